@@ -1,0 +1,301 @@
+/* libfuse's low-level API behind a small one of our own: no bit fields, no macros, no struct whose layout depends on
+ * the version of libfuse, and passthrough even where libfuse has no call for it.
+ *
+ * Functions that can fail return 0 or a positive errno, except the replies and notifications, which return what
+ * libfuse returns: 0 or a negative errno. */
+#ifndef CFUSESHIM_H
+#define CFUSESHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A connection to the kernel: a libfuse session and what the shim keeps with it. */
+typedef struct fuseshim_session fuseshim_session;
+
+/* A request that waits for its answer (libfuse's fuse_req). Valid until it is answered, on any thread. */
+typedef struct fuseshim_request fuseshim_request;
+
+/* The bytes of a write request (libfuse's fuse_bufvec). Valid only during the call that hands it over. */
+typedef struct fuseshim_data fuseshim_data;
+
+/* ---- Values ---- */
+
+/* Who made a request, as the kernel says. */
+struct fuseshim_caller {
+    int32_t process;
+    uint32_t user;
+    uint32_t group;
+    uint32_t umask;
+};
+
+/* What stat shows of a node. Times are seconds and nanoseconds, seconds may be negative. */
+struct fuseshim_attributes {
+    uint64_t node;
+    uint64_t size;
+    uint64_t blocks;
+    int64_t access_seconds;
+    int64_t modification_seconds;
+    int64_t change_seconds;
+    uint32_t access_nanoseconds;
+    uint32_t modification_nanoseconds;
+    uint32_t change_nanoseconds;
+    uint32_t mode;
+    uint32_t links;
+    uint32_t owner;
+    uint32_t group;
+    uint32_t device;
+    uint32_t block_size;
+};
+
+/* How long the kernel may believe something. */
+struct fuseshim_lifetime {
+    uint64_t seconds;
+    uint32_t nanoseconds;
+};
+
+/* A name's node. With node 0 it says that there is none, for entry_lifetime. */
+struct fuseshim_entry {
+    uint64_t node;
+    uint64_t generation;
+    struct fuseshim_lifetime entry_lifetime;
+    struct fuseshim_lifetime attributes_lifetime;
+    struct fuseshim_attributes attributes;
+};
+
+/* How a file or directory was opened. */
+struct fuseshim_opened {
+    uint64_t handle;
+    uint32_t flags;   /* FUSESHIM_OPEN_* */
+    int32_t backing;  /* a backing id, or 0 */
+};
+
+/* The kernel's FOPEN_ flags. FUSESHIM_OPEN_PASSTHROUGH is set by the reply when there is a backing id. */
+enum {
+    FUSESHIM_OPEN_DIRECT_IO = 1 << 0,
+    FUSESHIM_OPEN_KEEP_CACHE = 1 << 1,
+    FUSESHIM_OPEN_NONSEEKABLE = 1 << 2,
+    FUSESHIM_OPEN_CACHE_DIRECTORY = 1 << 3,
+    FUSESHIM_OPEN_NO_FLUSH = 1 << 5,
+    FUSESHIM_OPEN_PARALLEL_DIRECT_WRITES = 1 << 6,
+    FUSESHIM_OPEN_PASSTHROUGH = 1 << 7,
+};
+
+/* What a setattr request asks for: the fields named in `valid` (FUSESHIM_SET_*). */
+struct fuseshim_change {
+    uint32_t valid;
+    struct fuseshim_attributes attributes;
+};
+
+/* The kernel's FATTR_ flags. */
+enum {
+    FUSESHIM_SET_MODE = 1 << 0,
+    FUSESHIM_SET_OWNER = 1 << 1,
+    FUSESHIM_SET_GROUP = 1 << 2,
+    FUSESHIM_SET_SIZE = 1 << 3,
+    FUSESHIM_SET_ACCESS_TIME = 1 << 4,
+    FUSESHIM_SET_MODIFICATION_TIME = 1 << 5,
+    FUSESHIM_SET_ACCESS_TIME_NOW = 1 << 7,
+    FUSESHIM_SET_MODIFICATION_TIME_NOW = 1 << 8,
+    FUSESHIM_SET_CHANGE_TIME = 1 << 10,
+};
+
+/* What statfs shows. */
+struct fuseshim_statistics {
+    uint64_t blocks;
+    uint64_t free_blocks;
+    uint64_t available_blocks;
+    uint64_t files;
+    uint64_t free_files;
+    uint32_t block_size;
+    uint32_t fragment_size;
+    uint32_t name_length;
+};
+
+/* What was agreed with the kernel when the connection began. */
+struct fuseshim_features {
+    uint32_t protocol_minor;
+    uint32_t max_write;
+    uint32_t max_readahead;
+    uint32_t max_background;
+    bool passthrough;
+    bool writeback_cache;
+    bool readdirplus;
+    bool parallel_directory_operations;
+    bool cache_symlinks;
+    bool explicit_invalidation;
+    bool atomic_truncate;
+    bool splice_read;
+    bool splice_write;
+    bool kill_privileges;
+    bool kill_privileges_v2;
+};
+
+/* ---- Operations ---- */
+
+/* What the kernel asks. Every call comes on a thread that runs fuseshim_session_serve, with the session's owner
+ * first; strings and data are valid only during the call. Every request is to be answered exactly once, then or later,
+ * from any thread. No member may be null. */
+struct fuseshim_operations {
+    /* The connection has begun, or is about to within this call's thread. Not a request. */
+    void (*started)(void *owner, const struct fuseshim_features *features);
+    /* The caller of a watched request was interrupted. Locks of libfuse are held: neither answer nor wait here. */
+    void (*interrupted)(void *owner, uint64_t key);
+    /* The kernel forgets so many lookups of a node. Not a request. */
+    void (*forget)(void *owner, uint64_t node, uint64_t lookups);
+
+    void (*lookup)(void *owner, fuseshim_request *request, uint64_t parent, const char *name);
+    void (*getattr)(void *owner, fuseshim_request *request, uint64_t node, bool has_handle, uint64_t handle);
+    void (*setattr)(void *owner, fuseshim_request *request, uint64_t node, const struct fuseshim_change *change,
+                    bool has_handle, uint64_t handle);
+    void (*readlink)(void *owner, fuseshim_request *request, uint64_t node);
+    void (*mknod)(void *owner, fuseshim_request *request, uint64_t parent, const char *name, uint32_t mode,
+                  uint64_t device);
+    void (*mkdir)(void *owner, fuseshim_request *request, uint64_t parent, const char *name, uint32_t mode);
+    void (*unlink)(void *owner, fuseshim_request *request, uint64_t parent, const char *name);
+    void (*rmdir)(void *owner, fuseshim_request *request, uint64_t parent, const char *name);
+    void (*symlink)(void *owner, fuseshim_request *request, const char *target, uint64_t parent, const char *name);
+    void (*rename)(void *owner, fuseshim_request *request, uint64_t parent, const char *name, uint64_t new_parent,
+                   const char *new_name, uint32_t flags);
+    void (*link)(void *owner, fuseshim_request *request, uint64_t node, uint64_t new_parent, const char *new_name);
+    void (*open)(void *owner, fuseshim_request *request, uint64_t node, int32_t flags);
+    void (*read)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset, size_t size);
+    void (*write)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset,
+                  fuseshim_data *data, bool from_cache);
+    void (*flush)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, uint64_t lock_owner);
+    void (*release)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int32_t flags);
+    void (*fsync)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, bool data_only);
+    void (*opendir)(void *owner, fuseshim_request *request, uint64_t node, int32_t flags);
+    void (*readdir)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset,
+                    size_t size, bool plus);
+    void (*releasedir)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle);
+    void (*fsyncdir)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, bool data_only);
+    void (*statfs)(void *owner, fuseshim_request *request, uint64_t node);
+    void (*setxattr)(void *owner, fuseshim_request *request, uint64_t node, const char *name, const void *value,
+                     size_t size, int32_t flags);
+    void (*getxattr)(void *owner, fuseshim_request *request, uint64_t node, const char *name, size_t size);
+    void (*listxattr)(void *owner, fuseshim_request *request, uint64_t node, size_t size);
+    void (*removexattr)(void *owner, fuseshim_request *request, uint64_t node, const char *name);
+    void (*access)(void *owner, fuseshim_request *request, uint64_t node, int32_t mask);
+    void (*create)(void *owner, fuseshim_request *request, uint64_t parent, const char *name, uint32_t mode,
+                   int32_t flags);
+    void (*fallocate)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int32_t mode,
+                      int64_t offset, int64_t length);
+    void (*copy_file_range)(void *owner, fuseshim_request *request, uint64_t from_node, uint64_t from_handle,
+                            int64_t from_offset, uint64_t to_node, uint64_t to_handle, int64_t to_offset, size_t size,
+                            int32_t flags);
+    void (*lseek)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset,
+                  int32_t whence);
+};
+
+/* ---- Sessions ---- */
+
+/* How to mount and what to ask of the kernel. What the kernel does not offer is not had; `started` tells. */
+struct fuseshim_options {
+    const char *source;   /* the first field of /proc/mounts, any bytes */
+    const char *subtype;  /* the type there is fuse.SUBTYPE */
+    bool read_only;
+    bool allow_other;
+    bool default_permissions;
+    bool passthrough;      /* needs CAP_SYS_ADMIN */
+    bool writeback_cache;  /* only where there is no passthrough: they exclude each other */
+    bool async_read;       /* several reads of one reader at a time, which then are not interrupted */
+    bool keep_umask;       /* leave applying the umask to the file system (DONT_MASK) */
+    uint32_t max_write;
+    uint32_t max_background;  /* 0: the kernel's default */
+};
+
+/* A session that is not mounted yet; null and errno when libfuse refuses. Strings and table are copied. */
+fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options,
+                                          const struct fuseshim_operations *operations);
+
+/* Sets the first argument of all operations. Before the session serves. */
+void fuseshim_session_set_owner(fuseshim_session *session, void *owner);
+
+/* Mounts at an absolute path without symbolic links: mount(2) as root, fusermount3 as anybody else. Does not wait for
+ * the connection to begin: touching the mount before somebody serves blocks. Returns 0 or an errno. */
+int fuseshim_session_mount(fuseshim_session *session, const char *path);
+
+/* Receives and handles requests on the calling thread until the connection ends. Any number of threads may.
+ * Returns 0 when it ended, or the errno that made it impossible to go on. */
+int fuseshim_session_serve(fuseshim_session *session);
+
+/* Closes the device, which ends the connection if nobody else holds it, and frees everything. No thread may serve any
+ * more, no request may be unanswered. Does not unmount. */
+void fuseshim_session_destroy(fuseshim_session *session);
+
+/* The open /dev/fuse, or -1 while not mounted. It stays the session's. */
+int fuseshim_session_descriptor(const fuseshim_session *session);
+
+/* umount2(2), or fusermount3 where that is not permitted. Without `lazy` EBUSY while in use. Returns 0 or an errno. */
+int fuseshim_unmount(const char *path, bool lazy);
+
+/* Whether allow_other will be accepted from this user: root, or user_allow_other in /etc/fuse.conf. */
+bool fuseshim_may_allow_other(void);
+
+/* Whether this process may register backing files (CAP_SYS_ADMIN). */
+bool fuseshim_may_pass_through(void);
+
+/* ---- Requests ---- */
+
+/* Who made a request. */
+struct fuseshim_caller fuseshim_request_caller(fuseshim_request *request);
+
+/* Asks for `interrupted` with this key when the caller is interrupted; at once (within this call) if it was already. The
+ * request must not be answered before this has returned. */
+void fuseshim_request_watch(fuseshim_request *request, uint64_t key);
+
+/* ---- Replies. Each uses its request up. -ENOENT: the kernel has given up on it (interrupted). ---- */
+
+int fuseshim_reply_error(fuseshim_request *request, int error);  /* error 0 is success without data */
+int fuseshim_reply_entry(fuseshim_request *request, const struct fuseshim_entry *entry);
+int fuseshim_reply_attributes(fuseshim_request *request, const struct fuseshim_attributes *attributes,
+                              struct fuseshim_lifetime lifetime);
+int fuseshim_reply_opened(fuseshim_request *request, const struct fuseshim_opened *opened);
+int fuseshim_reply_created(fuseshim_request *request, const struct fuseshim_entry *entry,
+                           const struct fuseshim_opened *opened);
+int fuseshim_reply_bytes(fuseshim_request *request, const void *bytes, size_t count);
+/* From a descriptor at an offset: spliced on a serving thread, copied on any other (libfuse keeps a pipe per thread and
+ * session, which other threads would leak). Shorter at the end of the file. */
+int fuseshim_reply_descriptor(fuseshim_request *request, int descriptor, int64_t offset, size_t count);
+int fuseshim_reply_written(fuseshim_request *request, size_t count);
+int fuseshim_reply_statistics(fuseshim_request *request, const struct fuseshim_statistics *statistics);
+/* How long an extended attribute is, to one who asked with size 0. */
+int fuseshim_reply_length(fuseshim_request *request, size_t length);
+int fuseshim_reply_offset(fuseshim_request *request, int64_t offset);
+
+/* Adds an entry to the buffer of a readdir reply, `plus` or plain. `offset` is where the next call is to go on.
+ * Returns how many bytes it took, or 0 when it does not fit. */
+size_t fuseshim_add_entry(void *buffer, size_t capacity, const void *name, size_t name_length,
+                          const struct fuseshim_entry *entry, int64_t offset, bool plus);
+
+/* ---- The data of a write ---- */
+
+/* How many bytes are left to take. */
+size_t fuseshim_data_size(const fuseshim_data *data);
+/* Moves the rest into a descriptor at an offset, spliced if it came so. Returns the bytes moved or a negative errno. */
+int64_t fuseshim_data_write(fuseshim_data *data, int descriptor, int64_t offset);
+/* Moves up to `capacity` bytes into memory. Returns the bytes moved or a negative errno. */
+int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
+
+/* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. ---- */
+
+int fuseshim_notify_entry(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
+int fuseshim_notify_delete(fuseshim_session *session, uint64_t parent, uint64_t child, const char *name,
+                           size_t name_length);
+/* A negative offset means the attributes only, length 0 everything from the offset on. */
+int fuseshim_notify_node(fuseshim_session *session, uint64_t node, int64_t offset, int64_t length);
+
+/* ---- Threads ---- */
+
+/* Names the calling thread; more than 15 bytes are cut off. */
+void fuseshim_name_thread(const char *name);
+
+/* ---- Passthrough ---- */
+
+/* Registers a file as one that opened files can be passed through to. Returns its id (above 0) or a negative errno. */
+int32_t fuseshim_backing_open(fuseshim_session *session, int descriptor);
+/* Drops a backing id; files opened with it go on. Returns 0 or an errno. */
+int fuseshim_backing_close(fuseshim_session *session, int32_t backing);
+
+#endif

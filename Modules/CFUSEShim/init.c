@@ -1,0 +1,156 @@
+/* The INIT conversation: what we ask for, and what we add to libfuse's reply because it does not know of it. */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The newest minor version of the protocol whose parts we patch in; the kernel takes the lower of the two. */
+#define PATCHED_MINOR 40
+
+/* Where max_stack_depth lies: the word after flags2, in headers of every age. */
+#define STACK_DEPTH_OFFSET (offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t))
+
+void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
+{
+    fuseshim_session *session = userdata;
+    const struct fuseshim_options *options = &session->options;
+
+    unsigned wanted = FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+                      FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ATOMIC_O_TRUNC |
+                      FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
+    unsigned unwanted = FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE |
+                        FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR;
+    if (options->keep_umask) {
+        wanted |= FUSE_CAP_DONT_MASK;
+        unwanted &= ~FUSE_CAP_DONT_MASK;
+    }
+
+    if (options->async_read)
+        wanted |= FUSE_CAP_ASYNC_READ;
+    else
+        unwanted |= FUSE_CAP_ASYNC_READ;
+
+    bool passthrough = false;
+    if (session->sees_init) {
+#ifdef FUSE_CAP_PASSTHROUGH
+        if (connection->capable & FUSE_CAP_PASSTHROUGH) {
+            passthrough = true;
+            wanted |= FUSE_CAP_PASSTHROUGH;
+            connection->max_backing_stack_depth = 1;
+        }
+#endif
+        if (!passthrough && session->kernel_flags & FUSESHIM_PASSTHROUGH)
+            passthrough = session->patch_passthrough = true;
+        session->patch_kill_privileges = (session->kernel_flags & FUSESHIM_KILLPRIV_V2) != 0;
+    }
+    bool writeback = !passthrough && options->writeback_cache && connection->capable & FUSE_CAP_WRITEBACK_CACHE;
+    if (writeback) {
+        wanted |= FUSE_CAP_WRITEBACK_CACHE;
+        unwanted &= ~FUSE_CAP_WRITEBACK_CACHE;
+    }
+
+    connection->want = (connection->want & ~unwanted) | (wanted & connection->capable);
+    if (options->max_write) connection->max_write = options->max_write;
+    if (options->max_background) {
+        connection->max_background = options->max_background;
+        connection->congestion_threshold = options->max_background - options->max_background / 4;
+    }
+
+    unsigned want = connection->want;
+    struct fuseshim_features features = {
+        .protocol_minor = session->sees_init ? session->kernel_minor : connection->proto_minor,
+        .max_write = connection->max_write,
+        .max_readahead = connection->max_readahead,
+        .max_background = connection->max_background,
+        .passthrough = passthrough,
+        .writeback_cache = writeback,
+        .readdirplus = (want & FUSE_CAP_READDIRPLUS) != 0,
+        .parallel_directory_operations = (want & FUSE_CAP_PARALLEL_DIROPS) != 0,
+        .cache_symlinks = (want & FUSE_CAP_CACHE_SYMLINKS) != 0,
+        .explicit_invalidation = (want & FUSE_CAP_EXPLICIT_INVAL_DATA) != 0,
+        .atomic_truncate = (want & FUSE_CAP_ATOMIC_O_TRUNC) != 0,
+        .splice_read = (want & FUSE_CAP_SPLICE_READ) != 0,
+        .splice_write = (want & FUSE_CAP_SPLICE_WRITE) != 0,
+        .kill_privileges = (want & FUSE_CAP_HANDLE_KILLPRIV) != 0,
+        .kill_privileges_v2 = session->patch_kill_privileges,
+    };
+    session->operations.started(session->owner, &features);
+}
+
+/* Keeps what the kernel offers from the INIT request. It is the first request, and always comes through read(2):
+ * libfuse splices only once it knows the protocol's version. */
+static void note_init(fuseshim_session *session, const char *bytes, size_t count)
+{
+    struct fuse_in_header header;
+    struct fuse_init_in init = {0};
+    if (count < sizeof header) return;
+    memcpy(&header, bytes, sizeof header);
+    if (header.opcode != FUSE_INIT) return;
+    count -= sizeof header;
+    memcpy(&init, bytes + sizeof header, count < sizeof init ? count : sizeof init);
+    session->kernel_flags = init.flags;
+    if (init.flags & FUSESHIM_INIT_EXT) session->kernel_flags |= (uint64_t)init.flags2 << 32;
+    atomic_store(&session->init_unique, header.unique);
+    atomic_store(&session->kernel_minor, init.minor);
+}
+
+/* Adds to the INIT reply what libfuse left out. */
+static void patch_init(const fuseshim_session *session, struct fuse_init_out *out)
+{
+    if (session->patch_kill_privileges) out->flags |= FUSESHIM_KILLPRIV_V2;
+    if (!session->patch_passthrough) return;
+    uint32_t depth = 1;
+    out->flags |= FUSESHIM_INIT_EXT;
+    out->flags2 |= FUSESHIM_PASSTHROUGH >> 32;
+    memcpy((char *)out + STACK_DEPTH_OFFSET, &depth, sizeof depth);
+    uint32_t minor = session->kernel_minor;
+    out->minor = minor < PATCHED_MINOR ? minor : PATCHED_MINOR;
+}
+
+static ssize_t hook_read(int descriptor, void *buffer, size_t size, void *userdata)
+{
+    fuseshim_session *session = userdata;
+    ssize_t count = read(descriptor, buffer, size);
+    bool first = atomic_load_explicit(&session->kernel_minor, memory_order_relaxed) == 0;
+    if (count > 0 && first) note_init(session, buffer, (size_t)count);
+    return count;
+}
+
+static ssize_t hook_writev(int descriptor, struct iovec *pieces, int count, void *userdata)
+{
+    fuseshim_session *session = userdata;
+    unsigned long long unique = atomic_load_explicit(&session->init_unique, memory_order_relaxed);
+    if (unique) {
+        const struct fuse_out_header *header = pieces[0].iov_base;
+        if (header->unique == unique && count == 2 && pieces[1].iov_len >= STACK_DEPTH_OFFSET + sizeof(uint32_t)) {
+            patch_init(session, pieces[1].iov_base);
+            atomic_store(&session->init_unique, 0);
+        }
+    }
+    return writev(descriptor, pieces, count);
+}
+
+static ssize_t hook_splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags,
+                           void *userdata)
+{
+    (void)userdata;
+    return splice(from, from_offset, to, to_offset, size, flags);
+}
+
+int fuseshim_watch_init(fuseshim_session *session, int descriptor)
+{
+    struct fuse_custom_io hooks = {
+        .read = hook_read,
+        .writev = hook_writev,
+        .splice_receive = hook_splice,
+        .splice_send = hook_splice,
+    };
+    int failure = fuse_session_custom_io(session->fuse, &hooks, descriptor);
+    if (failure) return failure < 0 ? -failure : failure;
+    session->sees_init = true;
+    return 0;
+}

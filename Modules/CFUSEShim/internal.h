@@ -1,0 +1,45 @@
+/* What the C files of the shim share. */
+#ifndef CFUSESHIM_INTERNAL_H
+#define CFUSESHIM_INTERNAL_H
+
+#define _GNU_SOURCE
+#define FUSE_USE_VERSION 314
+
+#include <fuse3/fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <stdatomic.h>
+
+#include "CFUSEShim.h"
+
+struct fuseshim_session {
+    struct fuse_session *fuse;
+    struct fuseshim_operations operations;
+    struct fuseshim_options options;  /* the strings in it are not ours to use after creation */
+    void *owner;
+
+    /* The INIT conversation, of which libfuse shows only what it knows. Written by the thread that receives INIT,
+     * while no other request can exist. */
+    bool sees_init;              /* the input and output go through our hooks */
+    atomic_ullong init_unique;   /* INIT's number between its request and its reply, else 0 */
+    atomic_uint kernel_minor;    /* 0 until INIT was seen */
+    uint64_t kernel_flags;       /* all 64 */
+    bool patch_passthrough;
+    bool patch_kill_privileges;
+};
+
+/* Flags that older headers do not have. */
+#define FUSESHIM_INIT_EXT (1ull << 30)
+#define FUSESHIM_KILLPRIV_V2 (1ull << 28)
+#define FUSESHIM_PASSTHROUGH (1ull << 37)
+
+/* Whether the calling thread is in fuseshim_session_serve. */
+extern _Thread_local bool fuseshim_serving;
+
+/* operations.c: libfuse's table of callbacks, which calls ours. */
+extern const struct fuse_lowlevel_ops fuseshim_lowlevel_operations;
+
+/* init.c: what we want of the connection; and the hooks that show and change what libfuse does not. */
+void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection);
+int fuseshim_watch_init(fuseshim_session *session, int descriptor);
+
+#endif

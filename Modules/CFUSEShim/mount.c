@@ -1,0 +1,70 @@
+/* Mounting and unmounting. */
+#include "internal.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int fuseshim_session_mount(fuseshim_session *session, const char *path)
+{
+    /* libfuse only prints why it fails, so what can be known is found out first. */
+    struct stat status;
+    if (stat(path, &status)) return errno;
+    if (!S_ISDIR(status.st_mode)) return ENOTDIR;
+    errno = 0;
+    if (fuse_session_mount(session->fuse, path)) return errno ? errno : EPERM;
+    if (!session->options.passthrough || !fuseshim_may_pass_through()) return 0;
+    return fuseshim_watch_init(session, fuse_session_fd(session->fuse));
+}
+
+/* Runs fusermount3, which is set-user-ID and unmounts what its caller mounted. */
+static int run_fusermount(const char *path, bool lazy)
+{
+    const char *arguments[] = {"fusermount3", "-u", "-q", lazy ? "-z" : "--", lazy ? "--" : path, lazy ? path : NULL, NULL};
+    pid_t child;
+    int status;
+    int failure = posix_spawnp(&child, "fusermount3", NULL, NULL, (char *const *)arguments, environ);
+    if (failure) return failure;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return errno;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EBUSY;
+}
+
+int fuseshim_unmount(const char *path, bool lazy)
+{
+    if (!umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0))) return 0;
+    return errno == EPERM ? run_fusermount(path, lazy) : errno;
+}
+
+bool fuseshim_may_allow_other(void)
+{
+    if (geteuid() == 0) return true;
+    FILE *file = fopen("/etc/fuse.conf", "re");
+    if (!file) return false;
+    char line[256];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        char word[32], rest[2];
+        found = sscanf(line, " %31s %1s", word, rest) == 1 && !strcmp(word, "user_allow_other");
+    }
+    fclose(file);
+    return found;
+}
+
+bool fuseshim_may_pass_through(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (syscall(SYS_capget, &header, data)) return false;
+    return data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}

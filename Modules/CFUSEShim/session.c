@@ -1,0 +1,95 @@
+/* Sessions: made, served, destroyed. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Thread_local bool fuseshim_serving = false;
+
+/* Appends a mount option with the characters escaped that libfuse's option parser would otherwise eat. */
+static int add_option(char **options, const char *name, const char *value)
+{
+    size_t length = strlen(name) + 2 * (value ? strlen(value) : 0) + 2;
+    char *text = malloc(length), *end;
+    if (!text) return ENOMEM;
+    end = stpcpy(text, name);
+    for (const char *c = value; c && *c; c++) {
+        if (*c == ',' || *c == '\\') *end++ = '\\';
+        *end++ = *c;
+    }
+    *end = 0;
+    int result = fuse_opt_add_opt(options, text) ? ENOMEM : 0;
+    free(text);
+    return result;
+}
+
+fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options,
+                                          const struct fuseshim_operations *operations)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    char *text = NULL;
+    fuseshim_session *session = calloc(1, sizeof *session);
+    int failure = ENOMEM;
+    if (!session) goto fail;
+    session->operations = *operations;
+    session->options = *options;
+    session->options.source = session->options.subtype = NULL;
+
+    if (add_option(&text, "fsname=", options->source) || add_option(&text, "subtype=", options->subtype) ||
+        (options->read_only && add_option(&text, "ro", NULL)) ||
+        (options->allow_other && add_option(&text, "allow_other", NULL)) ||
+        (options->default_permissions && add_option(&text, "default_permissions", NULL)) ||
+        add_option(&text, "nosuid", NULL) || add_option(&text, "nodev", NULL))
+        goto fail;
+    if (fuse_opt_add_arg(&args, "fuse") || fuse_opt_add_arg(&args, "-o") || fuse_opt_add_arg(&args, text)) goto fail;
+
+    errno = 0;
+    session->fuse = fuse_session_new(&args, &fuseshim_lowlevel_operations, sizeof fuseshim_lowlevel_operations, session);
+    if (!session->fuse) {
+        failure = errno ? errno : EINVAL;
+        goto fail;
+    }
+    fuse_opt_free_args(&args);
+    free(text);
+    return session;
+
+fail:
+    fuse_opt_free_args(&args);
+    free(text);
+    free(session);
+    errno = failure;
+    return NULL;
+}
+
+void fuseshim_session_set_owner(fuseshim_session *session, void *owner) { session->owner = owner; }
+
+int fuseshim_session_descriptor(const fuseshim_session *session) { return fuse_session_fd(session->fuse); }
+
+int fuseshim_session_serve(fuseshim_session *session)
+{
+    struct fuse_buf buffer = {0};
+    int result = 0;
+    fuseshim_serving = true;
+    while (!fuse_session_exited(session->fuse)) {
+        int received = fuse_session_receive_buf(session->fuse, &buffer);
+        if (received == -EINTR || received == -EAGAIN) continue;
+        if (received <= 0) {
+            result = -received;
+            break;
+        }
+        fuse_session_process_buf(session->fuse, &buffer);
+    }
+    fuseshim_serving = false;
+    free(buffer.mem);
+    /* What ends one thread ends all; those that wait in read() leave when the connection goes. */
+    fuse_session_exit(session->fuse);
+    return result;
+}
+
+void fuseshim_session_destroy(fuseshim_session *session)
+{
+    fuse_session_destroy(session->fuse);
+    free(session);
+}

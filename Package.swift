@@ -1,0 +1,95 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// The only table of targets, in the order of the layers: a target may depend on what stands above it.
+// Docs/Architecture.md says in a sentence what each is for; scripts/check-layers holds the imports to it.
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+
+let targets: [Target] = [
+    // The kernel.
+    .systemLibrary(
+        name: "CFUSE3", path: "Modules/CFUSE3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .target(name: "CFUSEShim", dependencies: ["CFUSE3"], path: "Modules/CFUSEShim"),
+    .target(name: "CSyscalls", path: "Modules/CSyscalls"),
+    .target(name: "Syscalls", dependencies: ["CSyscalls", system]),
+    .target(name: "FUSE", dependencies: ["CFUSEShim", system]),
+
+    // The words.
+    .target(name: "FileProvider", dependencies: [system]),
+    .target(name: "FileProviderTesting", dependencies: ["FileProvider", system]),
+
+    // The truth, and what it means.
+    .target(name: "Replica", dependencies: ["FileProvider", "Syscalls", grdb, logging, system]),
+    .target(name: "Volume", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
+    .target(name: "Sync", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
+    .target(name: "Mount", dependencies: ["FUSE", "FileProvider", "Syscalls", "Volume", logging, system]),
+
+    // The remotes.
+    .target(
+        name: "DirectoryProvider", dependencies: ["FileProvider", "Syscalls", logging, system],
+        path: "Sources/Providers/DirectoryProvider"),
+
+    // The programs.
+    .target(name: "Control", dependencies: [nioCore, nioPosix, logging, system]),
+    .target(
+        name: "Daemon",
+        dependencies: [
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
+            logging, system,
+        ]),
+    .executableTarget(name: "yonderd", dependencies: ["Daemon", argumentParser, logging]),
+    .executableTarget(name: "yonder", dependencies: ["Control", argumentParser]),
+
+    // The proofs.
+    .target(name: "TestSupport", dependencies: [system], path: "Tests/Support"),
+    .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
+    .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
+    .testTarget(name: "ReplicaTests", dependencies: ["Replica", "FileProvider", "TestSupport", grdb, system]),
+    .testTarget(name: "VolumeTests", dependencies: ["Volume", "Replica", "FileProvider", "TestSupport", system]),
+    .testTarget(
+        name: "SyncTests",
+        dependencies: ["Sync", "Replica", "FileProvider", "FileProviderTesting", "TestSupport", system]),
+    .testTarget(
+        name: "DirectoryProviderTests",
+        dependencies: ["DirectoryProvider", "FileProvider", "FileProviderTesting", "TestSupport", system]),
+    .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", system]),
+    .testTarget(
+        name: "EndToEndTests",
+        dependencies: [
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "TestSupport", system,
+        ],
+        path: "Tests/EndToEnd"),
+]
+
+let package = Package(
+    name: "yonder",
+    products: [
+        .library(name: "FileProvider", targets: ["FileProvider"]),
+        .library(name: "FileProviderTesting", targets: ["FileProviderTesting"]),
+        .executable(name: "yonderd", targets: ["yonderd"]),
+        .executable(name: "yonder", targets: ["yonder"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    ],
+    targets: targets,
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets where target.type != .system && !["CFUSEShim", "CSyscalls"].contains(target.name) {
+    target.swiftSettings =
+        (target.swiftSettings ?? []) + [
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+        ]
+}

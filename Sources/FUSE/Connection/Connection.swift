@@ -1,0 +1,76 @@
+import CFUSEShim
+import Glibc
+import Synchronization
+import SystemPackage
+
+/// One connection to the kernel: the shim's session, the file system that answers, and where it is mounted. It lives as
+/// long as anybody can still use the session: its threads, unanswered replies, the owner.
+// Unchecked: the pointer is set once, and libfuse locks what it keeps behind it.
+final class Connection: @unchecked Sendable {
+    enum Phase: Sendable {
+        case new
+        case mounted
+        case serving
+        case ended
+    }
+
+    struct State: Sendable {
+        var phase = Phase.new
+        var features: ConnectionFeatures?
+        var mountPoint: FilePath?
+        /// The mount's `major:minor`; nil when the table did not show it.
+        var device: String?
+        /// Why serving ended, when it was not because the mount went.
+        var failure: Errno?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let shim: OpaquePointer
+    let fileSystem: any FileSystem
+    let interrupts = InterruptTable()
+    let state = Monitor(State())
+    private let lastUnique = Atomic<UInt64>(0)
+
+    init(fileSystem: any FileSystem, options: SessionOptions) throws(Errno) {
+        self.fileSystem = fileSystem
+        var shimOptions = fuseshim_options()
+        shimOptions.read_only = options.isReadOnly
+        shimOptions.allow_other = options.allowsOthers && fuseshim_may_allow_other()
+        shimOptions.default_permissions = options.defaultPermissions
+        shimOptions.passthrough = options.passthrough
+        shimOptions.writeback_cache = options.writebackCache
+        shimOptions.async_read = options.asynchronousRead
+        shimOptions.keep_umask = options.keepsUmask
+        shimOptions.max_write = UInt32(clamping: options.maxWrite)
+        shimOptions.max_background = UInt32(clamping: options.maxBackground)
+        let created = options.source.withCString { source in
+            options.subtype.withCString { subtype in
+                shimOptions.source = source
+                shimOptions.subtype = subtype
+                var operations = makeOperations()
+                return fuseshim_session_create(&shimOptions, &operations)
+            }
+        }
+        guard let created else { throw Errno(rawValue: errno) }
+        shim = created
+        fuseshim_session_set_owner(created, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit { fuseshim_session_destroy(shim) }
+
+    /// The number of the next request.
+    func nextUnique() -> UInt64 {
+        lastUnique.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
+    func started(_ features: ConnectionFeatures) {
+        state.update { $0.features = features }
+    }
+
+    /// Whether the mount is still in the table of mounts.
+    func isAttached() -> Bool {
+        let (device, mountPoint) = state.read { ($0.device, $0.mountPoint) }
+        guard let device, let mountPoint, let table = try? MountTable() else { return false }
+        return table.device(at: mountPoint) == device
+    }
+}

@@ -1,0 +1,10 @@
+/// The mode of `fallocate(2)`; empty means to allocate and, if need be, to grow.
+package struct AllocationOptions: OptionSet, Hashable, Sendable {
+    package var rawValue: Int32
+
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+
+    package static var keepSize: AllocationOptions { AllocationOptions(rawValue: 0x01) }
+    package static var punchHole: AllocationOptions { AllocationOptions(rawValue: 0x02) }
+    package static var zeroRange: AllocationOptions { AllocationOptions(rawValue: 0x10) }
+}

@@ -1,0 +1,34 @@
+import Glibc
+
+/// The name of a file in its directory: bytes, as Linux has it. Two names are equal when their bytes are.
+package struct FileName: Hashable, Sendable {
+    package var bytes: [UInt8]
+
+    package init(bytes: [UInt8]) { self.bytes = bytes }
+
+    package init(_ string: String) { bytes = Array(string.utf8) }
+
+    init(_ string: UnsafePointer<CChar>?) {
+        guard let string else {
+            bytes = []
+            return
+        }
+        bytes = [UInt8](UnsafeRawBufferPointer(start: string, count: strlen(string)))
+    }
+
+    /// The name as text, or nil when its bytes are not UTF-8.
+    package var utf8String: String? { String(validating: bytes, as: UTF8.self) }
+
+    /// `.` and `..`, which the kernel looks up itself.
+    package var isDotOrDotDot: Bool {
+        bytes.first == UInt8(ascii: ".") && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: ".")))
+    }
+}
+
+extension FileName: CustomStringConvertible {
+    package var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+extension FileName: ExpressibleByStringLiteral {
+    package init(stringLiteral value: String) { self.init(value) }
+}

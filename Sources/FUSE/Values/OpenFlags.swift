@@ -1,0 +1,17 @@
+import Glibc
+
+/// How a file is opened: the flags of `open(2)`.
+package struct OpenFlags: OptionSet, Hashable, Sendable {
+    package var rawValue: Int32
+
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+
+    package static var append: OpenFlags { OpenFlags(rawValue: O_APPEND) }
+    package static var truncate: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
+    package static var exclusive: OpenFlags { OpenFlags(rawValue: O_EXCL) }
+    package static var synchronous: OpenFlags { OpenFlags(rawValue: O_SYNC) }
+    package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }
+
+    package var canRead: Bool { rawValue & O_ACCMODE != O_WRONLY }
+    package var canWrite: Bool { rawValue & O_ACCMODE != O_RDONLY }
+}

@@ -1,0 +1,47 @@
+import SystemPackage
+
+extension FileProviderError {
+    /// What a process sees whose system call waited for what failed.
+    public var readerErrno: Errno {
+        switch code {
+        case .notAuthenticated: .keyRejected
+        case .serverUnreachable: .noRouteToHost
+        case .timedOut: .timedOut
+        case .insufficientQuota: .diskQuotaExceeded
+        case .noSuchItem, .versionNoLongerAvailable, .localVersionConflictingWithServer: .staleNFSFileHandle
+        case .directoryNotEmpty: .directoryNotEmpty
+        case .deletionRejected: .notPermitted
+        case .filenameCollision, .fileWriteFileExists: .fileExists
+        case .featureUnsupported, .excludedFromSync: .notSupportedOnSocket
+        case .fileReadNoPermission: .permissionDenied
+        case .userCancelled: .interrupted
+        case .domainDisabled: .shutDown
+        case .posix: errno ?? .ioError
+        case .providerNotFound, .applicationExtensionNotFound, .providerDomainNotFound: .socketNotConnected
+        case .cannotSynchronize, .malformedResponse, .syncAnchorExpired, .pageExpired, .unsyncedEdits, .nonEvictable,
+            .nonEvictableChildren, .ubiquitousFileUnavailable, .providerTranslocated, .olderExtensionVersionRunning,
+            .newerExtensionVersionFound, .providerDomainTemporarilyUnavailable:
+            .ioError
+        }
+    }
+
+    /// What a process sees that asked for something by command or attribute: evict, download.
+    public var controlErrno: Errno {
+        switch code {
+        case .unsyncedEdits: .resourceTemporarilyUnavailable
+        case .nonEvictable: .notPermitted
+        case .nonEvictableChildren: .directoryNotEmpty
+        case .noSuchItem: .noSuchFileOrDirectory
+        default: readerErrno
+        }
+    }
+}
+
+extension Errno {
+    /// EKEYREJECTED, "Key was rejected by service".
+    public static var keyRejected: Errno { Errno(rawValue: 129) }
+    /// EREMOTE, "Object is remote".
+    public static var remote: Errno { Errno(rawValue: 66) }
+    /// ESHUTDOWN, "Cannot send after transport endpoint shutdown".
+    static var shutDown: Errno { Errno(rawValue: 108) }
+}

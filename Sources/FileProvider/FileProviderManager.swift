@@ -1,0 +1,30 @@
+import SystemPackage
+
+/// The system's side of a domain, as its provider sees it.
+public protocol FileProviderManager: Sendable {
+    var domain: FileProviderDomain { get }
+
+    /// A folder of the provider's own for what it must remember; goes with the domain.
+    var stateDirectory: FilePath { get }
+
+    /// There are changes: the system asks the working set's enumerator soon. Returns at once.
+    func signalEnumerator()
+
+    /// What made calls fail with this code has been put right: everything that waits for it is tried now.
+    func signalErrorResolved(_ code: FileProviderError.Code)
+
+    /// The names from the root down to an item, as the remote last had them; `[]` for the root, `nil` for an item that
+    /// is not known. A database read: cheap, and right for as long as the remote did not rename since.
+    ///
+    /// It lets a provider whose remote knows only paths give its items stable identifiers.
+    func remotePath(of identifier: ItemIdentifier) -> [String]?
+
+    /// The identifier of the item that has this name in a directory on the remote, as last known.
+    func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
+
+    /// The directories whose listing is here: the provider reports changes to what they contain.
+    func materializedDirectories() -> [ItemIdentifier]
+
+    /// Something is wrong that the user should know: shown in the log and in `status`.
+    func report(_ warning: String)
+}

@@ -1,0 +1,130 @@
+/// What a provider can do, declared once instead of found out by failing.
+public struct ProviderFeatures: Hashable, Sendable {
+    /// Content can be fetched from the middle of a file.
+    public var partialContentFetching: Bool
+    /// The working set's enumerator has a history of changes.
+    public var changeFeed: Bool
+    /// Items can be created, changed and deleted.
+    public var writing: Bool
+    /// Deleted items can be kept in a trash.
+    public var trash: Bool
+    /// A change can be made conditional on the version it was based on.
+    public var conditionalWrites: Bool
+    /// How many calls the provider likes to serve at once.
+    public var concurrentCalls: Int
+
+    public init(
+        partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
+        conditionalWrites: Bool = false, concurrentCalls: Int = 16
+    ) {
+        self.partialContentFetching = partialContentFetching
+        self.changeFeed = changeFeed
+        self.writing = writing
+        self.trash = trash
+        self.conditionalWrites = conditionalWrites
+        self.concurrentCalls = concurrentCalls
+    }
+}
+
+/// A provider: the code that talks to one remote, one instance per domain.
+///
+/// All calls may be concurrent, except that the working set is never enumerated twice at once. A call is cancelled by
+/// cancelling its task. Throw ``FileProviderError``; any other error counts as transient, and the call is made again.
+public protocol FileProviderReplicatedExtension: Sendable {
+    /// What this provider can do. Asked once, after it was made.
+    var features: ProviderFeatures { get }
+
+    /// The last call: stop, drop what is held. Calls under way may still finish.
+    func invalidate() async
+
+    /// One item's metadata; ``ItemIdentifier/rootContainer`` must be answered when the remote can be reached.
+    func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem
+
+    /// An enumerator for a container: the root, a directory, the working set or the trash. Made quickly, without the
+    /// network.
+    ///
+    /// - Throws: `noSuchItem`, `notAuthenticated`, `serverUnreachable`; `featureUnsupported` for a trash that is not
+    ///   there. Anything else is transient.
+    func enumerator(for container: ItemIdentifier, request: FileProviderRequest) throws -> any FileProviderEnumerator
+
+    /// Writes a file's content, or a range of it, into `sink`.
+    ///
+    /// Give bytes as they arrive, in any order, once each; a reader gets them at once. A provider without
+    /// `partialContentFetching` is always asked for everything (`range` is nil).
+    ///
+    /// - Parameters:
+    ///   - version: the content version that is wanted: all bytes of a local copy are of one version. `nil` takes any.
+    ///   - range: the bytes that are wanted. What is given beyond it, on either side, is kept.
+    /// - Returns: the item whose content was given: its content version is that of the bytes.
+    /// - Throws: `versionNoLongerAvailable` when the remote has moved on from `version`.
+    func fetchContents(
+        for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
+        into sink: any ContentSink
+    ) async throws -> FileProviderItem
+
+    /// Makes a new item on the remote.
+    ///
+    /// - Parameters:
+    ///   - template: the item as it is here. Its identifier is the system's own, the same when the call is made again
+    ///     after a crash.
+    ///   - fields: what of the template is set.
+    ///   - contents: the file's bytes; `nil` for what has none, and for a dataless item offered again.
+    func createItem(
+        basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
+        request: FileProviderRequest
+    ) async throws -> ItemChange
+
+    /// Brings a local change to the remote.
+    ///
+    /// - Parameters:
+    ///   - item: the item as it is here now.
+    ///   - baseVersion: the version the change was made on; the remote having moved on from it is a conflict.
+    ///   - changedFields: what changed.
+    func modifyItem(
+        _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
+        options: ModifyItemOptions, request: FileProviderRequest
+    ) async throws -> ItemChange
+
+    /// Deletes an item for good. One that is already gone is a success.
+    func deleteItem(
+        identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
+    ) async throws
+
+    /// The set of materialized items has changed.
+    func materializedItemsDidChange() async
+
+    /// The set of items with changes under way has changed.
+    func pendingItemsDidChange() async
+
+    /// An import or reimport has offered every item.
+    func importDidFinish() async
+}
+
+/// A provider that only reads needs none of the writing half.
+extension FileProviderReplicatedExtension {
+    public func invalidate() async {}
+
+    public func createItem(
+        basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
+        request: FileProviderRequest
+    ) async throws -> ItemChange {
+        throw FileProviderError(.featureUnsupported, "this remote cannot be written")
+    }
+
+    public func modifyItem(
+        _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
+        options: ModifyItemOptions, request: FileProviderRequest
+    ) async throws -> ItemChange {
+        throw FileProviderError(.featureUnsupported, "this remote cannot be written")
+    }
+
+    public func deleteItem(
+        identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
+    ) async throws {
+        throw FileProviderError(.featureUnsupported, "this remote cannot be written")
+    }
+
+    public func materializedItemsDidChange() async {}
+    public func pendingItemsDidChange() async {}
+    public func importDidFinish() async {}
+}

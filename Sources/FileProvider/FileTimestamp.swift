@@ -1,0 +1,33 @@
+/// A point in time as file systems keep it: nanoseconds since 1970 in 64 bits, good from 1678 to 2262.
+///
+/// Foundation's `Date` would lose the last digits of a modification time, and a mount must show them as the source has
+/// them.
+public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
+    public var nanosecondsSince1970: Int64
+
+    public init(nanosecondsSince1970: Int64) {
+        self.nanosecondsSince1970 = nanosecondsSince1970
+    }
+
+    /// Times outside what 64 bits of nanoseconds hold become the nearest that they do.
+    public init(seconds: Int64, nanoseconds: Int64 = 0) {
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflowToo) = scaled.addingReportingOverflow(nanoseconds)
+        nanosecondsSince1970 = overflow || overflowToo ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    /// Whole seconds, rounded down, so that ``nanoseconds`` is never negative.
+    public var seconds: Int64 {
+        nanosecondsSince1970 >= 0 ? nanosecondsSince1970 / 1_000_000_000 : (nanosecondsSince1970 + 1) / 1_000_000_000 - 1
+    }
+
+    /// The rest after ``seconds``, 0 to 999,999,999.
+    public var nanoseconds: Int64 {
+        let rest = nanosecondsSince1970 % 1_000_000_000
+        return rest >= 0 ? rest : rest + 1_000_000_000
+    }
+
+    public static func < (one: FileTimestamp, other: FileTimestamp) -> Bool {
+        one.nanosecondsSince1970 < other.nanosecondsSince1970
+    }
+}

@@ -1,0 +1,67 @@
+import SystemPackage
+
+/// How creating an item is meant.
+public struct CreateItemOptions: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The item may be on the remote already: look for it first, by the cheapest test.
+    public static let mayAlreadyExist = CreateItemOptions(rawValue: 1 << 0)
+    /// The remote deleted it while it was edited here. The template has its old identifier.
+    public static let deletionConflicted = CreateItemOptions(rawValue: 1 << 1)
+}
+
+/// How changing an item is meant.
+public struct ModifyItemOptions: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The item's parent is being merged with another directory.
+    public static let mayAlreadyExist = ModifyItemOptions(rawValue: 1 << 0)
+    /// Fail with `localVersionConflictingWithServer` when the remote has moved on from the base version.
+    public static let failOnConflict = ModifyItemOptions(rawValue: 1 << 1)
+}
+
+/// How deleting an item is meant.
+public struct DeleteItemOptions: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// With all that it contains. Without it, a directory that is not empty is refused with `directoryNotEmpty`.
+    public static let recursive = DeleteItemOptions(rawValue: 1 << 0)
+}
+
+/// A file's bytes on their way to the remote: one generation, which does not change while it is read.
+public struct ContentSource: Hashable, Sendable {
+    /// Open for reading. The system closes it after the call.
+    public var descriptor: FileDescriptor
+    /// How many bytes, from offset 0 on.
+    public var size: Int64
+
+    public init(descriptor: FileDescriptor, size: Int64) {
+        self.descriptor = descriptor
+        self.size = size
+    }
+}
+
+/// What became of a local change on the remote.
+public enum ItemChange: Hashable, Sendable {
+    /// The remote has it.
+    ///
+    /// - `item`: the item as the remote has it now.
+    /// - `stillPending`: fields that were not stored yet and are to be sent again; all that were sent means that they
+    ///   cannot be stored.
+    /// - `shouldFetchContent`: the remote's bytes are not those that were sent.
+    case applied(FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool)
+    /// The remote will not have the item. The local content is kept where the user finds it, never dropped.
+    case refused(reason: String)
+}

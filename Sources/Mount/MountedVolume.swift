@@ -1,0 +1,112 @@
+import FUSE
+import Logging
+import Synchronization
+import SystemPackage
+import Volume
+
+/// A volume that is mounted: the session with the kernel, and the way to make the kernel forget.
+package final class MountedVolume: Sendable {
+    private let session: Session
+    private let passthrough: Passthrough
+
+    /// - Parameters:
+    ///   - source: the first field of /proc/mounts.
+    ///   - provisioning: provides what requests lack.
+    /// - Throws: EINVAL when libfuse refuses the options.
+    package init(volume: Volume, source: String, provisioning: any Provisioning) throws(Errno) {
+        passthrough = Passthrough()
+        let fileSystem = VolumeFileSystem(volume: volume, provisioning: provisioning, passthrough: passthrough)
+        session = try Session(fileSystem: fileSystem, options: SessionOptions(source: source, subtype: "yonder"))
+    }
+
+    /// How many threads answer the kernel: as many readers the database should have.
+    package static let threads = 8
+
+    /// Mounts on a directory and begins to serve.
+    ///
+    /// - Throws: what `mount(2)` or `fusermount3` say.
+    package func mount(at directory: FilePath) throws(Errno) {
+        try session.mount(at: directory)
+        passthrough.session.store(session)
+        do {
+            try session.serve()
+        } catch {
+            try? session.unmount()
+            throw error
+        }
+    }
+
+    /// Takes the mount away, also while it is in use. Blocks for moments; never on a thread that answers the kernel.
+    package func unmount() throws(Errno) {
+        try session.unmount()
+    }
+
+    /// Ends the mount at once: whoever waits gets an error.
+    package func abort() {
+        session.abort()
+    }
+
+    /// Whether the mount is there.
+    package var isMounted: Bool { session.isMounted }
+
+    /// Whether materialized files are read by the kernel itself.
+    package var hasPassthrough: Bool { session.negotiated?.passthrough == true }
+
+    /// Returns when the mount has gone, whoever took it away.
+    package func waitUntilEnded() async {
+        await session.waitUntilEnded()
+    }
+
+    // MARK: - What the kernel must forget. All return at once.
+
+    package func forgetEntry(named name: String, in parent: UInt64) {
+        session.notifications.invalidateEntry(parent: NodeID(rawValue: parent), name: FileName(name))
+    }
+
+    package func forgetDeleted(_ child: UInt64, named name: String, in parent: UInt64) {
+        session.notifications.deleteEntry(
+            parent: NodeID(rawValue: parent), child: NodeID(rawValue: child), name: FileName(name))
+    }
+
+    package func forgetAttributes(of node: UInt64) {
+        session.notifications.invalidateAttributes(NodeID(rawValue: node))
+    }
+
+    package func forgetContents(of node: UInt64) {
+        session.notifications.invalidateContents(NodeID(rawValue: node))
+    }
+
+    /// Returns when the kernel has forgotten all that it was asked to before.
+    package func drainNotifications() async {
+        await session.notifications.drain()
+    }
+}
+
+/// Registers local files with the kernel, once there is a session that may.
+final class Passthrough: PassthroughRegistry {
+    final class Slot: Sendable {
+        private let session = Mutex<Session?>(nil)
+
+        func store(_ session: Session) {
+            self.session.withLock { $0 = session }
+        }
+
+        var value: Session? { session.withLock { $0 } }
+    }
+
+    let session = Slot()
+
+    /// Nil where the kernel or the rights do not allow it.
+    var registry: (any PassthroughRegistry)? {
+        session.value?.negotiated?.passthrough == true ? self : nil
+    }
+
+    func register(_ descriptor: FileDescriptor) throws(Errno) -> Int32 {
+        guard let session = session.value else { throw .notSupported }
+        return try session.registerBacking(descriptor).rawValue
+    }
+
+    func unregister(_ backing: Int32) {
+        try? session.value?.unregisterBacking(BackingID(rawValue: backing))
+    }
+}

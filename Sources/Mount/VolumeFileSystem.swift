@@ -1,0 +1,193 @@
+import FUSE
+import Logging
+import Syscalls
+import SystemPackage
+import Volume
+
+/// The kernel's requests, handed to a ``Volume``: decoded, asked, answered. It does not think.
+///
+/// What the volume knows is answered on the thread that asked. What has to be provided first is parked, and the thread
+/// goes back to reading requests.
+final class VolumeFileSystem: FileSystem {
+    let volume: Volume
+    let waiting: WaitingRoom
+    /// Set once, before the first request, by the mount that owns the session.
+    let passthrough: Passthrough
+
+    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
+        self.volume = volume
+        self.passthrough = passthrough
+        waiting = WaitingRoom(provisioning: provisioning)
+    }
+
+    // MARK: - Names
+
+    func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
+        // A name that is not UTF-8 is in no remote's reach.
+        guard let text = name.utf8String else {
+            reply.succeed(.absent(for: .infinite))
+            return
+        }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            do throws(Obstacle) {
+                return Entry(attributes: FileAttributes(try volume.lookup(text, in: parent.rawValue)))
+            } catch {
+                guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
+                return Entry.absent(for: .infinite)
+            }
+        } succeed: { reply, entry in
+            reply.succeed(entry)
+        }
+    }
+
+    func getAttributes(_ request: Request, node: NodeID, handle: FileHandle?, reply: consuming AttributesReply) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            FileAttributes(try volume.attributes(of: node.rawValue))
+        } succeed: { reply, attributes in
+            reply.succeed(attributes)
+        }
+    }
+
+    func readLink(_ request: Request, node: NodeID, reply: consuming LinkTargetReply) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            Array(try volume.linkTarget(of: node.rawValue).utf8)
+        } succeed: { reply, target in
+            reply.succeed(target)
+        }
+    }
+
+    // MARK: - Files
+
+    func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
+        if flags.canWrite || flags.contains(.truncate) { return reply.fail(.readOnlyFileSystem) }
+        let registry = passthrough.registry
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.open(node.rawValue, registry: registry)
+        } succeed: { [volume] reply, grant in
+            let isOpen =
+                switch grant {
+                case .passthrough(let backing):
+                    reply.succeed(
+                        handle: FileHandle(rawValue: node.rawValue), options: [.noFlush],
+                        backing: BackingID(rawValue: backing))
+                case .cached:
+                    reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.noFlush, .keepCache])
+                }
+            if !isOpen { volume.close(node.rawValue, registry: registry) }
+        }
+    }
+
+    func read(
+        _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
+    ) {
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try volume.read(node.rawValue, at: offset, count: count, isProvided: isProvided)
+        } succeed: { reply, grant in
+            if let descriptor = grant.descriptor, grant.count > 0 {
+                reply.succeed(from: descriptor, at: grant.offset, count: grant.count)
+            } else {
+                reply.succeed([])
+            }
+        }
+    }
+
+    func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
+        volume.close(node.rawValue, registry: passthrough.registry)
+        reply.succeed()
+    }
+
+    func seek(
+        _ request: Request, node: NodeID, handle: FileHandle, to target: SeekTarget, from offset: Int64,
+        reply: consuming OffsetReply
+    ) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.seek(to: target == .data ? .data : .hole, in: node.rawValue, from: offset)
+        } succeed: { reply, offset in
+            reply.succeed(offset: offset)
+        }
+    }
+
+    // MARK: - Directories
+
+    func openDirectory(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try volume.openDirectory(node.rawValue, isProvided: isProvided)
+        } succeed: { reply, _ in
+            reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.cacheDirectory, .keepCache])
+        }
+    }
+
+    func readDirectory(
+        _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, reply: consuming DirectoryReply
+    ) {
+        let limit = max(16, reply.capacity / DirectoryOffset.usualEntrySize)
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try DirectoryPart(of: node.rawValue, from: offset, limit: limit, isProvided: isProvided, volume: volume)
+        } succeed: { reply, part in
+            var reply = reply
+            part.fill(&reply)
+            reply.succeed()
+        }
+    }
+
+    func releaseDirectory(_ request: Request, node: NodeID, handle: FileHandle, reply: consuming EmptyReply) {
+        reply.succeed()
+    }
+
+    func synchronizeDirectory(
+        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
+    ) {
+        reply.succeed()
+    }
+
+    func synchronize(
+        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
+    ) {
+        reply.succeed()
+    }
+
+    func getUsage(_ request: Request, node: NodeID, reply: consuming StatisticsReply) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            let room = try volume.statistics()
+            return FileSystemUsage(
+                blocks: room.blocks, freeBlocks: room.freeBlocks, availableBlocks: room.availableBlocks,
+                files: room.files, freeFiles: room.freeFiles, blockSize: UInt32(clamping: room.blockSize),
+                fragmentSize: UInt32(clamping: room.blockSize))
+        } succeed: { reply, usage in
+            reply.succeed(usage)
+        }
+    }
+
+    // MARK: - Extended attributes
+
+    func getExtendedAttribute(
+        _ request: Request, node: NodeID, name: FileName, reply: consuming ExtendedAttributeReply
+    ) {
+        guard let text = name.utf8String else { return reply.fail(.noData) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.extendedAttribute(text, of: node.rawValue)
+        } succeed: { reply, value in
+            reply.succeed(value)
+        }
+    }
+
+    func listExtendedAttributes(_ request: Request, node: NodeID, reply: consuming ExtendedAttributeReply) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.extendedAttributeNames(of: node.rawValue).map { FileName($0) }
+        } succeed: { reply, names in
+            reply.succeed(names: names)
+        }
+    }
+
+    func setExtendedAttribute(
+        _ request: Request, node: NodeID, name: FileName, value: [UInt8], options: ExtendedAttributeOptions,
+        reply: consuming EmptyReply
+    ) {
+        guard let text = name.utf8String else { return reply.fail(.readOnlyFileSystem) }
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try volume.setExtendedAttribute(text, of: node.rawValue, isProvided: isProvided)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+}

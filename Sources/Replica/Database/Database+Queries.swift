@@ -1,0 +1,61 @@
+import FileProvider
+import GRDB
+
+/// Queries that reading and writing transactions share.
+extension Database {
+    /// The first row of a query whose statement is kept, or nil.
+    func one<Value>(
+        _ sql: String, _ arguments: StatementArguments, _ decode: (Row) throws -> Value
+    ) throws -> Value? {
+        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
+        return try rows.next().map(decode)
+    }
+
+    /// Runs a statement that is kept.
+    func run(_ sql: String, _ arguments: StatementArguments) throws {
+        try cachedStatement(sql: sql).execute(arguments: arguments)
+    }
+
+    func inode(_ number: InodeNumber) throws -> InodeRecord? {
+        try one(
+            "SELECT \(Rows.inodeColumns) FROM inode WHERE number = ?", [number.rawValue], { try Rows.inode($0) })
+    }
+
+    func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
+        try one(Self.items + "WHERE item.identifier = ?", [identifier.rawValue], Rows.item)
+    }
+
+    func item(id: Int64) throws -> ItemRecord? {
+        try one(Self.items + "WHERE item.id = ?", [id], Rows.item)
+    }
+
+    func item(ofInode number: InodeNumber) throws -> ItemRecord? {
+        try one(Self.items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1", [number.rawValue], Rows.item)
+    }
+
+    func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
+        try one(Self.items + "WHERE item.parent = ? AND item.name = ?", [directory.rawValue, name], Rows.item)
+    }
+
+    func items(in directory: InodeNumber) throws -> [ItemRecord] {
+        let rows = try Row.fetchCursor(
+            try cachedStatement(sql: Self.items + "WHERE item.parent = ? ORDER BY item.id"),
+            arguments: [directory.rawValue])
+        var items: [ItemRecord] = []
+        while let row = try rows.next() { items.append(try Rows.item(row)) }
+        return items
+    }
+
+    func presentRanges(of number: InodeNumber) throws -> ByteRanges {
+        let rows = try Row.fetchCursor(
+            try cachedStatement(sql: "SELECT start, \"end\" FROM contentRange WHERE inode = ? ORDER BY start"),
+            arguments: [number.rawValue])
+        var ranges = ByteRanges()
+        while let row = try rows.next() { ranges.insert((row[0] as Int64)..<(row[1] as Int64)) }
+        return ranges
+    }
+
+    private static let items = """
+        SELECT \(Rows.inodeColumns), \(Rows.itemColumns) FROM item JOIN inode ON inode.number = item.inode
+        """ + " "
+}

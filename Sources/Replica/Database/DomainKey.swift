@@ -1,0 +1,62 @@
+import Foundation
+import GRDB
+
+/// What the database knows of the domain as a whole: the rows of the table `domain`.
+package enum DomainKey: String, Sendable, CaseIterable {
+    /// Where the remote is, as the user named it.
+    case source
+    /// Where the domain was mounted last.
+    case mountpoint
+    /// How the domain is mounted, as JSON.
+    case options
+    /// The point in the provider's history up to which its changes are in this database.
+    case syncAnchor
+    /// A number that a rebuilt database would not share.
+    case identity
+    /// The boot of the machine during which the database was used last.
+    case bootIdentifier
+    /// Whether it was closed in order since.
+    case wasClosed
+    /// The number of the last listing.
+    case listingNumber
+
+    func bytes(in db: Database) throws -> [UInt8]? {
+        try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })
+    }
+
+    func string(in db: Database) throws -> String? {
+        try bytes(in: db).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func set(_ value: String?, in db: Database) throws {
+        try set(bytes: value.map { Array($0.utf8) }, in: db)
+    }
+
+    func set(bytes: [UInt8]?, in db: Database) throws {
+        if let bytes {
+            try db.run("INSERT OR REPLACE INTO domain (key, value) VALUES (?, ?)", [rawValue, Data(bytes)])
+        } else {
+            try db.run("DELETE FROM domain WHERE key = ?", [rawValue])
+        }
+    }
+}
+
+extension ReplicaDatabase {
+    /// What is stored under a key of the domain, as text.
+    package func value(of key: DomainKey) throws -> String? {
+        try read { db in try key.string(in: db) }
+    }
+
+    package func bytes(of key: DomainKey) throws -> [UInt8]? {
+        try read { db in try key.bytes(in: db) }
+    }
+
+    /// Stores a text under a key of the domain; nil removes it.
+    package func set(_ key: DomainKey, to value: String?) throws {
+        try write { db in try key.set(value, in: db) }
+    }
+
+    package func set(_ key: DomainKey, to bytes: [UInt8]?) throws {
+        try write { db in try key.set(bytes: bytes, in: db) }
+    }
+}

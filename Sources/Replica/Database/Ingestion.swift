@@ -1,0 +1,348 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What the provider says becomes what the mount shows: one batch of a listing or of changes, inside one transaction.
+///
+/// The base side of an item takes everything; the local side takes what was not changed here. The content of a file that
+/// is open stays what it was until the last close (``settle(_:)``), so that no reader ever sees two versions mixed.
+package struct Ingestion {
+    let db: Database
+    let open: any OpenInodes
+    let now: FileTimestamp
+    /// Items that are still to come in this batch: they make room for those that come before them.
+    var upcoming: Set<ItemIdentifier> = []
+    /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
+    var listing: Int64?
+    private(set) var effects = ReplicaEffects()
+
+    init(db: Database, open: any OpenInodes, now: FileTimestamp) {
+        self.db = db
+        self.open = open
+        self.now = now
+    }
+
+    /// Brings in an item in its parent directory, or in none when the parent is not known here.
+    package mutating func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
+        if let defect = item.defect {
+            effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): \(defect)")
+            return
+        }
+        if let known = try db.item(item.itemIdentifier) {
+            if known.inode.kind == item.kind {
+                try update(known, with: item, parent: parent)
+            } else {
+                try remove(known)
+                try insert(item, parent: parent)
+            }
+        } else {
+            try insert(item, parent: parent)
+        }
+    }
+
+    /// Takes in what the provider says about the root itself: it has neither parent nor name.
+    package mutating func placeRoot(_ item: FileProviderItem) throws {
+        guard item.kind == .directory, let known = try db.item(.rootContainer) else { return }
+        try updateAttributes(of: known, with: item)
+    }
+
+    /// Removes an item and all below it. Content that somebody has open stays until it is closed.
+    package mutating func remove(_ item: ItemRecord) throws {
+        guard item.inode.number != .root else { return }
+        var doomed = [item]
+        while let next = doomed.popLast() {
+            if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
+            try db.run("DELETE FROM item WHERE id = ?", [next.id])
+            try db.run(
+                "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
+                [now.nanosecondsSince1970, next.inode.number.rawValue])
+            if next.inode.linkCount <= 1, !open.isOpen(next.inode.number) { try drop(next.inode.number) }
+        }
+        if let parent = item.parent {
+            effects.invalidations += [
+                .deletion(parent: parent, child: item.inode.number, name: item.name),
+                .entry(parent: parent, name: item.name), .contents(parent),
+            ]
+            try restoreNames(in: parent)
+        }
+    }
+
+    /// Removes an inode that has no name left and that nobody holds open.
+    mutating func drop(_ number: InodeNumber) throws {
+        let hadFile = try db.one(
+            "SELECT hasContentFile FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue], { $0[0] as Bool })
+        guard let hadFile else { return }
+        if hadFile {
+            effects.obsoleteContents.append(number)
+            try db.forgetContent(of: number)
+        } else {
+            try db.run("DELETE FROM inode WHERE number = ?", [number.rawValue])
+        }
+    }
+
+    /// The last handle of a file was closed: what waited for that is applied now.
+    package mutating func settle(_ number: InodeNumber) throws {
+        guard !open.isOpen(number), let inode = try db.inode(number) else { return }
+        if inode.linkCount == 0 { return try drop(number) }
+        guard inode.kind == .file, let item = try db.item(ofInode: number),
+            !item.changedFields.contains(.contents), item.base.version.contentVersion != inode.contentVersion
+        else { return }
+        try takeContentVersion(of: item)
+    }
+
+    /// Items that name each other as parents in a circle have no place.
+    mutating func reportCycle(_ items: [FileProviderItem]) {
+        for item in items {
+            effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parents form a circle")
+        }
+    }
+
+    // MARK: - Private
+
+    private mutating func insert(_ item: FileProviderItem, parent: InodeNumber?) throws {
+        guard let parent else { return }
+        let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
+        let size = item.kind == .symbolicLink ? Int64(item.symlinkTargetPath?.utf8.count ?? 0) : item.documentSize ?? 0
+        try db.run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
+                contentVersion, content)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                item.kind.rawValue, size, item.permissions.map { Int64($0 & 0o7777) }, item.owner.map { Int64($0) },
+                item.group.map { Int64($0) }, modifiedAt.nanosecondsSince1970, modifiedAt.nanosecondsSince1970,
+                (item.creationDate ?? modifiedAt).nanosecondsSince1970, item.symlinkTargetPath,
+                Data(item.itemVersion.contentVersion),
+                (item.kind == .symbolicLink || size == 0 && item.kind == .file
+                    ? ContentState.materialized : .dataless).rawValue,
+            ])
+        let number = InodeNumber(rawValue: db.lastInsertedRowID)
+        let name = try claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
+        try db.run(
+            """
+            INSERT INTO item (inode, parent, name, identifier, capabilities, policy, baseParent, baseName,
+                baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt, seenInListing)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name, item.itemIdentifier.rawValue, Int64(item.capabilities.rawValue),
+                item.contentPolicy.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970, listing ?? 0,
+            ])
+        try setExtendedAttributes(item.extendedAttributes, of: number)
+        effects.invalidations.append(.entry(parent: parent, name: name))
+    }
+
+    private mutating func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
+        guard known.inode.number != .root else { return try updateAttributes(of: known, with: item) }
+        let keepsPlace = known.changedFields.contains(.parentItemIdentifier)
+        let newParent = keepsPlace ? known.parent : parent
+        let isMoved = newParent != known.parent
+        var name = known.name
+        if !known.changedFields.contains(.filename), let newParent {
+            // The name shown is asked for again each time: a decorated one goes back as soon as it can.
+            if isMoved || !known.name.utf8.elementsEqual(item.filename.utf8) {
+                name = try claim(item.filename, in: newParent, for: known, identifier: item.itemIdentifier)
+            }
+        } else if newParent == nil {
+            name = Displacement.name(forItem: known.id)
+        }
+        if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
+            if let newParent, try isBelow(newParent, known.inode.number) {
+                effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parent lies below itself")
+                return
+            }
+            try db.run(
+                "UPDATE item SET parent = ?, name = ? WHERE id = ?", [newParent?.rawValue, name, known.id])
+            if let oldParent = known.parent {
+                effects.invalidations += [.entry(parent: oldParent, name: known.name), .contents(oldParent)]
+            }
+            if let newParent {
+                effects.invalidations += [.entry(parent: newParent, name: name), .contents(newParent)]
+            }
+        }
+        try db.run(
+            "UPDATE item SET baseParent = ?, baseName = ?, seenInListing = ? WHERE id = ?",
+            [item.parentItemIdentifier.rawValue, item.filename, listing ?? 0, known.id])
+        try updateAttributes(of: known, with: item)
+        if let oldParent = known.parent, isMoved || !name.utf8.elementsEqual(known.name.utf8) {
+            try restoreNames(in: oldParent)
+        }
+    }
+
+    /// Everything but parent and name.
+    private mutating func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
+        try db.run(
+            """
+            UPDATE item SET capabilities = ?, policy = CASE WHEN ? = 0 THEN policy ELSE ? END,
+                baseContentVersion = ?, baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ? WHERE id = ?
+            """,
+            [
+                Int64(item.capabilities.rawValue), item.contentPolicy.rawValue, item.contentPolicy.rawValue,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970, known.id,
+            ])
+        var inode = known.inode
+        let changed = known.changedFields
+        if let permissions = item.permissions, !changed.contains(.permissions) {
+            inode.permissions = permissions & 0o7777
+        }
+        if !changed.contains(.ownership) {
+            if let owner = item.owner { inode.owner = owner }
+            if let group = item.group { inode.group = group }
+        }
+        if let created = item.creationDate, !changed.contains(.creationDate) { inode.createdAt = created }
+        let isNewContent =
+            inode.kind == .file && item.itemVersion.contentVersion != inode.contentVersion
+            && !changed.contains(.contents)
+        if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
+            inode.modifiedAt = modified
+        }
+        if inode.kind == .symbolicLink, let target = item.symlinkTargetPath {
+            let known = try db.linkTarget(of: inode.number)
+            if known?.utf8.elementsEqual(target.utf8) != true {
+                try db.run("UPDATE inode SET linkTarget = ? WHERE number = ?", [target, inode.number.rawValue])
+                inode.size = Int64(target.utf8.count)
+                effects.invalidations.append(.contents(inode.number))
+            }
+        }
+        if inode != known.inode {
+            inode.changedAt = now
+            try db.writeAttributes(of: inode)
+            effects.invalidations.append(.attributes(inode.number))
+        }
+        if !changed.contains(.extendedAttributes) {
+            try setExtendedAttributes(item.extendedAttributes, of: inode.number)
+        }
+        if isNewContent, !open.isOpen(inode.number), let current = try db.item(id: known.id) {
+            try takeContentVersion(of: current)
+        }
+    }
+
+    /// The content version that the provider gave last becomes the one that the mount shows.
+    private mutating func takeContentVersion(of item: ItemRecord) throws {
+        var inode = item.inode
+        if inode.content != .dataless, try db.hasContentFile(inode.number) {
+            effects.obsoleteContents.append(inode.number)
+        }
+        try db.forgetContent(of: inode.number)
+        inode.size = item.base.size
+        inode.contentVersion = item.base.version.contentVersion
+        if !item.changedFields.contains(.contentModificationDate), let modified = item.base.modifiedAt {
+            inode.modifiedAt = modified
+        }
+        inode.changedAt = now
+        try db.writeAttributes(of: inode)
+        try db.run(
+            "UPDATE inode SET contentVersion = ?, content = CASE WHEN size = 0 THEN 2 ELSE 0 END WHERE number = ?",
+            [Data(inode.contentVersion), inode.number.rawValue])
+        effects.invalidations.append(.contents(inode.number))
+    }
+
+    private func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws {
+        guard let attributes else { return }
+        try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
+        for (name, value) in attributes {
+            try db.run(
+                "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
+                [number.rawValue, name, Data(value)])
+        }
+    }
+
+    /// The name under which an item is shown: its own, or a decorated one when another item has it and stays.
+    private mutating func claim(
+        _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
+    ) throws -> String {
+        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
+        if try makesRoom(holder) {
+            try db.run(
+                "UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: holder.id), holder.id])
+            effects.invalidations.append(.entry(parent: parent, name: name))
+            return name
+        }
+        for number in 2... {
+            let candidate = Displacement.decorated(name, number: number)
+            let other = try db.item(named: candidate, in: parent)
+            guard other == nil || other?.id == item?.id else { continue }
+            effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+            return candidate
+        }
+        return name
+    }
+
+    private func makesRoom(_ holder: ItemRecord) throws -> Bool {
+        guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
+        if upcoming.contains(identifier) { return true }
+        guard let listing else { return false }
+        let seen = try db.one("SELECT seenInListing FROM item WHERE id = ?", [holder.id], { $0[0] as Int64 })
+        return seen != listing
+    }
+
+    /// Items that were shown under a decorated name take their own where it has become free.
+    private mutating func restoreNames(in parent: InodeNumber) throws {
+        let waiting = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT id FROM item INDEXED BY renamedItem
+                    WHERE parent = ? AND name <> baseName AND changedFields & 2 = 0 ORDER BY id
+                    """), arguments: [parent.rawValue])
+        for row in waiting {
+            guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),
+                try db.item(named: own, in: parent) == nil
+            else { continue }
+            try db.run("UPDATE item SET name = ? WHERE id = ?", [own, item.id])
+            effects.invalidations += [
+                .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
+            ]
+        }
+    }
+
+    private func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
+        var current = directory
+        for _ in 0..<4096 {
+            if current == ancestor { return true }
+            if current == .root { return false }
+            let parent = try db.one(
+                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
+            guard let parent, let next = parent else { return false }
+            current = InodeNumber(rawValue: next)
+        }
+        return true
+    }
+}
+
+extension Database {
+    func linkTarget(of number: InodeNumber) throws -> String? {
+        try one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
+    }
+
+    func hasContentFile(_ number: InodeNumber) throws -> Bool {
+        try one("SELECT hasContentFile FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool }) ?? false
+    }
+
+    /// The attributes that `stat` shows, except what tells of the local content.
+    func writeAttributes(of inode: InodeRecord) throws {
+        try run(
+            """
+            UPDATE inode SET size = ?, permissions = ?, owner = ?, "group" = ?, modifiedAt = ?, changedAt = ?,
+                createdAt = ? WHERE number = ?
+            """,
+            [
+                inode.size, inode.permissions.map { Int64($0) }, inode.owner.map { Int64($0) },
+                inode.group.map { Int64($0) }, inode.modifiedAt.nanosecondsSince1970,
+                inode.changedAt.nanosecondsSince1970, inode.createdAt.nanosecondsSince1970, inode.number.rawValue,
+            ])
+    }
+
+    /// Begins a new, empty generation of a file's content. Its file is removed after the commit.
+    func forgetContent(of number: InodeNumber) throws {
+        try run(
+            """
+            UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0
+            WHERE number = ?
+            """, [number.rawValue])
+        try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
+    }
+}

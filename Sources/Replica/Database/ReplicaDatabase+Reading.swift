@@ -1,0 +1,239 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What is known, answered on the calling thread.
+extension ReplicaDatabase {
+    /// The inode with this number, or nil.
+    package func inode(_ number: InodeNumber) throws -> InodeRecord? {
+        try read { db in try db.inode(number) }
+    }
+
+    /// The entries of a directory that come after a cookie, in the order of their cookies.
+    package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
+        try read { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT \(Rows.inodeColumns), item.id, item.name
+                    FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                    WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?
+                    """)
+            let rows = try Row.fetchCursor(statement, arguments: [directory.rawValue, cookie, limit])
+            var entries: [DirectoryEntry] = []
+            while let row = try rows.next() {
+                let name: String = row[Rows.inodeColumnCount + 1]
+                if Displacement.isDisplaced(name) { continue }
+                entries.append(
+                    DirectoryEntry(
+                        cookie: row[Rows.inodeColumnCount], name: name, inode: try Rows.inode(row)))
+            }
+            return entries
+        }
+    }
+
+    /// The directory that holds an inode; the root's is the root.
+    package func parent(of number: InodeNumber) throws -> InodeNumber? {
+        if number == .root { return .root }
+        return try read { db in
+            try db.one(
+                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
+                { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
+        }
+    }
+
+    /// What a symbolic link points to.
+    package func linkTarget(of number: InodeNumber) throws -> String? {
+        try read { db in
+            try db.one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
+        }
+    }
+
+    /// The item with a provider's identifier, or nil.
+    package func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
+        try read { db in try db.item(identifier) }
+    }
+
+    /// The first item that is this inode, or nil for one without a name.
+    package func item(ofInode number: InodeNumber) throws -> ItemRecord? {
+        try read { db in try db.item(ofInode: number) }
+    }
+
+    /// A directory's items.
+    package func items(in directory: InodeNumber) throws -> [ItemRecord] {
+        try read { db in try db.items(in: directory) }
+    }
+
+    /// Which bytes of a file are here, of its present content generation.
+    package func presentRanges(of number: InodeNumber) throws -> ByteRanges {
+        try read { db in try db.presentRanges(of: number) }
+    }
+
+    /// The extended attributes that an inode has, without their values.
+    package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
+        try read { db in
+            try String.fetchAll(
+                db.cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
+                arguments: [number.rawValue])
+        }
+    }
+
+    /// The value of an extended attribute, or nil.
+    package func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
+        try read { db in
+            try db.one(
+                "SELECT value FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name],
+                { [UInt8]($0[0] as Data) })
+        }
+    }
+
+    /// The names from the mount's root down to an inode; nil for one that no directory shows.
+    package func path(of number: InodeNumber) throws -> [String]? {
+        try read { db in
+            var names: [String] = []
+            var current = number
+            while current != .root {
+                guard
+                    let (name, parent) = try db.one(
+                        "SELECT name, parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
+                        { ($0[0] as String, $0[1] as Int64?) }),
+                    let parent
+                else { return nil }
+                names.append(name)
+                guard names.count <= Self.deepestPath else { return nil }
+                current = InodeNumber(rawValue: parent)
+            }
+            return names.reversed()
+        }
+    }
+
+    /// The names from the remote's root down to an item, as the provider last gave them.
+    package func remotePath(of identifier: ItemIdentifier) throws -> [String]? {
+        try read { db in
+            var names: [String] = []
+            var current = identifier
+            while current != .rootContainer {
+                guard
+                    let (name, parent) = try db.one(
+                        "SELECT baseName, baseParent FROM item WHERE identifier = ?", [current.rawValue],
+                        { ($0[0] as String?, $0[1] as String?) }),
+                    let name, let parent
+                else { return nil }
+                names.append(name)
+                guard names.count <= Self.deepestPath else { return nil }
+                current = ItemIdentifier(parent)
+            }
+            return names.reversed()
+        }
+    }
+
+    /// The identifier of the item that the provider last placed under a name in a directory.
+    package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
+        try read { db in
+            try db.one(
+                "SELECT identifier FROM item WHERE baseParent = ? AND baseName = ?", [directory.rawValue, name],
+                { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
+        }
+    }
+
+    /// The directories whose listing is here, by their identifiers.
+    package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
+        try read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT inode.number, item.identifier FROM inode JOIN item ON item.inode = inode.number
+                    WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
+                    """
+            ).map { (InodeNumber(rawValue: $0[0]), ItemIdentifier($0[1] as String)) }
+        }
+    }
+
+    /// Counts for `status`.
+    package func counts() throws -> ReplicaCounts {
+        try read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT COUNT(*) FROM item) - 1,
+                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = 2),
+                        (SELECT COUNT(*) FROM inode WHERE kind = 2 AND content = 2),
+                        (SELECT TOTAL(localBytes) FROM inode WHERE hasContentFile = 1)
+                    """)
+            return ReplicaCounts(
+                knownItems: row?[0] ?? 0, materializedFiles: row?[1] ?? 0, materializedDirectories: row?[2] ?? 0,
+                localBytes: Int64((row?[3] as Double?) ?? 0))
+        }
+    }
+
+    /// No path on Linux has more components; a longer one means a cycle.
+    private static let deepestPath = 4096
+}
+
+/// How much a replica holds.
+package struct ReplicaCounts: Hashable, Sendable {
+    package var knownItems: Int
+    package var materializedFiles: Int
+    package var materializedDirectories: Int
+    package var localBytes: Int64
+}
+
+extension ReplicaDatabase {
+    /// What a directory shows under a name, and how much of its listing is here: nil for what is no directory.
+    package func lookup(
+        _ name: String, in directory: InodeNumber
+    ) throws -> (directory: ContentState?, inode: InodeRecord?) {
+        try read { db in
+            let state = try db.one(
+                "SELECT content FROM inode WHERE number = ? AND kind = 2", [directory.rawValue],
+                { ContentState(rawValue: $0[0]) })
+            guard let state, state == .materialized else { return (state ?? nil, nil) }
+            let inode = try db.one(
+                """
+                SELECT \(Rows.inodeColumns) FROM item JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND item.name = ?
+                """, [directory.rawValue, name], { try Rows.inode($0) })
+            return (state, inode)
+        }
+    }
+}
+
+extension ReplicaDatabase {
+    /// The subdirectories of a directory whose listing is not here, in the order of its entries.
+    package func datalessDirectories(in directory: InodeNumber) throws -> [InodeNumber] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                        WHERE item.parent = ? AND inode.kind = 2 AND inode.content = 0 ORDER BY item.id
+                        """), arguments: [directory.rawValue]
+            ).map(InodeNumber.init(rawValue:))
+        }
+    }
+
+    /// The files of a directory that are not here whole.
+    package func incompleteFiles(in directory: InodeNumber) throws -> [InodeNumber] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                        WHERE item.parent = ? AND inode.kind = 1 AND inode.content <> 2 ORDER BY item.id
+                        """), arguments: [directory.rawValue]
+            ).map(InodeNumber.init(rawValue:))
+        }
+    }
+
+    /// The subdirectories of a directory, in the order of its entries.
+    package func directories(in directory: InodeNumber) throws -> [InodeNumber] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                        WHERE item.parent = ? AND inode.kind = 2 ORDER BY item.id
+                        """), arguments: [directory.rawValue]
+            ).map(InodeNumber.init(rawValue:))
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import FileProvider
+import GRDB
+import SystemPackage
+
+/// The domain's database: what the mount shows, what the provider agreed to, and what of it is here.
+///
+/// Reading runs on the calling thread and never waits for a writer (WAL). Writers take turns. Every method that takes a
+/// `Database` runs inside a transaction of the caller's.
+package final class ReplicaDatabase: Sendable {
+    package static let fileName = "replica.sqlite"
+
+    private let pool: DatabasePool
+
+    /// Opens the database, or makes it, and brings its schema up to date.
+    ///
+    /// - Parameter readers: how many threads read at once without waiting for each other.
+    /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
+    init(at path: FilePath, readers: Int) throws {
+        var configuration = Configuration()
+        configuration.maximumReaderCount = readers
+        configuration.foreignKeysEnabled = true
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { db in
+            // A commit survives the daemon's death at once, and a power cut once the log is synced.
+            try db.execute(sql: "PRAGMA synchronous = NORMAL")
+            try db.execute(sql: "PRAGMA cache_size = -4096")
+            try db.execute(sql: "PRAGMA temp_store = MEMORY")
+        }
+        pool = try DatabasePool(path: path.string, configuration: configuration)
+        let migrator = Schema.migrator
+        let isNewer = try pool.read { db in try migrator.hasBeenSuperseded(db) }
+        if isNewer {
+            throw FileProviderError(
+                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
+        }
+        try migrator.migrate(pool)
+    }
+
+    /// Runs a reading transaction on the calling thread.
+    func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try pool.read(body)
+    }
+
+    /// Runs a writing transaction, on the writer's own queue, and waits for it.
+    func write<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try pool.write(body)
+    }
+
+    /// Runs a writing transaction without blocking the calling thread.
+    func write<Value: Sendable>(
+        async body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await pool.write(body)
+    }
+
+    /// Moves the log into the database file and closes it. Nothing may be under way.
+    func close() throws {
+        try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+        try pool.close()
+    }
+}

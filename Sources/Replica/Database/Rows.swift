@@ -1,0 +1,72 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// How rows become values: columns by position, because listings decode many.
+enum Rows {
+    static let inodeColumns = """
+        inode.number, inode.kind, inode.size, inode.permissions, inode.owner, inode."group", inode.linkCount, \
+        inode.modifiedAt, inode.changedAt, inode.createdAt, inode.content, inode.contentVersion, \
+        inode.contentGeneration, inode.localBytes
+        """
+    static let inodeColumnCount = 14
+
+    static let itemColumns = """
+        item.id, item.parent, item.name, item.identifier, item.capabilities, item.policy, item.baseParent, \
+        item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
+        item.changedFields
+        """
+
+    static func inode(_ row: Row, at first: Int = 0) throws -> InodeRecord {
+        let kind: Int = row[first + 1]
+        let content: Int = row[first + 10]
+        guard let kind = ItemKind(rawValue: kind), let content = ContentState(rawValue: content) else {
+            throw ReplicaDefect("inode row \(row[first] as Int64) holds a kind or state that this version does not know")
+        }
+        let version: [UInt8] = row.bytes(first + 11)
+        return InodeRecord(
+            number: InodeNumber(rawValue: row[first]), kind: kind, size: row[first + 2],
+            permissions: (row[first + 3] as Int?).map { UInt16(truncatingIfNeeded: $0) },
+            owner: (row[first + 4] as Int64?).map { UInt32(truncatingIfNeeded: $0) },
+            group: (row[first + 5] as Int64?).map { UInt32(truncatingIfNeeded: $0) },
+            linkCount: row[first + 6], modifiedAt: FileTimestamp(nanosecondsSince1970: row[first + 7]),
+            changedAt: FileTimestamp(nanosecondsSince1970: row[first + 8]),
+            createdAt: FileTimestamp(nanosecondsSince1970: row[first + 9]), content: content, contentVersion: version,
+            contentGeneration: row[first + 12], localBytes: row[first + 13])
+    }
+
+    /// The columns of ``inodeColumns`` and then those of ``itemColumns``.
+    static func item(_ row: Row) throws -> ItemRecord {
+        let first = inodeColumnCount
+        return ItemRecord(
+            id: row[first], inode: try inode(row),
+            parent: (row[first + 1] as Int64?).map(InodeNumber.init(rawValue:)), name: row[first + 2],
+            identifier: (row[first + 3] as String?).map(ItemIdentifier.init(rawValue:)),
+            capabilities: ItemCapabilities(rawValue: UInt32(truncatingIfNeeded: row[first + 4] as Int64)),
+            policy: ContentPolicy(rawValue: row[first + 5]) ?? .inherited,
+            base: ItemBase(
+                parent: (row[first + 6] as String?).map(ItemIdentifier.init(rawValue:)), name: row[first + 7],
+                version: ItemVersion(
+                    contentVersion: row.bytes(first + 8),
+                    metadataVersion: row.bytes(first + 9)),
+                size: row[first + 10],
+                modifiedAt: (row[first + 11] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))),
+            changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 12] as Int64)))
+    }
+}
+
+extension Row {
+    /// The bytes of a column that is never null.
+    fileprivate func bytes(_ index: Int) -> [UInt8] {
+        [UInt8](self[index] as Data)
+    }
+}
+
+/// Something in the replica that should not be. The message says what.
+package struct ReplicaDefect: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+}

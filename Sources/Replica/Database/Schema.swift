@@ -1,0 +1,83 @@
+import GRDB
+
+/// The database's schema, as a list of migrations that only ever grows. Docs/Schema.md explains it to other readers.
+enum Schema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("0001 domain, inodes, items and content") { db in
+            try db.execute(sql: first)
+        }
+        return migrator
+    }
+
+    private static let first = """
+        CREATE TABLE domain (
+            key TEXT PRIMARY KEY,
+            value BLOB
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE inode (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 7),
+            size INTEGER NOT NULL DEFAULT 0 CHECK (size >= 0),
+            permissions INTEGER CHECK (permissions BETWEEN 0 AND 4095),
+            owner INTEGER,
+            "group" INTEGER,
+            linkCount INTEGER NOT NULL DEFAULT 1 CHECK (linkCount >= 0),
+            modifiedAt INTEGER NOT NULL,
+            changedAt INTEGER NOT NULL,
+            createdAt INTEGER NOT NULL,
+            linkTarget TEXT,
+            content INTEGER NOT NULL DEFAULT 0 CHECK (content BETWEEN 0 AND 2),
+            contentVersion BLOB NOT NULL DEFAULT x'',
+            contentGeneration INTEGER NOT NULL DEFAULT 0,
+            localBytes INTEGER NOT NULL DEFAULT 0,
+            hasContentFile INTEGER NOT NULL DEFAULT 0,
+            isDurable INTEGER NOT NULL DEFAULT 0,
+            readAt INTEGER
+        ) STRICT;
+
+        CREATE INDEX inodeWithContentFile ON inode (number) WHERE hasContentFile = 1;
+        CREATE INDEX inodeWithoutName ON inode (number) WHERE linkCount = 0;
+        CREATE INDEX directoryWithListing ON inode (number) WHERE kind = 2 AND content <> 0;
+
+        CREATE TABLE item (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            inode INTEGER NOT NULL REFERENCES inode (number),
+            parent INTEGER REFERENCES inode (number),
+            name TEXT NOT NULL,
+            identifier TEXT UNIQUE,
+            capabilities INTEGER NOT NULL,
+            policy INTEGER NOT NULL DEFAULT 0 CHECK (policy BETWEEN 0 AND 3),
+            baseParent TEXT,
+            baseName TEXT,
+            baseContentVersion BLOB NOT NULL DEFAULT x'',
+            baseMetadataVersion BLOB NOT NULL DEFAULT x'',
+            baseSize INTEGER NOT NULL DEFAULT 0,
+            baseModifiedAt INTEGER,
+            changedFields INTEGER NOT NULL DEFAULT 0,
+            seenInListing INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+
+        CREATE UNIQUE INDEX itemByName ON item (parent, name);
+        CREATE INDEX itemInParent ON item (parent);
+        CREATE INDEX itemByInode ON item (inode);
+        CREATE INDEX itemByRemoteName ON item (baseParent, baseName);
+        CREATE INDEX renamedItem ON item (parent) WHERE name <> baseName;
+        CREATE INDEX pendingItem ON item (id) WHERE changedFields <> 0;
+
+        CREATE TABLE contentRange (
+            inode INTEGER NOT NULL REFERENCES inode (number) ON DELETE CASCADE,
+            start INTEGER NOT NULL,
+            "end" INTEGER NOT NULL CHECK ("end" > start),
+            PRIMARY KEY (inode, start)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE extendedAttribute (
+            inode INTEGER NOT NULL REFERENCES inode (number) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            value BLOB NOT NULL,
+            PRIMARY KEY (inode, name)
+        ) STRICT, WITHOUT ROWID;
+        """
+}

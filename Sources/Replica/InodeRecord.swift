@@ -1,0 +1,43 @@
+import FileProvider
+
+/// How much of an item's content is here: a file's bytes, a directory's listing.
+package enum ContentState: Int, Hashable, Sendable {
+    case dataless = 0
+    /// Some ranges of a file; the first pages of a directory that is being listed.
+    case partial = 1
+    case materialized = 2
+
+    /// The name that users, xattrs and JSON see.
+    package var name: String {
+        switch self {
+        case .dataless: "dataless"
+        case .partial: "partial"
+        case .materialized: "materialized"
+        }
+    }
+}
+
+/// What a name in the mount refers to: the local side of an item's metadata, as `stat` shows it.
+package struct InodeRecord: Hashable, Sendable {
+    package var number: InodeNumber
+    package var kind: ItemKind
+    /// The length of a file or of a link's target in bytes.
+    package var size: Int64
+    /// The lower twelve bits of the mode; `nil` when the remote says nothing and nobody changed it here.
+    package var permissions: UInt16?
+    /// `nil`: whoever mounted the domain.
+    package var owner: UInt32?
+    package var group: UInt32?
+    /// How many items are this inode; 0 once it has no name and lives only as long as somebody holds it open.
+    package var linkCount: Int
+    package var modifiedAt: FileTimestamp
+    package var changedAt: FileTimestamp
+    package var createdAt: FileTimestamp
+    package var content: ContentState
+    /// The version that the bytes here are of.
+    package var contentVersion: [UInt8]
+    /// Changes whenever the local content is begun anew, so that a transfer that lost its file cannot record anything.
+    package var contentGeneration: Int64
+    /// How many bytes of content are here.
+    package var localBytes: Int64
+}

@@ -1,0 +1,37 @@
+import FileProvider
+
+/// A name on the remote and in the mount: both sides of an item, and what it is here.
+package struct ItemRecord: Hashable, Sendable {
+    /// The row's own number: never reused, and the item's place in listings.
+    package var id: Int64
+    package var inode: InodeRecord
+    /// The directory that shows it; `nil` for the root, and for an item whose parent is not known here.
+    package var parent: InodeNumber?
+    /// The name in the mount: the remote's, unless another item came first with that name.
+    package var name: String
+    /// The provider's name for it; `nil` until the provider has given one.
+    package var identifier: ItemIdentifier?
+    package var capabilities: ItemCapabilities
+    /// The policy the item was given here or by its provider.
+    package var policy: ContentPolicy
+    package var base: ItemBase
+    /// What differs between the mount and what the provider last agreed to.
+    package var changedFields: ItemFields
+}
+
+/// What the provider last said or agreed to.
+package struct ItemBase: Hashable, Sendable {
+    package var parent: ItemIdentifier?
+    package var name: String?
+    package var version: ItemVersion
+    package var size: Int64
+    package var modifiedAt: FileTimestamp?
+}
+
+/// An entry of a directory listing.
+package struct DirectoryEntry: Hashable, Sendable {
+    /// Where a listing goes on after this entry.
+    package var cookie: Int64
+    package var name: String
+    package var inode: InodeRecord
+}

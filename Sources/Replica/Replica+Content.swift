@@ -1,0 +1,124 @@
+import FileProvider
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// A file's content that is being filled: what a transfer needs to know.
+package struct ContentBeginning: Sendable {
+    package var identifier: ItemIdentifier
+    /// Open for reading and writing; the transfer's to close.
+    package var descriptor: FileDescriptor
+    package var generation: Int64
+    package var version: [UInt8]
+    package var size: Int64
+    package var present: ByteRanges
+}
+
+/// The bytes of files: begun, recorded once they are on disk, read, dropped.
+extension Replica {
+    /// Makes a file ready to be filled with the content of the version that it shows, going on with what is here.
+    ///
+    /// - Throws: `noSuchItem` for what is not a file of the remote's; `versionNoLongerAvailable` when the file shows
+    ///   another version than `version`; POSIX errors of the content file.
+    package func beginContent(of number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        let begun = try await database.write { db -> (ItemRecord, ByteRanges, isNew: Bool) in
+            guard let item = try db.item(ofInode: number), item.identifier != nil, item.inode.kind == .file else {
+                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
+            }
+            if let version, version != item.inode.contentVersion {
+                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: item.identifier)
+            }
+            if item.inode.content != .dataless {
+                return (item, try db.presentRanges(of: number), false)
+            }
+            try db.run(
+                """
+                UPDATE inode SET content = 1, hasContentFile = 1, contentGeneration = contentGeneration + 1,
+                    isDurable = 0 WHERE number = ?
+                """, [number.rawValue])
+            guard let begun = try db.item(ofInode: number) else { throw FileProviderError(.noSuchItem) }
+            return (begun, ByteRanges(), true)
+        }
+        let inode = begun.0.inode
+        guard let identifier = begun.0.identifier else { throw FileProviderError(.noSuchItem) }
+        do {
+            let descriptor =
+                begun.isNew ? try contents.create(number, size: inode.size) : try contents.open(number, .readWrite)
+            let present = inode.content == .materialized ? ByteRanges([0..<inode.size]) : begun.1
+            return ContentBeginning(
+                identifier: identifier, descriptor: descriptor, generation: inode.contentGeneration,
+                version: inode.contentVersion, size: inode.size, present: present)
+        } catch let error as Errno {
+            if begun.isNew { try? await abandonContent(of: number, generation: inode.contentGeneration) }
+            throw FileProviderError.posix(error, "the content file of inode \(number): \(error)")
+        }
+    }
+
+    /// Records that ranges are on disk. All of a file's bytes make it materialized.
+    ///
+    /// - Returns: what is left to tell the kernel; nil when the content has been begun anew since, and nothing was
+    ///   recorded.
+    package func recordContent(
+        of number: InodeNumber, generation: Int64, ranges: ByteRanges
+    ) async throws -> ReplicaEffects? {
+        try await database.write { db in
+            guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial
+            else { return nil }
+            var effects = ReplicaEffects()
+            let isComplete = ranges.contains(0..<inode.size)
+            try db.run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
+            if !isComplete {
+                for range in ranges.ranges {
+                    try db.run(
+                        "INSERT INTO contentRange (inode, start, \"end\") VALUES (?, ?, ?)",
+                        [number.rawValue, range.lowerBound, range.upperBound])
+                }
+            }
+            try db.run(
+                "UPDATE inode SET content = ?, localBytes = ?, readAt = ? WHERE number = ?",
+                [
+                    (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count,
+                    Self.now.nanosecondsSince1970, number.rawValue,
+                ])
+            effects.invalidations.append(.attributes(number))
+            return effects
+        }
+    }
+
+    /// Makes a file dataless again whose content was begun and never came.
+    package func abandonContent(of number: InodeNumber, generation: Int64) async throws {
+        let effects = try await database.write { db -> ReplicaEffects in
+            var effects = ReplicaEffects()
+            guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
+                inode.localBytes == 0
+            else { return effects }
+            try db.forgetContent(of: number)
+            effects.obsoleteContents.append(number)
+            return effects
+        }
+        try await removeObsoleteContents(effects)
+    }
+
+    /// A descriptor to read a file's local content from; the caller's to close. Blocks no longer than the disk does.
+    ///
+    /// - Throws: `Errno`; ENOENT when the content was dropped meanwhile.
+    package func openContent(of number: InodeNumber) throws -> FileDescriptor {
+        try contents.open(number, .readOnly)
+    }
+
+    /// Fills everything that a lost file or a wrong length may have left: the content is fetched again.
+    package func distrustContent(of inode: InodeRecord, because reason: String) async throws -> ReplicaEffects {
+        if let name = FilePath.Component(String(inode.number.rawValue)) {
+            _ = try? contents.quarantine(fileNamed: name, stamp: Self.now.nanosecondsSince1970)
+        }
+        return try await database.write { db in
+            var effects = ReplicaEffects()
+            guard try db.inode(inode.number)?.contentGeneration == inode.contentGeneration else { return effects }
+            try db.forgetContent(of: inode.number)
+            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [inode.number.rawValue])
+            effects.invalidations.append(.contents(inode.number))
+            effects.defects.append("the content of inode \(inode.number): \(reason); it will be fetched again")
+            return effects
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import FileProvider
+import GRDB
+
+/// A listing of a directory that is under way.
+package struct ListingBeginning: Sendable {
+    package var identifier: ItemIdentifier
+    /// The listing's number: rows that it confirms carry it.
+    package var number: Int64
+    /// Whether entries may be shown before the last page is there: only where none were remembered, because those keep
+    /// their old places.
+    package var isStreamed: Bool
+    /// Whether the directory was materialized before, and is only compared.
+    package var isComparison: Bool
+}
+
+/// Directories: listed, page by page.
+extension Replica {
+    /// Begins to list a directory: it is partial from now on, unless it is materialized and only compared.
+    ///
+    /// - Throws: `noSuchItem` for what is not a directory of the remote's.
+    package func beginListing(of number: InodeNumber) async throws -> ListingBeginning {
+        try await database.write { db in
+            guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
+                let identifier = item.identifier
+            else { throw FileProviderError(.noSuchItem, "inode \(number) is no directory of the remote's") }
+            let listing = (Int64(try DomainKey.listingNumber.string(in: db) ?? "") ?? 0) + 1
+            try DomainKey.listingNumber.set(String(listing), in: db)
+            let remembered = try db.one(
+                "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?)", [number.rawValue], { $0[0] as Bool })
+            let isComparison = item.inode.content == .materialized
+            if !isComparison {
+                try db.run("UPDATE inode SET content = 1 WHERE number = ?", [number.rawValue])
+            }
+            return ListingBeginning(
+                identifier: identifier, number: listing, isStreamed: remembered != true && !isComparison,
+                isComparison: isComparison)
+        }
+    }
+
+    /// Gives up a listing that failed: what was dataless before is dataless again.
+    package func abandonListing(of number: InodeNumber) async throws {
+        try await database.write { db in
+            try db.run("UPDATE inode SET content = 0 WHERE number = ? AND content = 1", [number.rawValue])
+        }
+    }
+
+    /// The items of a directory that a listing has not confirmed, once all its pages are in.
+    package func unconfirmed(in number: InodeNumber, listing: Int64) throws -> [ItemRecord] {
+        try database.read { db in
+            let ids = try Int64.fetchAll(
+                db, sql: "SELECT id FROM item WHERE parent = ? AND seenInListing <> ?",
+                arguments: [number.rawValue, listing])
+            return try ids.compactMap { try db.item(id: $0) }
+        }
+    }
+}
+
+extension Ingestion {
+    /// One page of a directory's listing. Items that `isKnownBetter` has newer news of are left alone.
+    package mutating func page(
+        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem],
+        isKnownBetter: (ItemIdentifier) -> Bool
+    ) throws {
+        listing = number
+        for item in items where !isKnownBetter(item.itemIdentifier) { try place(item, in: directory) }
+    }
+
+    /// The end of a listing: what is gone goes, the directory is materialized.
+    package mutating func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
+        for item in gone where item.changedFields.isEmpty {
+            if let current = try db.item(id: item.id), current.parent == directory { try remove(current) }
+        }
+        try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content <> 2", [directory.rawValue])
+    }
+
+    /// One batch of changes, with the anchor that stands behind it, or none.
+    ///
+    /// New items are taken in where their parent's listing is here or under way; the others would take space for
+    /// nothing. Items are placed before others are removed, so that what moved out of a directory outlives it.
+    package mutating func changes(_ batch: ChangeBatch) throws {
+        upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted)
+        // A parent may come after its child in one batch.
+        var waiting = batch.updated
+        while !waiting.isEmpty {
+            var later: [FileProviderItem] = []
+            let upcomingParents = Set(waiting.map(\.itemIdentifier))
+            for item in waiting {
+                if item.itemIdentifier == .rootContainer {
+                    try placeRoot(item)
+                    continue
+                }
+                let parent = try db.item(item.parentItemIdentifier)
+                if parent == nil, upcomingParents.contains(item.parentItemIdentifier),
+                    item.parentItemIdentifier != item.itemIdentifier
+                {
+                    later.append(item)
+                    continue
+                }
+                let isKnown = try db.item(item.itemIdentifier) != nil
+                if isKnown || (parent != nil && parent?.inode.content != .dataless) {
+                    try place(item, in: parent?.inode.number)
+                }
+                upcoming.remove(item.itemIdentifier)
+            }
+            if later.count == waiting.count {
+                reportCycle(later)
+                break
+            }
+            waiting = later
+        }
+        for identifier in batch.deleted {
+            if let item = try db.item(identifier) { try remove(item) }
+            upcoming.remove(identifier)
+        }
+        try DomainKey.syncAnchor.set(bytes: batch.anchor.rawValue, in: db)
+    }
+}
+
+extension Ingestion {
+    /// An item that was looked up: it goes where the remote has it, or nowhere when that directory is not known here.
+    package mutating func move(_ item: FileProviderItem) throws {
+        if item.itemIdentifier == .rootContainer { return try placeRoot(item) }
+        guard try db.item(item.itemIdentifier) != nil else { return }
+        try place(item, in: try db.item(item.parentItemIdentifier)?.inode.number)
+    }
+
+    /// The largest row number of a directory's items: its listing has come so far.
+    package func highestItem(in directory: InodeNumber) throws -> Int64 {
+        try db.one("SELECT MAX(id) FROM item WHERE parent = ?", [directory.rawValue], { $0[0] as Int64? ?? 0 }) ?? 0
+    }
+
+    /// Removes whatever is this inode, with all below it.
+    package mutating func removeIfKnown(inode number: InodeNumber) throws {
+        if let item = try db.item(ofInode: number) { try remove(item) }
+    }
+}

@@ -1,0 +1,85 @@
+import FileProvider
+import Foundation
+import GRDB
+import Logging
+import Syscalls
+import SystemPackage
+
+/// A domain's local copy: the database and the local contents, kept in step with each other.
+///
+/// Whatever is read here is read on the calling thread. What changes something returns the ``ReplicaEffects`` that are
+/// left to the kernel; those on files are done before it returns.
+package final class Replica: Sendable {
+    package let database: ReplicaDatabase
+    /// The folder that holds database, contents and what was recovered.
+    package let directory: FilePath
+    /// What was found wrong when the replica was opened, in words for the user.
+    package let findings: [String]
+    let contents: ContentStore
+
+    /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
+    ///
+    /// - Parameter readers: how many threads read at once.
+    /// - Throws: `DatabaseError` for a database that cannot be read, `Errno` for a folder that cannot.
+    package init(at directory: FilePath, readers: Int = 12, logger: Logger) throws {
+        try directory.makeDirectory()
+        self.directory = directory
+        contents = try ContentStore(in: directory)
+        database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
+        var recovery = Recovery(database: database, contents: contents, logger: logger)
+        try recovery.run()
+        findings = recovery.findings
+    }
+
+    /// Puts everything on the disk and closes. Nothing may be under way, and nothing may follow.
+    package func close() throws {
+        let folder = try FileDescriptor.open(contents.directory, .readOnly, options: [.directory, .closeOnExec])
+        defer { try? folder.close() }
+        try folder.syncFileSystem()
+        try database.write { db in
+            try db.execute(sql: "UPDATE inode SET isDurable = 1 WHERE hasContentFile = 1 AND isDurable = 0")
+            try DomainKey.wasClosed.set("1", in: db)
+        }
+        try database.close()
+    }
+
+    /// The present time, as rows keep it.
+    static var now: FileTimestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return FileTimestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+    }
+
+    /// Runs a batch of what the provider said in one transaction, and removes the files that it made obsolete.
+    ///
+    /// - Returns: what is left to tell the kernel, and what was wrong with the batch.
+    package func ingest<Value: Sendable>(
+        open: any OpenInodes, _ body: @escaping @Sendable (inout Ingestion) throws -> Value
+    ) async throws -> (Value, ReplicaEffects) {
+        let (value, effects) = try await database.write { db in
+            var ingestion = Ingestion(db: db, open: open, now: Self.now)
+            let value = try body(&ingestion)
+            return (value, ingestion.effects)
+        }
+        try await removeObsoleteContents(effects)
+        return (value, effects)
+    }
+
+    /// Removes the content files of generations that are over, and the rows of inodes that are gone with them.
+    func removeObsoleteContents(_ effects: ReplicaEffects) async throws {
+        guard !effects.obsoleteContents.isEmpty else { return }
+        let numbers = effects.obsoleteContents
+        let contents = contents
+        try await database.write { db in
+            for number in numbers {
+                // Content that was begun anew meanwhile has a file of its own by now, and the old one is gone.
+                let isIdle = try db.one(
+                    "SELECT content = 0 OR size = 0 FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool })
+                guard isIdle == true else { continue }
+                try contents.remove(number)
+                try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
+                try db.run("DELETE FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue])
+            }
+        }
+    }
+}

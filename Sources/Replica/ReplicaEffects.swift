@@ -1,0 +1,41 @@
+/// What a transaction leaves to be done once it is committed.
+package struct ReplicaEffects: Sendable {
+    /// What the kernel must not answer from its caches any more, in order.
+    package var invalidations: [KernelInvalidation] = []
+    /// Inodes whose content file belongs to a generation that is over.
+    package var obsoleteContents: [InodeNumber] = []
+    /// What was wrong with what the provider gave, in words.
+    package var defects: [String] = []
+
+    package init() {}
+
+    package mutating func append(_ other: ReplicaEffects) {
+        invalidations += other.invalidations
+        obsoleteContents += other.obsoleteContents
+        defects += other.defects
+    }
+}
+
+/// Something that the kernel must forget.
+package enum KernelInvalidation: Hashable, Sendable {
+    /// A name in a directory: it is new, gone, or means another inode now.
+    case entry(parent: InodeNumber, name: String)
+    /// A name whose item was deleted.
+    case deletion(parent: InodeNumber, child: InodeNumber, name: String)
+    /// The attributes of an inode.
+    case attributes(InodeNumber)
+    /// The attributes and the cached bytes, or cached listing, of an inode.
+    case contents(InodeNumber)
+}
+
+/// The kernel's caches, as those see them who change what the mount shows.
+package protocol KernelCache: Sendable {
+    /// Hands invalidations to a queue and returns at once.
+    func forget(_ invalidations: [KernelInvalidation])
+}
+
+/// Which inodes somebody holds open.
+package protocol OpenInodes: Sendable {
+    /// Whether a process has the inode open. Callable from any thread, also inside a transaction.
+    func isOpen(_ number: InodeNumber) -> Bool
+}

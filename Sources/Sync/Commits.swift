@@ -1,0 +1,31 @@
+import Replica
+
+/// Commits what the provider said, and then tells the kernel what to forget and the user what was wrong.
+final class Commits: Sendable {
+    private let replica: Replica
+    private let open: any OpenInodes
+    private let kernel: any KernelCache
+    private let warnings: Warnings
+
+    init(replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings) {
+        self.replica = replica
+        self.open = open
+        self.kernel = kernel
+        self.warnings = warnings
+    }
+
+    @discardableResult
+    func commit<Value: Sendable>(
+        _ body: @escaping @Sendable (inout Ingestion) throws -> Value
+    ) async throws -> Value {
+        let (value, effects) = try await replica.ingest(open: open, body)
+        publish(effects)
+        return value
+    }
+
+    /// Makes the effects of a transaction known.
+    func publish(_ effects: ReplicaEffects) {
+        for defect in effects.defects { warnings.report("the provider gave something that cannot be shown: \(defect)") }
+        if !effects.invalidations.isEmpty { kernel.forget(effects.invalidations) }
+    }
+}

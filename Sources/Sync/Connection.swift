@@ -1,0 +1,97 @@
+import FileProvider
+import Logging
+import Synchronization
+
+/// Whether the remote answers. A failure that concerns the whole domain latches it: what needs the remote then fails at
+/// once with that failure, but for one call now and then that tries whether it has passed.
+package final class Connection: Sendable {
+    package enum State: Hashable, Sendable {
+        case online
+        case unauthenticated
+        case offline
+    }
+
+    private struct Latch {
+        var error: FileProviderError
+        var attempts: Int
+        var nextAttempt: ContinuousClock.Instant
+    }
+
+    private let latch = Mutex<Latch?>(nil)
+    private let logger: Logger
+    private let clock = ContinuousClock()
+    /// A process that asks is itself the probe, so often at the most.
+    private static let shortestPause = Duration.seconds(1)
+    private static let longestPause = Duration.seconds(30)
+
+    package init(logger: Logger) {
+        self.logger = logger
+    }
+
+    package var state: State {
+        latch.withLock { latch in
+            guard let latch else { return .online }
+            return latch.error.code == .notAuthenticated ? .unauthenticated : .offline
+        }
+    }
+
+    /// Why the remote is not asked; nil while it is.
+    package var failure: FileProviderError? { latch.withLock { $0?.error } }
+
+    /// Asks whether a call may be made.
+    ///
+    /// - Throws: what latched the domain, until the next attempt is due. The first who asks then makes the attempt.
+    package func admit() throws(FileProviderError) {
+        let refusal: FileProviderError? = latch.withLock { latch in
+            guard let current = latch else { return nil }
+            guard clock.now >= current.nextAttempt else { return current.error }
+            latch?.nextAttempt = clock.now + Self.shortestPause
+            return nil
+        }
+        if let refusal { throw refusal }
+    }
+
+    /// The remote answered.
+    ///
+    /// - Returns: whether that ended a latch.
+    @discardableResult
+    package func succeeded() -> Bool {
+        let wasLatched = latch.withLock { latch in
+            defer { latch = nil }
+            return latch != nil
+        }
+        if wasLatched { logger.notice("the remote answers again") }
+        return wasLatched
+    }
+
+    /// A call failed. Only what concerns the whole domain latches it.
+    ///
+    /// - Returns: whether that began a latch.
+    @discardableResult
+    package func failed(with error: FileProviderError) -> Bool {
+        guard error.code.reaction == .latchDomain else {
+            // Any other answer shows that the remote is there.
+            if error.code != .timedOut, error.code != .userCancelled, error.code != .posix { succeeded() }
+            return false
+        }
+        let isNew = latch.withLock { current in
+            let attempts = (current?.attempts ?? 0) + 1
+            let wasLatched = current != nil
+            current = Latch(error: error, attempts: attempts, nextAttempt: clock.now + Self.shortestPause)
+            return !wasLatched
+        }
+        if isNew { logger.warning("the remote is not asked for now: \(error)") }
+        return isNew
+    }
+
+    /// How long to wait before the system itself tries again: doubling, with a cap.
+    package var pauseBeforeProbe: Duration {
+        let attempts = latch.withLock { $0?.attempts ?? 0 }
+        return min(Self.longestPause, .seconds(1 << min(max(attempts - 1, 0), 5)))
+    }
+
+    /// Lifts the latch: whatever asks next is let through.
+    package func reset() {
+        latch.withLock { $0 = nil }
+    }
+}

@@ -1,0 +1,135 @@
+import FileProvider
+import Replica
+
+/// All transfers of content to this machine: one per file, however many read it.
+actor Downloads {
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let commits: Commits
+    private let warnings: Warnings
+    private var active: [InodeNumber: Task<Download, any Error>] = [:]
+    private var running: [InodeNumber: Download] = [:]
+
+    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.warnings = warnings
+    }
+
+    /// Waits until a range of a file is on the local disk, of the version that the reader opened.
+    ///
+    /// - Parameters:
+    ///   - version: nil for whichever version the file shows now.
+    ///   - range: nil for the whole file.
+    func provide(
+        _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest
+    ) async throws(FileProviderError) {
+        do {
+            while true {
+                let download = try await download(of: number, version: version)
+                if let version, download.version != version {
+                    throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
+                }
+                if try await download.wait(for: range ?? 0..<download.size, request: request) { return }
+                if running[number] === download { forget(download) }
+                await Task.yield()
+            }
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            if failure.code == .malformedResponse { warnings.report(failure.message) }
+            throw failure
+        }
+    }
+
+    /// Records what is here of a file and waits for it, so that the database knows.
+    func settle(_ number: InodeNumber) async {
+        if let download = running[number] { await record(download) }
+    }
+
+    /// Stops a file's transfer.
+    ///
+    /// - Returns: false when somebody waits for it.
+    func stop(_ number: InodeNumber) -> Bool {
+        guard let download = running[number] else { return true }
+        guard download.stopUnlessWaitedFor() else { return false }
+        forget(download)
+        return true
+    }
+
+    /// Stops everything that nobody waits for, and records what is here.
+    func stopAll() async {
+        for download in running.values {
+            _ = download.stopUnlessWaitedFor()
+            await record(download)
+        }
+    }
+
+    /// The transfers under way: which inode, how much of how much.
+    var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
+        running.values.filter { $0.isRunning }.map { ($0.number, $0.progress.done, $0.progress.total) }
+    }
+
+    // MARK: - Private
+
+    private func download(of number: InodeNumber, version: [UInt8]?) async throws -> Download {
+        if let task = active[number] { return try await task.value }
+        let task = Task {
+            let beginning = try await replica.beginContent(of: number, version: version)
+            return Download(
+                beginning, number: number, calls: calls,
+                onIdle: { download in Task { await self.idle(download) } },
+                onVersionGone: { download in Task { await self.versionGone(download) } })
+        }
+        active[number] = task
+        do {
+            let download = try await task.value
+            running[number] = download
+            return download
+        } catch {
+            if active[number] == task { active[number] = nil }
+            throw error
+        }
+    }
+
+    private func forget(_ download: Download) {
+        guard running[download.number] === download else { return }
+        running[download.number] = nil
+        active[download.number] = nil
+    }
+
+    private func idle(_ download: Download) async {
+        guard download.endIfIdle() else { return }
+        await record(download)
+        forget(download)
+    }
+
+    private func record(_ download: Download) async {
+        do {
+            if let ranges = download.takeUnrecorded() {
+                let effects = try await replica.recordContent(
+                    of: download.number, generation: download.generation, ranges: ranges)
+                if let effects { commits.publish(effects) }
+            } else {
+                try await replica.abandonContent(of: download.number, generation: download.generation)
+            }
+        } catch {
+            warnings.report("what was downloaded of '\(download.identifier)' cannot be recorded: \(error)")
+        }
+    }
+
+    /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
+    /// next who opens it reads the new version.
+    private func versionGone(_ download: Download) async {
+        forget(download)
+        let request = FileProviderRequest(reason: .synchronization)
+        do {
+            let item = try await calls.make(for: request) {
+                try await $0.item(for: download.identifier, request: request)
+            }
+            try await commits.commit { ingestion in try ingestion.move(item) }
+        } catch {
+            warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
+        }
+    }
+}

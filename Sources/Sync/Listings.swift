@@ -1,0 +1,278 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Lists directories: one enumeration of a directory at a time, for however many wait for it.
+actor Listings {
+    private final class Active {
+        var waiters: [Int: Waiter] = [:]
+        var task: Task<Void, Never>?
+        var isStreamed = false
+        var highestItem: Int64 = 0
+        let news = ListingNews()
+    }
+
+    private struct Waiter {
+        /// Content with the first entry after this item; nil waits for the end.
+        var beyond: Int64?
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let commits: Commits
+    private let warnings: Warnings
+    private var active: [InodeNumber: Active] = [:]
+    private var nextWaiter = 0
+
+    static let pageSize = 1000
+    private static let mostRestarts = 5
+
+    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.warnings = warnings
+    }
+
+    /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
+    func list(_ number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
+            try await wait(for: number, beyond: beyond, request: request)
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
+    /// Lists a materialized directory again and makes it what the remote has; what is gone is looked up first.
+    func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            try await wait(for: number, beyond: nil, request: request)
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
+    /// Changes to these items are being committed: pages that were made before must not undo them.
+    func willChange(_ identifiers: [ItemIdentifier]) {
+        for listing in active.values { listing.news.insert(identifiers) }
+    }
+
+    /// How many directories are being listed.
+    var count: Int { active.count }
+
+    func stop() {
+        for listing in active.values { listing.task?.cancel() }
+    }
+
+    // MARK: - Private
+
+    private func wait(for number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws {
+        try Task.checkCancellation()
+        nextWaiter += 1
+        let id = nextWaiter
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let listing = active[number] ?? start(number, request: request)
+                if let beyond, listing.isStreamed, listing.highestItem > beyond {
+                    continuation.resume()
+                } else if Task.isCancelled {
+                    continuation.resume(throwing: CancellationError())
+                    stopIfAlone(number)
+                } else {
+                    listing.waiters[id] = Waiter(beyond: beyond, continuation: continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.leave(number, id) }
+        }
+    }
+
+    private func leave(_ number: InodeNumber, _ id: Int) {
+        guard let waiter = active[number]?.waiters.removeValue(forKey: id) else { return }
+        waiter.continuation.resume(throwing: CancellationError())
+        stopIfAlone(number)
+    }
+
+    /// The last one who waited has gone: nobody wants the listing any more.
+    private func stopIfAlone(_ number: InodeNumber) {
+        guard let listing = active[number], listing.waiters.isEmpty else { return }
+        listing.task?.cancel()
+    }
+
+    private func start(_ number: InodeNumber, request: FileProviderRequest) -> Active {
+        let listing = Active()
+        active[number] = listing
+        listing.task = Task {
+            let result: Result<Void, FileProviderError>
+            do throws(FileProviderError) {
+                try await self.enumerate(number, request: request)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            self.finish(number, result)
+        }
+        return listing
+    }
+
+    private func finish(_ number: InodeNumber, _ result: Result<Void, FileProviderError>) {
+        guard let listing = active.removeValue(forKey: number) else { return }
+        for waiter in listing.waiters.values { waiter.continuation.resume(with: result.mapError { $0 as any Error }) }
+    }
+
+    private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            let beginning = try await replica.beginListing(of: number)
+            active[number]?.isStreamed = beginning.isStreamed
+            do {
+                try await readPages(of: number, beginning, request: request)
+                try await finishListing(of: number, beginning, request: request)
+            } catch {
+                if !beginning.isComparison { try await replica.abandonListing(of: number) }
+                throw error
+            }
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            guard failure.code == .noSuchItem else { throw failure }
+            throw try await directoryIsGone(number, failure, request: request)
+        }
+    }
+
+    private func readPages(
+        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
+    ) async throws {
+        var restarts = 0
+        var page = FileProviderPage.initial
+        var visited: Set<FileProviderPage> = [page]
+        let enumerator = try await calls.make(for: request) { provider in
+            try provider.enumerator(for: beginning.identifier, request: request)
+        }
+        defer { enumerator.invalidate() }
+        while true {
+            try Task.checkCancellation()
+            let position = page
+            do {
+                let result = try await calls.make(for: request) { _ in
+                    try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
+                }
+                try check(result, visited: visited, in: beginning.identifier)
+                try await take(result.items, in: number, beginning)
+                guard let next = result.nextPage else { return }
+                visited.insert(next)
+                page = next
+            } catch let error as FileProviderError where error.code == .pageExpired {
+                restarts += 1
+                guard restarts <= Self.mostRestarts else { throw error }
+                page = .initial
+                visited = [page]
+            }
+        }
+    }
+
+    private func check(
+        _ page: ItemPage, visited: Set<FileProviderPage>, in container: ItemIdentifier
+    ) throws(FileProviderError) {
+        var mistake: String?
+        if page.items.count > 100 * Self.pageSize { mistake = "a page of \(page.items.count) items" }
+        if let next = page.nextPage {
+            if next.rawValue.count > FileProviderPage.maximumLength {
+                mistake = "a page token of \(next.rawValue.count) bytes"
+            } else if visited.contains(next) {
+                mistake = "a page token for the second time"
+            }
+        }
+        guard let mistake else { return }
+        let text = "the provider gave \(mistake) for '\(container)'"
+        warnings.report(text)
+        throw FileProviderError(.malformedResponse, text)
+    }
+
+    private func take(_ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning) async throws {
+        guard let listing = active[number] else { throw CancellationError() }
+        let news = listing.news
+        let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
+        for stray in strays.prefix(3) {
+            warnings.report(
+                "the provider listed '\(stray.itemIdentifier)' in '\(beginning.identifier)' and says its parent is "
+                    + "'\(stray.parentItemIdentifier)'")
+        }
+        let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
+        let highest = try await commits.commit { ingestion in
+            try ingestion.page(
+                of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
+            return try ingestion.highestItem(in: number)
+        }
+        listing.highestItem = highest
+        guard listing.isStreamed else { return }
+        for (id, waiter) in listing.waiters {
+            guard let beyond = waiter.beyond, highest > beyond else { continue }
+            listing.waiters[id] = nil
+            waiter.continuation.resume()
+        }
+    }
+
+    private func finishListing(
+        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
+    ) async throws {
+        let unconfirmed = try replica.unconfirmed(in: number, listing: beginning.number)
+        var gone: [ItemRecord] = []
+        var found: [FileProviderItem] = []
+        for item in unconfirmed {
+            guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true else { continue }
+            guard beginning.isComparison else {
+                gone.append(item)
+                continue
+            }
+            do {
+                found.append(
+                    try await calls.make(for: request) { try await $0.item(for: identifier, request: request) })
+            } catch {
+                guard error.code == .noSuchItem else { throw error }
+                gone.append(item)
+            }
+        }
+        let (lost, moved) = (gone, found)
+        try await commits.commit { ingestion in
+            for item in moved { try ingestion.move(item) }
+            try ingestion.finishListing(of: number, gone: lost)
+        }
+    }
+
+    /// The provider does not know a directory that is shown here. That is a claim: a lookup confirms it before the
+    /// directory goes. The root never goes.
+    private func directoryIsGone(
+        _ number: InodeNumber, _ failure: FileProviderError, request: FileProviderRequest
+    ) async throws(FileProviderError) -> FileProviderError {
+        guard number != .root else {
+            return FileProviderError(.serverUnreachable, "the remote's own root is not there")
+        }
+        do {
+            guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
+                return failure
+            }
+            _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
+            return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            try? await commits.commit { ingestion in try ingestion.removeIfKnown(inode: number) }
+            return failure
+        } catch {
+            return ProviderCalls.failure(from: error)
+        }
+    }
+}
+
+/// Identifiers that changed while a directory was being listed. Filled before their change is committed and asked inside
+/// the commit of a page, so that of two commits the later one always knows.
+final class ListingNews: Sendable {
+    private let identifiers = Mutex<Set<ItemIdentifier>>([])
+
+    func insert(_ new: [ItemIdentifier]) {
+        identifiers.withLock { $0.formUnion(new) }
+    }
+
+    func contains(_ identifier: ItemIdentifier) -> Bool {
+        identifiers.withLock { $0.contains(identifier) }
+    }
+}

@@ -1,0 +1,48 @@
+import FileProvider
+import Replica
+
+/// Lists directories ahead of a process that walks a tree. Stops when the process does, and never takes a place from a
+/// listing that somebody waits for.
+actor LookAhead {
+    private let replica: Replica
+    private let listings: Listings
+    private var predictor = WalkPredictor()
+    private var running = 0
+    private var lastUse = ContinuousClock.now
+    private static let atOnce = 12
+    private static let patience = Duration.seconds(2)
+
+    init(replica: Replica, listings: Listings) {
+        self.replica = replica
+        self.listings = listings
+    }
+
+    /// A process opened a directory whose listing is here.
+    func listed(_ number: InodeNumber) {
+        lastUse = .now
+        guard let parent = try? replica.database.parent(of: number) else { return }
+        predictor.listed(number, parent: parent == number ? nil : parent, children: unlistedChildren(of: number))
+        pump()
+    }
+
+    private func pump() {
+        if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
+        while running < Self.atOnce, let next = predictor.next() {
+            running += 1
+            Task {
+                try? await listings.list(next, beyond: nil, request: FileProviderRequest(reason: .lookAhead))
+                self.finished(next)
+            }
+        }
+    }
+
+    private func finished(_ number: InodeNumber) {
+        running -= 1
+        predictor.foundAhead(children: unlistedChildren(of: number))
+        pump()
+    }
+
+    private func unlistedChildren(of number: InodeNumber) -> [InodeNumber] {
+        (try? replica.database.datalessDirectories(in: number)) ?? []
+    }
+}

@@ -1,0 +1,65 @@
+import FileProvider
+import SystemPackage
+
+/// The one way to a provider: counted, sorted by who waits, stopped while the remote is known to be away, and with every
+/// failure turned into a ``FileProviderError``.
+final class ProviderCalls: Sendable {
+    let provider: any FileProviderReplicatedExtension
+    let connection: Connection
+    private let lanes: CallLanes
+    private let onLatch: @Sendable () -> Void
+    private let onRecovery: @Sendable () -> Void
+    private static let attempts = 3
+
+    init(
+        provider: any FileProviderReplicatedExtension, connection: Connection,
+        onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
+    ) {
+        self.provider = provider
+        self.connection = connection
+        self.onLatch = onLatch
+        self.onRecovery = onRecovery
+        lanes = CallLanes(limit: provider.features.concurrentCalls)
+    }
+
+    /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
+    func make<Value: Sendable>(
+        for request: FileProviderRequest,
+        _ body: @Sendable (any FileProviderReplicatedExtension) async throws -> Value
+    ) async throws(FileProviderError) -> Value {
+        var attempt = 1
+        while true {
+            try connection.admit()
+            do {
+                let lane: CallLanes.Lane =
+                    request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
+                let value = try await lanes.run(lane) { try await body(provider) }
+                if connection.succeeded() { onRecovery() }
+                return value
+            } catch {
+                let failure = Self.failure(from: error)
+                if connection.failed(with: failure) { onLatch() }
+                guard Self.isTransient(error), attempt < Self.attempts, !Task.isCancelled else { throw failure }
+                try? await Task.sleep(for: .milliseconds(50 << (2 * attempt)))
+                attempt += 1
+            }
+        }
+    }
+
+    /// Whether a provider's failure is of no known kind: such a call is made again by itself.
+    private static func isTransient(_ error: any Error) -> Bool {
+        guard let error = error as? FileProviderError else {
+            return !(error is CancellationError) && !(error is Errno)
+        }
+        return error.code == .providerDomainTemporarilyUnavailable
+    }
+
+    static func failure(from error: any Error) -> FileProviderError {
+        switch error {
+        case let error as FileProviderError: error
+        case let error as Errno: .posix(error)
+        case is CancellationError: FileProviderError(.userCancelled)
+        default: FileProviderError(.posix, "\(error)", errno: .ioError, underlyingErrors: [error])
+        }
+    }
+}

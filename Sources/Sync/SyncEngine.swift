@@ -1,0 +1,143 @@
+import FileProvider
+import Logging
+import Replica
+
+/// Keeps a domain's replica and its provider together: what is asked for is fetched and listed, what is new on the remote
+/// comes in. Everything that needs the provider goes through here.
+package final class SyncEngine: Sendable {
+    package let connection: Connection
+    package let warnings: Warnings
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let listings: Listings
+    private let downloads: Downloads
+    private let feed: ChangeFeed
+    private let lookAhead: LookAhead
+    private let eviction: Eviction
+    private let commits: Commits
+    private let schedule: Schedule
+
+    /// - Parameters:
+    ///   - open: which inodes somebody has open.
+    ///   - kernel: forgets what a commit made untrue.
+    ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
+    package init(
+        provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
+        kernel: any KernelCache, pollInterval: Duration?, logger: Logger
+    ) {
+        self.replica = replica
+        connection = Connection(logger: logger)
+        warnings = Warnings(logger: logger)
+        for finding in replica.findings { warnings.report(finding) }
+        let schedule = Schedule(pollInterval: pollInterval)
+        self.schedule = schedule
+        calls = ProviderCalls(
+            provider: provider, connection: connection, onLatch: { schedule.probe() },
+            onRecovery: { schedule.refresh() })
+        commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
+        listings = Listings(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        feed = ChangeFeed(replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings)
+        lookAhead = LookAhead(replica: replica, listings: listings)
+        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads)
+    }
+
+    /// Begins to look for changes. Returns at once.
+    package func start() {
+        schedule.run(refresh: { [feed] in try? await feed.refresh() }, connection: connection)
+        schedule.refresh()
+    }
+
+    /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
+    package func stop(patience: Duration = .seconds(2)) async {
+        schedule.stop()
+        await feed.stop()
+        await listings.stop()
+        await downloads.stopAll()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [provider = calls.provider] in await provider.invalidate() }
+            group.addTask { try? await Task.sleep(for: patience) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    // MARK: - What processes wait for
+
+    /// Lists a directory; with `beyond`, until there is an entry after that item.
+    ///
+    /// - Throws: ``FileProviderError``; `userCancelled` when the task was cancelled.
+    package func list(
+        _ number: InodeNumber, beyond: Int64? = nil, request: FileProviderRequest
+    ) async throws(FileProviderError) {
+        try await listings.list(number, beyond: beyond, request: request)
+        await lookAhead.listed(number)
+    }
+
+    /// A process opened a directory whose listing is here: it may be walking.
+    package func directoryWasOpened(_ number: InodeNumber) {
+        Task { await lookAhead.listed(number) }
+    }
+
+    /// Brings a range of a file here, of the content version that was opened.
+    package func provide(
+        _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
+    ) async throws(FileProviderError) {
+        try await downloads.provide(number, version: version, range: range, request: request)
+    }
+
+    /// The last handle of an inode was closed: news that waited for that come in.
+    package func inodeWasClosed(_ number: InodeNumber) {
+        Task {
+            guard let inode = try? replica.database.inode(number) else { return }
+            guard inode.kind == .file else { return }
+            do {
+                try await commits.commit { ingestion in try ingestion.settle(number) }
+            } catch {
+                warnings.report("inode \(number) was closed and cannot be settled: \(error)")
+            }
+        }
+    }
+
+    // MARK: - What users ask for
+
+    /// Materializes an item, a directory with all below it.
+    ///
+    /// - Parameter progress: called after each file and directory with the bytes that came.
+    /// - Returns: what could not be had, each with its reason.
+    package func download(
+        _ number: InodeNumber, request: FileProviderRequest, progress: @escaping @Sendable (InodeNumber, Int64) -> Void
+    ) async throws -> [(number: InodeNumber, error: FileProviderError)] {
+        try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads, progress: progress)
+            .run(number, request: request)
+    }
+
+    /// Makes an item dataless, a directory with all below it.
+    package func evict(
+        _ number: InodeNumber, isStrict: Bool, progress: @Sendable (EvictionReport) -> Void = { _ in }
+    ) async throws -> EvictionReport {
+        try await eviction.evict(number, isStrict: isStrict, progress: progress)
+    }
+
+    /// Takes in the remote's changes up to now.
+    package func refresh() async throws(FileProviderError) {
+        connection.reset()
+        try await feed.refresh()
+    }
+
+    /// The provider says that there are changes. Returns at once.
+    package func signal() {
+        schedule.refresh()
+    }
+
+    /// What made calls fail was put right.
+    package func errorWasResolved() {
+        connection.reset()
+        schedule.refresh()
+    }
+
+    /// The transfers under way: which inode, how much of how much.
+    package var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
+        get async { await downloads.transfers }
+    }
+}

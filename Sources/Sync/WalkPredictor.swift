@@ -1,0 +1,69 @@
+import Replica
+
+/// Recognises a recursive walk, and says which directories it will list next: pure, told of every listing.
+///
+/// A walk is a listing of a directory whose parent was listed shortly before, twice in a row. What is ahead is a stack, so
+/// that the order is that of the walker, depth first.
+struct WalkPredictor: Sendable {
+    private var recent: [InodeNumber] = []
+    private var evidence = 0
+    private var stack: [InodeNumber] = []
+    /// Listed or being listed ahead of the walker, who has not come there yet.
+    private(set) var ahead: Set<InodeNumber> = []
+    private var used = 0
+
+    static let memory = 64
+    static let neededEvidence = 2
+    static let smallestWindow = 16
+    static let largestWindow = 512
+
+    /// Whether somebody seems to walk.
+    var isWalking: Bool { evidence >= Self.neededEvidence }
+
+    /// How many directories may be ahead of the walker: more the more of them it has used.
+    private var window: Int { min(Self.largestWindow, max(Self.smallestWindow, 2 * used)) }
+
+    /// A process listed a directory.
+    ///
+    /// - Parameter children: its subdirectories that are not listed yet, in the order of the listing.
+    mutating func listed(_ directory: InodeNumber, parent: InodeNumber?, children: [InodeNumber]) {
+        let wasAhead = ahead.remove(directory) != nil
+        stack.removeAll { $0 == directory }
+        if wasAhead {
+            used += 1
+        } else if let parent, recent.contains(parent) {
+            evidence += 1
+        } else {
+            // Elsewhere: whatever was expected is not what is happening.
+            evidence = 0
+            stack = []
+            ahead = []
+            used = 0
+        }
+        recent.append(directory)
+        if recent.count > Self.memory { recent.removeFirst() }
+        push(children)
+    }
+
+    /// A directory was listed ahead: its subdirectories come next.
+    mutating func foundAhead(children: [InodeNumber]) {
+        push(children)
+    }
+
+    /// The next directory to list ahead; nil when there is none or enough is ahead.
+    mutating func next() -> InodeNumber? {
+        guard isWalking, ahead.count < window, let next = stack.popLast() else { return nil }
+        ahead.insert(next)
+        return next
+    }
+
+    /// The walker does not come any more.
+    mutating func stop() {
+        self = WalkPredictor()
+    }
+
+    private mutating func push(_ children: [InodeNumber]) {
+        stack += children.reversed().filter { !ahead.contains($0) }
+        if stack.count > 8 * Self.largestWindow { stack.removeFirst(stack.count - 8 * Self.largestWindow) }
+    }
+}

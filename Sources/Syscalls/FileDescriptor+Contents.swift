@@ -1,0 +1,121 @@
+import CSyscalls
+import Glibc
+import SystemPackage
+
+/// Moving bytes in and out of content files.
+extension FileDescriptor {
+    /// Writes all bytes at an offset. (pwrite)
+    package func writeAll(_ bytes: RawSpan, at offset: Int64) throws(Errno) {
+        var done = 0
+        while done < bytes.byteCount {
+            let count = bytes.extracting(done...).withUnsafeBytes {
+                Glibc.pwrite(rawValue, $0.baseAddress, $0.count, off_t(offset) + off_t(done))
+            }
+            if count < 0 {
+                guard Errno.current == .interrupted else { throw Errno.current }
+            } else {
+                done += count
+            }
+        }
+    }
+
+    /// Reads up to `count` bytes at an offset; fewer only at the end of the file. (pread)
+    package func readBytes(at offset: Int64, count: Int) throws(Errno) -> [UInt8] {
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let got = Glibc.pread(rawValue, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                if got < 0 {
+                    if Errno.current == .interrupted { continue }
+                    failure = Errno.current
+                    return
+                }
+                if got == 0 { return }
+                filled += got
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    /// Copies bytes from another file, in the kernel where the file systems allow it.
+    ///
+    /// - Returns: how many bytes were copied: fewer than `count` only at the end of the source. (copy_file_range)
+    package func copy(
+        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
+    ) throws(Errno) -> Int64 {
+        var done: Int64 = 0
+        while done < count {
+            let copied = yonder_copy_file_range(
+                source.rawValue, sourceOffset + done, rawValue, offset + done, Int(count - done))
+            if copied > 0 {
+                done += Int64(copied)
+            } else if copied == 0 {
+                // Zero is the end of the file, but some file systems also say it for what they cannot copy.
+                return done + (try copyThroughMemory(
+                    from: source, at: sourceOffset + done, to: offset + done, count: count - done))
+            } else {
+                switch Errno.current {
+                case .interrupted: continue
+                case .improperLink, .invalidArgument, .noFunction, .notSupported, .badFileDescriptor:
+                    return done + (try copyThroughMemory(
+                        from: source, at: sourceOffset + done, to: offset + done, count: count - done))
+                default: throw Errno.current
+                }
+            }
+        }
+        return done
+    }
+
+    private func copyThroughMemory(
+        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
+    ) throws(Errno) -> Int64 {
+        var done: Int64 = 0
+        while done < count {
+            let bytes = try source.readBytes(at: sourceOffset + done, count: Int(min(count - done, 1 << 18)))
+            if bytes.isEmpty { break }
+            try writeAll(bytes.span.bytes, at: offset + done)
+            done += Int64(bytes.count)
+        }
+        return done
+    }
+
+    /// The next offset that holds data, or a hole, at or after an offset. (lseek)
+    ///
+    /// - Throws: ENXIO at or beyond the end of the file.
+    package func seek(to kind: Extent, from offset: Int64) throws(Errno) -> Int64 {
+        let found = kind == .data ? yonder_seek_data(rawValue, offset) : yonder_seek_hole(rawValue, offset)
+        if found < 0 { throw Errno.current }
+        return found
+    }
+
+    /// What ``seek(to:from:)`` looks for.
+    package enum Extent: Sendable {
+        case data
+        case hole
+    }
+
+    /// The file's length and the space it takes, both in bytes. (fstat)
+    package func lengths() throws(Errno) -> (size: Int64, allocated: Int64) {
+        var status = Glibc.stat()
+        guard fstat(rawValue, &status) == 0 else { throw Errno.current }
+        return (Int64(status.st_size), Int64(status.st_blocks) * 512)
+    }
+
+    /// Sets the file's length; what is added is a hole. (ftruncate)
+    package func setLength(_ length: Int64) throws(Errno) {
+        while Glibc.ftruncate(rawValue, off_t(length)) != 0 {
+            guard Errno.current == .interrupted else { throw Errno.current }
+        }
+    }
+
+    /// Puts all data of the file system that holds this file on its disk. (syncfs)
+    package func syncFileSystem() throws(Errno) {
+        guard yonder_syncfs(rawValue) == 0 else { throw Errno.current }
+    }
+}
+
+extension Errno {
+    /// What the last failed call of this thread said.
+    static var current: Errno { Errno(rawValue: errno) }
+}

@@ -1,0 +1,24 @@
+import Glibc
+import SystemPackage
+
+/// How full a file system is, as `statvfs` tells.
+package struct FileSystemStatistics: Hashable, Sendable {
+    package var blockSize: UInt64
+    package var blocks: UInt64
+    package var freeBlocks: UInt64
+    package var availableBlocks: UInt64
+    package var files: UInt64
+    package var freeFiles: UInt64
+
+    /// Of the file system that holds a path. (statvfs)
+    package init(of path: FilePath) throws(Errno) {
+        var statistics = statvfs()
+        guard statvfs(path.string, &statistics) == 0 else { throw Errno.current }
+        blockSize = UInt64(statistics.f_frsize)
+        blocks = UInt64(statistics.f_blocks)
+        freeBlocks = UInt64(statistics.f_bfree)
+        availableBlocks = UInt64(statistics.f_bavail)
+        files = UInt64(statistics.f_files)
+        freeFiles = UInt64(statistics.f_ffree)
+    }
+}

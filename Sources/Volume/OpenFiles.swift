@@ -1,0 +1,94 @@
+import Foundation
+import Replica
+import SystemPackage
+
+/// Makes the kernel read an open file's local content by itself.
+package protocol PassthroughRegistry: Sendable {
+    /// - Returns: the number under which the kernel knows the file.
+    /// - Throws: when the kernel or the caller's rights do not allow it.
+    func register(_ descriptor: FileDescriptor) throws(Errno) -> Int32
+    func unregister(_ backing: Int32)
+}
+
+/// An inode that is open: by how many, how, and of which content version.
+///
+/// How it is served is decided at the first open and kept to the last close, because the kernel wants all opens of an
+/// inode to agree.
+final class OpenFile: @unchecked Sendable {
+    // Unchecked: `state` is only touched under `lock`, a pthread mutex because readers of one file contend for it.
+    private let lock = NSLock()
+    private var state = State()
+    let number: InodeNumber
+
+    struct State {
+        var isDecided = false
+        var version: [UInt8] = []
+        var size: Int64 = 0
+        var isComplete = false
+        var descriptor: FileDescriptor?
+        var backing: Int32?
+    }
+
+    init(number: InodeNumber) {
+        self.number = number
+    }
+
+    /// Runs a body that alone reads and changes the state.
+    func withState<Value, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body(&state)
+    }
+}
+
+/// The inodes that are open. All that memory holds of files; it does not grow with their number.
+final class OpenFiles: OpenInodes, @unchecked Sendable {
+    // Unchecked: `files` is only touched under `lock`, a pthread mutex because every read on the mount passes here.
+    private let lock = NSLock()
+    private var files: [InodeNumber: (file: OpenFile, count: Int)] = [:]
+
+    func isOpen(_ number: InodeNumber) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        return files[number] != nil
+    }
+
+    func file(_ number: InodeNumber) -> OpenFile? {
+        lock.lock()
+        defer { lock.unlock() }
+        return files[number]?.file
+    }
+
+    /// Counts one more open.
+    func retain(_ number: InodeNumber) -> OpenFile {
+        lock.lock()
+        defer { lock.unlock() }
+        let file = files[number]?.file ?? OpenFile(number: number)
+        files[number, default: (file, 0)].count += 1
+        return file
+    }
+
+    /// Counts one open less.
+    ///
+    /// - Returns: the file when that was the last.
+    func release(_ number: InodeNumber) -> OpenFile? {
+        lock.lock()
+        defer { lock.unlock() }
+        guard let entry = files[number] else { return nil }
+        if entry.count > 1 {
+            files[number]?.count -= 1
+            return nil
+        }
+        files[number] = nil
+        return entry.file
+    }
+
+    /// The inodes that are open now.
+    var numbers: [InodeNumber] {
+        lock.lock()
+        defer { lock.unlock() }
+        return Array(files.keys)
+    }
+}

@@ -1,0 +1,87 @@
+import FileProvider
+import Replica
+import SystemPackage
+
+/// The attributes that the daemon answers for every item. Never listed, so that copies and backups do not carry them.
+package enum YonderAttribute: String, CaseIterable, Sendable {
+    case content = "user.yonder.content"
+    case sync = "user.yonder.sync"
+    case identifier = "user.yonder.id"
+    case version = "user.yonder.version"
+    case policy = "user.yonder.policy"
+    case error = "user.yonder.error"
+    case evict = "user.yonder.evict"
+    case download = "user.yonder.download"
+
+    static let prefix = "user.yonder."
+}
+
+/// Extended attributes.
+extension Volume {
+    /// The value of an attribute.
+    package func extendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) -> [UInt8] {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
+            guard let attribute = YonderAttribute(rawValue: name), let value = try value(of: attribute, for: number)
+            else { throw .refused(.noData) }
+            return Array(value.utf8)
+        }
+        guard let stored = Self.storedName(name) else { throw .refused(.notSupported) }
+        guard let value = try known({ try replica.database.extendedAttribute(stored, of: number) }) else {
+            throw .refused(.noData)
+        }
+        return value
+    }
+
+    /// The names of the attributes that are the item's own.
+    package func extendedAttributeNames(of node: UInt64) throws(Obstacle) -> [String] {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        return try known { try replica.database.extendedAttributeNames(of: number) }.map { "user." + $0 }
+    }
+
+    /// Does what writing one of the daemon's attributes asks for.
+    ///
+    /// - Parameter isProvided: whether it has been done.
+    package func setExtendedAttribute(_ name: String, of node: UInt64, isProvided: Bool) throws(Obstacle) {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        if isProvided { return }
+        switch YonderAttribute(rawValue: name) {
+        case .evict: throw .absent(.eviction(of: number))
+        case .download: throw .absent(.download(of: number))
+        case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
+        case .policy, nil: throw .refused(.readOnlyFileSystem)
+        }
+    }
+
+    private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(Obstacle) -> String? {
+        guard let item = try known({ try replica.database.item(ofInode: number) }) else {
+            throw .refused(.staleNFSFileHandle)
+        }
+        switch attribute {
+        case .content: return item.inode.content.name
+        case .sync: return "synced"
+        case .identifier: return item.identifier?.rawValue
+        case .version: return item.base.version.contentVersion.printable
+        case .policy: return item.policy.name
+        case .error, .evict, .download: return nil
+        }
+    }
+
+    /// The name under which one of the item's own attributes is kept; nil outside the `user.` namespace.
+    private static func storedName(_ name: String) -> String? {
+        name.utf8.starts(with: "user.".utf8) ? String(name.dropFirst("user.".count)) : nil
+    }
+}
+
+extension [UInt8] {
+    /// The bytes as text where they are text, else in hexadecimal.
+    package var printable: String {
+        if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 }) {
+            return text
+        }
+        return reduce(into: "") { text, byte in
+            text.append(Character(Unicode.Scalar("0123456789abcdef".utf8.map { $0 }[Int(byte >> 4)])))
+            text.append(Character(Unicode.Scalar("0123456789abcdef".utf8.map { $0 }[Int(byte & 15)])))
+        }
+    }
+}

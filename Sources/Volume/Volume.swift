@@ -1,0 +1,129 @@
+import FileProvider
+import Logging
+import Replica
+import SystemPackage
+
+/// What POSIX means here: requests on names, inodes and open files, answered from the replica on the calling thread.
+///
+/// Nothing here waits for the network. What is not here is thrown as ``Obstacle/absent(_:)``: the caller has it provided
+/// and asks again. Every method may be called from any thread, also from several at once.
+package final class Volume: Sendable {
+    let replica: Replica
+    let ownership: Ownership
+    let files = OpenFiles()
+    let logger: Logger
+    /// Told when the last handle of an inode is closed.
+    private let didClose: @Sendable (InodeNumber) -> Void
+
+    /// - Parameters:
+    ///   - ownership: whose items are that do not say so.
+    ///   - didClose: called on the closing thread; returns at once.
+    package init(
+        replica: Replica, ownership: Ownership, logger: Logger,
+        didClose: @escaping @Sendable (InodeNumber) -> Void
+    ) {
+        self.replica = replica
+        self.ownership = ownership
+        self.logger = logger
+        self.didClose = didClose
+    }
+
+    /// Which inodes are open, for those who change or drop content.
+    package var openInodes: any OpenInodes { files }
+
+    /// How many inodes are open.
+    package var openCount: Int { files.numbers.count }
+
+    // MARK: - Names and attributes
+
+    /// The inode that a directory shows under a name.
+    package func lookup(_ name: String, in directory: UInt64) throws(Obstacle) -> Attributes {
+        let parent = InodeNumber(rawValue: Int64(bitPattern: directory))
+        let answer = try known { try replica.database.lookup(name, in: parent) }
+        guard let state = answer.directory else { throw .refused(.staleNFSFileHandle) }
+        // Before a directory is listed its remembered items may be old news.
+        guard state == .materialized else { throw .absent(.listing(of: parent, beyond: nil)) }
+        guard let inode = answer.inode else { throw .refused(.noSuchFileOrDirectory) }
+        return Attributes(inode, ownership: ownership)
+    }
+
+    /// What `stat` shows of an inode.
+    package func attributes(of node: UInt64) throws(Obstacle) -> Attributes {
+        Attributes(try inode(node), ownership: ownership)
+    }
+
+    /// What a symbolic link points to.
+    package func linkTarget(of node: UInt64) throws(Obstacle) -> String {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        guard let target = try known({ try replica.database.linkTarget(of: number) }) else {
+            throw .refused(.invalidArgument)
+        }
+        return target
+    }
+
+    /// The entries of a directory after an offset, without `.` and `..`; none at the end.
+    ///
+    /// - Parameter isProvided: whether the absence that was thrown before has been seen to.
+    package func entries(
+        of node: UInt64, after offset: UInt64, limit: Int, isProvided: Bool
+    ) throws(Obstacle) -> [VolumeEntry] {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        let cookie = Int64(clamping: offset)
+        let directory = try inode(node)
+        guard directory.kind == .directory else { throw .refused(.notDirectory) }
+        if directory.content == .dataless || (directory.content == .partial && !isProvided) {
+            throw .absent(.listing(of: number, beyond: cookie))
+        }
+        let rows = try known { try replica.database.entries(of: number, after: cookie, limit: limit) }
+        if rows.isEmpty, directory.content == .partial { throw .absent(.listing(of: number, beyond: cookie)) }
+        return rows.map {
+            VolumeEntry(
+                name: $0.name, attributes: Attributes($0.inode, ownership: ownership),
+                offset: UInt64(bitPattern: $0.cookie))
+        }
+    }
+
+    /// The directory that shows an inode, for `..`.
+    package func parent(of node: UInt64) throws(Obstacle) -> Attributes {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        guard let parent = try known({ try replica.database.parent(of: number) }) else {
+            throw .refused(.staleNFSFileHandle)
+        }
+        return try attributes(of: UInt64(bitPattern: parent.rawValue))
+    }
+
+    /// Makes sure that a directory can be read, before it is opened: its listing is here or on its way.
+    package func openDirectory(_ node: UInt64, isProvided: Bool) throws(Obstacle) {
+        let directory = try inode(node)
+        guard directory.kind == .directory else { throw .refused(.notDirectory) }
+        if directory.content == .dataless, !isProvided {
+            throw .absent(.listing(of: directory.number, beyond: 0))
+        }
+    }
+
+    // MARK: - What the extensions share
+
+    func inode(_ node: UInt64) throws(Obstacle) -> InodeRecord {
+        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        guard let inode = try known({ try replica.database.inode(number) }) else {
+            throw .refused(.staleNFSFileHandle)
+        }
+        return inode
+    }
+
+    /// Runs a query. A database that cannot be read is EIO, with the reason in the log.
+    func known<Value>(_ query: () throws -> Value) throws(Obstacle) -> Value {
+        do {
+            return try query()
+        } catch let error as Errno {
+            throw .refused(error)
+        } catch {
+            logger.error("the replica cannot be read: \(error)")
+            throw .refused(.ioError)
+        }
+    }
+
+    func handleClosed(_ number: InodeNumber) {
+        didClose(number)
+    }
+}

@@ -1,0 +1,75 @@
+import FUSE
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+struct InterruptTests {
+    /// Reads one byte and says what came of it. It gets a signal soon that does nothing but break the call off.
+    private static let patientReader = """
+        import os, signal, sys
+        def stop(*_): raise InterruptedError
+        signal.signal(signal.SIGALRM, stop)
+        f = os.open(sys.argv[1], os.O_RDONLY)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try: print(os.read(f, 1))
+        except InterruptedError: print("interrupted")
+        """
+
+    @Test(arguments: ["INT", "TERM", "KILL"])
+    func aSignalEndsAParkedRead(signal: String) async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            let result = try await Command.run("timeout", "-s", signal, "0.3", "cat", mount["parked"])
+            #expect(result.status != 0)
+            #expect(result.duration < .seconds(5))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func tellsOfAnInterruptedRead(directIO: Bool) async throws {
+        try await Mounted.run({ $0.asynchronousRead = directIO }) { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            mount.fileSystem.state.withLock { $0.openOptions = directIO ? [.directIO] : [] }
+            let result = try await Command.python(Self.patientReader, mount["parked"])
+            #expect(result.line == "interrupted")
+            #expect(result.duration < .seconds(5))
+            #expect(mount.fileSystem.counts.interrupts >= 1)
+        }
+    }
+
+    @Test func tellsOfAnInterruptedLookup() async throws {
+        try await Mounted.run { mount async throws in
+            let result = try await Command.run("timeout", "-s", "INT", "0.3", "stat", mount["parked lookup"])
+            #expect(result.status != 0)
+            #expect(result.duration < .seconds(5))
+            #expect(await eventually { mount.fileSystem.counts.interrupts == 1 })
+            #expect(try await Command.run("ls", mount.path.string).status == 0)
+        }
+    }
+
+    @Test func survivesManyInterruptionsAtOnce() async throws {
+        try await Mounted.run({ $0.asynchronousRead = false }) { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            mount.fileSystem.state.withLock { $0.openOptions = [.directIO] }
+            // Half of them are answered at about the moment in which they are interrupted.
+            let answerer = Task {
+                while !Task.isCancelled {
+                    mount.fileSystem.takeParkedRead()?.reply.take()?.succeed([])
+                    await Task.yield()
+                }
+            }
+            let result = try await Command.shell(
+                """
+                for i in $(seq 100); do timeout -s INT 0.0$((i % 5 + 1)) cat "$1" & done
+                wait
+                echo done
+                """, mount["parked"])
+            answerer.cancel()
+            await answerer.value
+            #expect(result.line == "done")
+            #expect(try await Command.run("ls", mount.path.string).line == "parked")
+        }
+    }
+}

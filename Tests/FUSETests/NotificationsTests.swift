@@ -1,0 +1,133 @@
+import FUSE
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+struct NotificationsTests {
+    @Test func contentsAndAttributes() async throws {
+        try await Mounted.run { mount async throws in
+            let node = mount.fileSystem.add("file", .bytes(Array("before".utf8)))
+            #expect(try await Command.run("cat", mount["file"]).output == "before")
+            // Reading makes the kernel doubt the access time: who wants it has the kernel ask once more, and no longer.
+            #expect(try await Command.run("stat", "-c", "%s %x", mount["file"]).status == 0)
+            mount.fileSystem.replace(node, with: Array("afterwards".utf8))
+            #expect(try await Command.run("cat", mount["file"]).output == "before")
+            #expect(try await Command.run("stat", "-c", "%s", mount["file"]).line == "6")
+
+            mount.session.notifications.invalidateContents(node)
+            await mount.session.notifications.drain()
+            #expect(try await Command.run("cat", mount["file"]).output == "afterwards")
+            #expect(try await Command.run("stat", "-c", "%s", mount["file"]).line == "10")
+        }
+    }
+
+    @Test func attributesOnly() async throws {
+        try await Mounted.run { mount async throws in
+            let node = mount.fileSystem.add("file", .bytes(Array("before".utf8)))
+            #expect(try await Command.run("cat", mount["file"]).output == "before")
+            let reads = mount.fileSystem.counts.reads
+            mount.fileSystem.state.withLock { $0.nodes[node]?.attributes.permissions = 0o600 }
+            #expect(try await Command.run("stat", "-c", "%a", mount["file"]).line == "644")
+            mount.session.notifications.invalidateAttributes(node)
+            await mount.session.notifications.drain()
+            #expect(try await Command.run("stat", "-c", "%a", mount["file"]).line == "600")
+            #expect(try await Command.run("cat", mount["file"]).output == "before")
+            #expect(mount.fileSystem.counts.reads == reads)
+        }
+    }
+
+    @Test func aRangeOfContents() async throws {
+        try await Mounted.run { mount async throws in
+            let node = mount.fileSystem.add("file", .bytes([UInt8](repeating: UInt8(ascii: "a"), count: 8192)))
+            #expect(try await Command.shell("tr -d a <\"$1\" | wc -c", mount["file"]).line == "0")
+            mount.fileSystem.replace(node, with: [UInt8](repeating: UInt8(ascii: "b"), count: 8192))
+            mount.session.notifications.invalidateContents(node, range: 4096..<8192)
+            await mount.session.notifications.drain()
+            #expect(try await Command.shell("tr -d a <\"$1\" | wc -c", mount["file"]).line == "4096")
+        }
+    }
+
+    @Test func entries() async throws {
+        try await Mounted.run { mount async throws in
+            let notifications = mount.session.notifications
+            #expect(try await Command.run("test", "-e", mount["late"]).status == 1)
+            mount.fileSystem.add("late", .bytes(Array("first".utf8)))
+            // Its absence is remembered.
+            let lookups = mount.fileSystem.counts.lookups
+            #expect(try await Command.run("test", "-e", mount["late"]).status == 1)
+            #expect(mount.fileSystem.counts.lookups == lookups)
+
+            notifications.invalidateEntry(parent: .root, name: "late")
+            await notifications.drain()
+            #expect(try await Command.run("cat", mount["late"]).output == "first")
+
+            mount.fileSystem.add("late", .bytes(Array("second".utf8)))
+            #expect(try await Command.run("cat", mount["late"]).output == "first")
+            notifications.invalidateEntry(parent: .root, name: "late")
+            await notifications.drain()
+            #expect(try await Command.run("cat", mount["late"]).output == "second")
+        }
+    }
+
+    @Test func deletions() async throws {
+        try await Mounted.run { mount async throws in
+            let node = mount.fileSystem.add("doomed", .bytes([]))
+            #expect(try await Command.run("test", "-e", mount["doomed"]).status == 0)
+            mount.fileSystem.remove("doomed")
+            #expect(try await Command.run("test", "-e", mount["doomed"]).status == 0)
+            mount.session.notifications.deleteEntry(parent: .root, child: node, name: "doomed")
+            await mount.session.notifications.drain()
+            #expect(try await Command.run("test", "-e", mount["doomed"]).status == 1)
+        }
+    }
+
+    @Test func listings() async throws {
+        try await Mounted.run { mount async throws in
+            let folder = mount.fileSystem.add("folder", .children([:]))
+            mount.fileSystem.add("one", .bytes([]), to: folder)
+            #expect(try await Command.run("ls", mount["folder"]).line == "one")
+            let listings = mount.fileSystem.counts.listings
+            #expect(try await Command.run("ls", mount["folder"]).line == "one")
+            #expect(mount.fileSystem.counts.listings == listings)
+            mount.fileSystem.add("two", .bytes([]), to: folder)
+            #expect(try await Command.run("ls", mount["folder"]).line == "one")
+            mount.session.notifications.invalidateContents(folder)
+            await mount.session.notifications.drain()
+            #expect(try await Command.run("ls", mount["folder"]).line == "one\ntwo")
+        }
+    }
+
+    @Test func ofUnknownFilesAreHarmless() async throws {
+        try await Mounted.run { mount async throws in
+            let notifications = mount.session.notifications
+            notifications.invalidateContents(NodeID(12345))
+            notifications.invalidateEntry(parent: NodeID(999), name: "nothing")
+            notifications.deleteEntry(parent: .root, child: NodeID(4711), name: "nothing")
+            await notifications.drain()
+            #expect(notifications.pendingCount == 0)
+            #expect(try await Command.run("ls", mount.path.string).status == 0)
+        }
+    }
+
+    @Test func equalNeighboursAreOne() async throws {
+        let session = try Session(
+            fileSystem: MemoryFileSystem(), options: SessionOptions(source: "x", subtype: "test"))
+        for _ in 0..<10 { session.notifications.invalidateAttributes(NodeID(2)) }
+        #expect(session.notifications.pendingCount == 1)
+        session.notifications.invalidateContents(NodeID(2), range: 0..<0)
+        session.notifications.invalidateContents(NodeID(2), range: 0..<1)
+        session.notifications.invalidateAttributes(NodeID(2))
+        #expect(session.notifications.pendingCount == 3)
+    }
+
+    @Test func drainEndsWithTheSession() async throws {
+        try await Mounted.run { mount async throws in
+            try mount.session.unmount()
+            await mount.session.waitUntilEnded()
+            mount.session.notifications.invalidateAttributes(.root)
+            await mount.session.notifications.drain()
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import FUSE
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+struct SessionTests {
+    /// Its lines in /proc/mounts, seen by another process.
+    private func mountsLine(_ mount: Mounted) async throws -> String {
+        try await Command.shell(#"grep -F " $1 " /proc/mounts"#, mount.path.string).line
+    }
+
+    @Test func showsSourceAndType() async throws {
+        try await Mounted.run({ $0.source = "//yonder/photos" }) { mount async throws in
+            let fields = try await mountsLine(mount).split(separator: " ")
+            #expect(fields.count >= 4)
+            #expect(fields.first == "//yonder/photos")
+            #expect(fields.dropFirst(2).first == "fuse.test")
+            let options = try #require(fields.dropFirst(3).first).split(separator: ",")
+            #expect(options.contains("nosuid") && options.contains("nodev") && options.contains("default_permissions"))
+        }
+    }
+
+    @Test(arguments: [#"//yonder/a,b"#, #"//yonder/back\slash\\"#, "//yonder/two words", "//yonder/ro,subtype=x"])
+    func showsOddSourcesVerbatim(source: String) async throws {
+        try await Mounted.run({ $0.source = source }) { mount async throws in
+            let field = try #require(try await mountsLine(mount).split(separator: " ").first)
+            let escaped = source.replacing(#"\"#, with: #"\134"#).replacing(" ", with: #"\040"#)
+            #expect(field == escaped)
+        }
+    }
+
+    @Test func negotiates() async throws {
+        try await Mounted.run { mount async throws in
+            let features = try #require(mount.session.negotiated)
+            #expect(features.maxWrite == 1 << 20)
+            #expect(features.readDirectoryPlus && features.parallelDirectoryOperations && features.explicitInvalidation)
+            #expect(features.spliceRead && features.spliceWrite && features.atomicTruncate)
+            #expect(!features.writebackCache)
+        }
+    }
+
+    @Test func writebackCacheExcludesPassthrough() async throws {
+        try await Mounted.run({
+            $0.passthrough = false
+            $0.writebackCache = true
+        }) { mount async throws in
+            #expect(mount.session.negotiated?.writebackCache == true)
+            #expect(mount.session.negotiated?.passthrough == false)
+            #expect(throws: Errno.notSupported) { try mount.session.registerBacking(FileDescriptor(rawValue: 0)) }
+            mount.fileSystem.add("file", .bytes([]))
+            let written = try await Command.shell("echo hello >\"$1\" && cat \"$1\"", mount["file"])
+            #expect(written.line == "hello")
+            #expect(written.status == 0)
+        }
+    }
+
+    @Test func readOnly() async throws {
+        try await Mounted.run({ $0.isReadOnly = true }) { mount async throws in
+            let result = try await Command.shell("LC_ALL=C touch \"$1\"", mount["new"])
+            #expect(result.status == 1)
+            #expect(result.errors.contains("Read-only"))
+        }
+    }
+
+    @Test func endsWhenUnmountedFromOutside() async throws {
+        try await Mounted.run { mount async throws in
+            #expect(mount.session.isMounted)
+            let program = FUSEAvailability.isRoot ? ["umount"] : ["fusermount3", "-u"]
+            let result = try await Command(program + [mount.path.string]).run()
+            #expect(result.status == 0, "\(result.errors)")
+            await mount.session.waitUntilEnded()
+            #expect(!mount.session.isMounted)
+            #expect(mount.session.failure == nil)
+            try mount.session.unmount()
+            try mount.session.unmount()
+        }
+    }
+
+    @Test func detachesWhatIsInUse() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("held", .bytes(Array("held".utf8)))
+            let holder = Task {
+                try await Command.shell(
+                    #"exec <"$1"; : >"$2"; while [ -e "$2" ]; do sleep 0.01; done; cat"#,
+                    mount["held"], mount.directory["holding"].string)
+            }
+            let flag = mount.directory["holding"].string
+            let holds = try await eventually { try await Command.run("test", "-e", flag).status == 0 }
+            #expect(holds)
+            try mount.session.unmount()
+            #expect(!mount.session.isMounted)
+            #expect(!mount.session.hasEnded)
+            _ = try await Command.run("rm", flag)
+            #expect(try await holder.value.output == "held")
+            await mount.session.waitUntilEnded()
+        }
+    }
+
+    @Test func doesNotUnmountWhatIsNotItsOwn() async throws {
+        try await Mounted.run { first async throws in
+            _ = try await Command(
+                (FUSEAvailability.isRoot ? ["umount"] : ["fusermount3", "-u"]) + [first.path.string]
+            ).run()
+            await first.session.waitUntilEnded()
+            let second = try Session(
+                fileSystem: MemoryFileSystem(owner: try first.directory.owner),
+                options: SessionOptions(source: "//test/second", subtype: "test"))
+            try second.mount(at: first.path)
+            try second.serve()
+            #expect(!first.session.isMounted)
+            try first.session.unmount()
+            #expect(second.isMounted)
+            try second.unmount()
+            await second.waitUntilEnded()
+        }
+    }
+
+    /// An ordinary user needs the kernel's control file system for it, which is not mounted everywhere.
+    @Test(.enabled(if: FUSEAvailability.isRoot, "only root can abort everywhere"))
+    func abortFreesThoseWhoWait() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 4))
+            let reader = Task { try await Command.run("cat", mount["parked"]) }
+            #expect(await eventually { mount.fileSystem.counts.reads > 0 })
+            mount.session.abort()
+            #expect(try await reader.value.status == 1)
+            await mount.session.waitUntilEnded()
+        }
+    }
+
+    @Test func saysWhyItCannotMount() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let file = try directory.makeFile("file", [])
+        let session = try Session(
+            fileSystem: MemoryFileSystem(), options: SessionOptions(source: "x", subtype: "test"))
+        #expect(throws: Errno.noSuchFileOrDirectory) { try session.mount(at: directory["missing"]) }
+        #expect(throws: Errno.notDirectory) { try session.mount(at: file) }
+        #expect(throws: Errno.invalidArgument) { try session.serve() }
+        #expect(!session.isMounted)
+        try session.unmount()
+    }
+}

@@ -1,0 +1,25 @@
+import FUSE
+import Testing
+
+struct ValueTests {
+    @Test func namesAreBytes() {
+        #expect(FileName("\u{e9}") != FileName("e\u{301}"))
+        #expect(FileName("\u{e9}").utf8String == "\u{e9}")
+        #expect(FileName(bytes: [0xff]).utf8String == nil)
+        #expect(FileName(".").isDotOrDotDot && FileName("..").isDotOrDotDot)
+        #expect(!FileName("...").isDotOrDotDot && !FileName(".a").isDotOrDotDot && !FileName("").isDotOrDotDot)
+    }
+
+    @Test func modes() {
+        let attributes = FileAttributes(node: NodeID(2), kind: .directory, permissions: 0o1755)
+        #expect(attributes.mode == 0o041755)
+        #expect(FileKind(mode: 0o100644) == .regular)
+        #expect(FileKind(mode: 0o644) == nil)
+    }
+
+    @Test func openFlags() {
+        #expect(OpenFlags(rawValue: 0).canRead && !OpenFlags(rawValue: 0).canWrite)
+        #expect(!OpenFlags(rawValue: 1).canRead && OpenFlags(rawValue: 1).canWrite)
+        #expect(OpenFlags(rawValue: 2).canRead && OpenFlags(rawValue: 2).canWrite)
+    }
+}

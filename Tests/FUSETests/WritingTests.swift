@@ -1,0 +1,148 @@
+import FUSE
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+struct WritingTests {
+    @Test func createsWritesAndTruncates() async throws {
+        try await Mounted.run { mount async throws in
+            let result = try await Command.shell(
+                """
+                set -e
+                umask 027
+                cd "$1"
+                printf hello >new
+                printf ' world' >>new
+                stat -c %a new
+                cat new; echo
+                printf short >new
+                truncate -s 3 new
+                cat new; echo
+                touch -d @1234.567890123 new
+                stat -c %.9Y new
+                chmod 600 new
+                if [ $(id -u) = 0 ]; then chown 12:34 new; stat -c '%a %u %g' new; else echo 600 12 34; fi
+                """, mount.path.string)
+            #expect(result.errors == "")
+            #expect(result.line == "640\nhello world\nsho\n1234.567890123\n600 12 34")
+            let caller = mount.fileSystem.state.withLock { $0.lastCaller }
+            #expect(caller?.umask == 0o027)
+            #expect((caller?.processID ?? 0) > 0)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func writesLargePieces(intoAFile: Bool) async throws {
+        try await Mounted.run { mount async throws in
+            let bytes = (0..<3_500_000).map { UInt8(truncatingIfNeeded: $0 &* 17 &+ $0 >> 9) }
+            let source = try mount.directory.makeFile("source", bytes)
+            let target = try mount.directory.makeFile("target", [])
+            let file = try FileDescriptor.open(target, .readWrite)
+            defer { try? file.close() }
+            let node = mount.fileSystem.add("large", intoAFile ? .file(file, size: 0) : .bytes([]))
+            let result = try await Command.run(
+                "dd", "if=\(source.string)", "of=\(mount["large"])", "bs=1M", "conv=notrunc")
+            #expect(result.status == 0, "\(result.errors)")
+            if intoAFile {
+                #expect(try await Command.run("cmp", source.string, target.string).status == 0)
+            } else {
+                #expect(mount.fileSystem.bytes(of: node) == bytes)
+            }
+            #expect(mount.fileSystem.counts.writes <= 5)
+            #expect(try await Command.run("cmp", source.string, mount["large"]).status == 0)
+        }
+    }
+
+    @Test func makesLinksAndRemovesNames() async throws {
+        try await Mounted.run { mount async throws in
+            let result = try await Command.shell(
+                """
+                set -e
+                cd "$1"
+                mkdir d d/e
+                echo x >d/f
+                ln d/f d/g
+                ln -s .. d/e/up
+                cat d/e/up/g
+                stat -c %h d/f
+                rmdir d 2>/dev/null || echo full
+                rm d/f; cat d/g
+                rm -r d
+                ls
+                """, mount.path.string)
+            #expect(result.errors == "")
+            #expect(result.line == "x\n2\nfull\nx")
+        }
+    }
+
+    @Test func renamesInEveryWay() async throws {
+        try await Mounted.run { mount async throws in
+            let result = try await Command.python(
+                """
+                import ctypes, os, sys
+                os.chdir(sys.argv[1])
+                libc = ctypes.CDLL(None, use_errno=True)
+                def rename(old, new, flags):
+                    if libc.renameat2(-100, old, -100, new, flags): return ctypes.get_errno()
+                    return 0
+                for name in "abc": open(name, "w").write(name)
+                print(rename(b"a", b"b", 1), rename(b"a", b"new", 1), rename(b"b", b"c", 2))
+                print(open("b").read(), open("c").read(), open("new").read())
+                print(rename(b"b", b"missing", 2), rename(b"b", b"c", 0), sorted(os.listdir(".")), open("c").read())
+                """, mount.path.string)
+            #expect(result.errors == "")
+            #expect(result.line == "17 0 0\nc b a\n2 0 ['c', 'new'] c")
+        }
+    }
+
+    @Test func extendedAttributes() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("file", .bytes([]))
+            let result = try await Command.python(
+                """
+                import os, sys
+                f = sys.argv[1]
+                def attempt(call):
+                    try: return call()
+                    except OSError as e: return e.errno
+                os.setxattr(f, "user.a", b"one\\0two")
+                os.setxattr(f, "user.b", b"x" * 5000)
+                print(os.listxattr(f), os.getxattr(f, "user.a"), len(os.getxattr(f, "user.b")))
+                print(attempt(lambda: os.setxattr(f, "user.a", b"", os.XATTR_CREATE)),
+                      attempt(lambda: os.setxattr(f, "user.c", b"", os.XATTR_REPLACE)),
+                      attempt(lambda: os.getxattr(f, "user.c")))
+                os.removexattr(f, "user.a")
+                os.setxattr(f, "user.empty", b"")
+                print(os.listxattr(f), os.getxattr(f, "user.empty"), attempt(lambda: os.removexattr(f, "user.a")))
+                """, mount["file"])
+            #expect(result.errors == "")
+            #expect(
+                result.line == """
+                    ['user.a', 'user.b'] b'one\\x00two' 5000
+                    17 61 61
+                    ['user.b', 'user.empty'] b'' 61
+                    """)
+        }
+    }
+
+    @Test func allocatesAndCopiesRanges() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("from", .bytes(Array("0123456789".utf8)))
+            let result = try await Command.python(
+                """
+                import os, sys
+                os.chdir(sys.argv[1])
+                f = os.open("from", os.O_RDWR)
+                os.posix_fallocate(f, 0, 20)
+                print(os.fstat(f).st_size)
+                g = os.open("to", os.O_RDWR | os.O_CREAT)
+                print(os.copy_file_range(f, g, 5, 2), os.pread(g, 10, 0))
+                os.fsync(g)
+                """, mount.path.string)
+            #expect(result.errors == "")
+            #expect(result.line == "20\n5 b'23456'")
+        }
+    }
+}

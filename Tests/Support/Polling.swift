@@ -1,0 +1,14 @@
+/// Waits until something is so, looking again and again: never longer than the deadline, and no longer than needed.
+///
+/// - Returns: whether it came to be so.
+package func eventually(
+    within deadline: Duration = .seconds(5), _ condition: () async throws -> Bool
+) async rethrows -> Bool {
+    let clock = ContinuousClock()
+    let end = clock.now + deadline
+    while true {
+        if try await condition() { return true }
+        if clock.now > end { return false }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+}
