@@ -50,7 +50,7 @@ let targets: [Target] = [
     .target(name: "TestSupport", dependencies: [system], path: "Tests/Support"),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
-    .testTarget(name: "ReplicaTests", dependencies: ["Replica", "FileProvider", "TestSupport", grdb, system]),
+    .testTarget(name: "ReplicaTests", dependencies: ["Replica", "FileProvider", "Syscalls", logging, system]),
     .testTarget(name: "VolumeTests", dependencies: ["Volume", "Replica", "FileProvider", "TestSupport", system]),
     .testTarget(
         name: "SyncTests",

@@ -20,7 +20,7 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
     const struct fuseshim_options *options = &session->options;
 
     unsigned wanted = FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
-                      FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ATOMIC_O_TRUNC |
+                      FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ATOMIC_O_TRUNC |
                       FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
     unsigned unwanted = FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE |
                         FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR;
@@ -33,6 +33,11 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
         wanted |= FUSE_CAP_ASYNC_READ;
     else
         unwanted |= FUSE_CAP_ASYNC_READ;
+
+    if (options->splice_read)
+        wanted |= FUSE_CAP_SPLICE_READ;
+    else
+        unwanted |= FUSE_CAP_SPLICE_READ;
 
     bool passthrough = false;
     if (session->sees_init) {

@@ -30,7 +30,7 @@ int fuseshim_session_mount(fuseshim_session *session, const char *path)
 /* Runs fusermount3, which is set-user-ID and unmounts what its caller mounted. */
 static int run_fusermount(const char *path, bool lazy)
 {
-    const char *arguments[] = {"fusermount3", "-u", "-q", lazy ? "-z" : "--", lazy ? "--" : path, lazy ? path : NULL, NULL};
+    const char *arguments[] = {"fusermount3", "-u", lazy ? "-qz" : "-q", "--", path, NULL};
     pid_t child;
     int status;
     int failure = posix_spawnp(&child, "fusermount3", NULL, NULL, (char *const *)arguments, environ);

@@ -46,7 +46,8 @@ fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options
     if (fuse_opt_add_arg(&args, "fuse") || fuse_opt_add_arg(&args, "-o") || fuse_opt_add_arg(&args, text)) goto fail;
 
     errno = 0;
-    session->fuse = fuse_session_new(&args, &fuseshim_lowlevel_operations, sizeof fuseshim_lowlevel_operations, session);
+    session->fuse =
+        fuse_session_new(&args, &fuseshim_lowlevel_operations, sizeof fuseshim_lowlevel_operations, session);
     if (!session->fuse) {
         failure = errno ? errno : EINVAL;
         goto fail;

@@ -2,10 +2,10 @@ import SystemPackage
 
 /// What answers the kernel: one function for each of its requests.
 ///
-/// Every function is called on one of the session's threads, several at a time, and must not wait for anything slow, nor
-/// for a notification to be sent, nor touch its own mount: what cannot be answered at once is parked (``Parked``) and the
-/// function returns. Each has a default that answers ENOSYS, which the kernel takes as "never ask this again" where it
-/// can do without.
+/// Every function is called on one of the session's threads, several at a time, and must not wait for anything slow,
+/// nor for a notification to be sent, nor touch its own mount: what cannot be answered at once is parked (``Parked``)
+/// and the function returns. Each has a default that answers ENOSYS, which the kernel takes as "never ask this again"
+/// where it can do without.
 package protocol FileSystem: AnyObject, Sendable {
     /// Finds a name. To be remembered as missing it is answered with ``Entry/absent(for:)``, else with ENOENT.
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply)
@@ -41,8 +41,8 @@ package protocol FileSystem: AnyObject, Sendable {
         reply: consuming CreateReply)
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply)
-    /// Writes. `data` is good only until this returns. Set-ID bits are the file system's to clear when the caller is not
-    /// root. `isFromCache`: the kernel writes back what was written earlier; caller and handle may be others.
+    /// Writes. `data` is good only until this returns. Set-ID bits are the file system's to clear when the caller is
+    /// not root. `isFromCache`: the kernel writes back what was written earlier; caller and handle may be others.
     func write(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, data: borrowing WriteData,
         isFromCache: Bool, reply: consuming WriteReply)

@@ -1,16 +1,13 @@
 import CFUSEShim
-import Glibc
-import Synchronization
-import SystemPackage
 
 /// Tells the kernel to forget what it has cached: a queue with a thread of its own, in the order in which they were
 /// asked for.
 ///
-/// All functions but ``drain()`` return at once, on any thread, also on one that answers the kernel; what they ask for is
-/// done later, by a thread that answers nobody, because the kernel may keep it waiting until a request on the same file
-/// is answered. One that is equal to the last that waits is not sent twice. The queue is not bounded: whoever has
-/// many in one go (a whole tree) awaits ``drain()`` now and then; each takes some hundred bytes until sent. That
-/// the kernel does not know the file (ENOENT) is as good as success; what it refuses is lost, since nobody waits for it.
+/// All functions but ``drain()`` return at once, on any thread, also on one that answers the kernel; what they ask for
+/// is done later, by a thread that answers nobody, because the kernel may keep it waiting until a request on the same
+/// file is answered. One that is equal to the last that waits is not sent twice. The queue is not bounded: whoever has
+/// many in one go (a whole tree) awaits ``drain()`` now and then; each takes some hundred bytes until sent. That the
+/// kernel does not know the file (ENOENT) is as good as success; what it refuses is lost, since nobody waits for it.
 /// Nothing is sent before the session serves or after it has ended.
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
@@ -39,7 +36,8 @@ package final class Notifications: Sendable {
     }
 
     /// The node's contents are other ones, in a range of bytes or altogether, and its attributes too. For a directory,
-    /// altogether: its listing is another one. A name that was added needs this beside ``invalidateEntry(parent:name:)``.
+    /// altogether: its listing is another one. A name that was added needs this beside
+    /// ``invalidateEntry(parent:name:)``.
     package func invalidateContents(_ node: NodeID, range: Range<Int64>? = nil) {
         // Everything from the start and a count of zero is how the kernel is told "all".
         guard let range else { return post(.contents(node, offset: 0, count: 0)) }

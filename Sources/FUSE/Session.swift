@@ -23,7 +23,8 @@ package final class Session: Sendable {
     /// Mounts on a directory, as root by itself, as anybody else through `fusermount3`. Whoever touches the mount now
     /// waits until ``serve()``. Blocks for moments.
     ///
-    /// - Throws: what `stat` and `mount` say: ENOENT, ENOTDIR, ENOTCONN for a dead mount, EPERM when not allowed.
+    /// - Throws: what `stat` and `mount` say: ENOENT, ENOTDIR, ENOTCONN for a dead mount, EPERM when not allowed; ENOENT
+    ///   also when the mount does not show in /proc. The session is of no use then.
     package func mount(at path: FilePath) throws(Errno) {
         guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
         // Resolved before, because afterwards looking at it would wait for ourselves.
@@ -32,7 +33,11 @@ package final class Session: Sendable {
         let failure = fuseshim_session_mount(connection.shim, resolved)
         guard failure == 0 else { throw Errno(rawValue: failure) }
         let mountPoint = FilePath(platformString: resolved)
-        let device = (try? MountTable())?.device(at: mountPoint)
+        // Without it nobody could tell later whether what is mounted there is this one.
+        guard let device = (try? MountTable())?.device(at: mountPoint) else {
+            _ = fuseshim_unmount(resolved, true)
+            throw .noSuchFileOrDirectory
+        }
         connection.state.update { state in
             state.phase = .mounted
             state.mountPoint = mountPoint

@@ -39,29 +39,30 @@ struct FetchPlan: Sendable {
         for range in coming.ranges { expected.insert(range) }
         var fetches: [Range<Int64>] = []
         for range in wanted {
-            for target in targets(for: range, expected: expected) {
-                for gap in expected.gaps(in: target) {
-                    for piece in Self.pieces(of: gap) {
-                        guard running + fetches.count < Self.mostFetches else { return fetches }
-                        fetches.append(piece)
-                        expected.insert(piece)
-                    }
-                }
+            while running + fetches.count < Self.mostFetches, let next = next(for: range, expected: expected) {
+                fetches.append(next)
+                expected.insert(next)
             }
         }
         return fetches
     }
 
-    /// What a reader needs, and then what it will need soon.
-    private func targets(for range: Range<Int64>, expected: ByteRanges) -> [Range<Int64>] {
+    /// The next fetch for a reader: what it needs, and, once it has read in order for a while, what it will need soon.
+    private func next(for range: Range<Int64>, expected: ByteRanges) -> Range<Int64>? {
         let run = Self.run(before: range.lowerBound, in: expected)
-        let isSequential = run > 0 || range.lowerBound == 0
-        let window =
-            isSequential ? min(max(run, Self.smallestWindow), Self.largestWindow) : Self.randomWindow
-        let start = isSequential ? range.lowerBound : range.lowerBound / Self.alignment * Self.alignment
-        let needed = start..<min(size, max(range.upperBound, start + window))
-        guard isSequential, run >= Self.smallestWindow else { return [needed] }
-        return [needed, needed.upperBound..<min(size, needed.upperBound + 2 * window)].filter { !$0.isEmpty }
+        guard run > 0 || range.lowerBound == 0 else {
+            let start = range.lowerBound / Self.alignment * Self.alignment
+            let needed = start..<min(size, max(range.upperBound, start + Self.randomWindow))
+            return expected.gaps(in: needed).first.map { $0.lowerBound..<min($0.upperBound, $0.lowerBound + Self.largestWindow) }
+        }
+        let length = range.upperBound - range.lowerBound
+        let window = min(max(run, length, Self.smallestWindow), Self.largestWindow)
+        let isSteady = run >= Self.smallestWindow
+        let horizon = min(size, max(range.upperBound, isSteady ? range.lowerBound + 2 * window : 0))
+        guard let gap = expected.gaps(in: range.lowerBound..<horizon).first else { return nil }
+        // A whole window at a time: many small fetches would each cost a round trip.
+        let end = min(size, gap.lowerBound + window)
+        return expected.gaps(in: gap.lowerBound..<end).first
     }
 
     /// How many bytes lead up to an offset without a gap.
@@ -70,11 +71,5 @@ struct FetchPlan: Sendable {
             return 0
         }
         return offset - range.lowerBound
-    }
-
-    private static func pieces(of range: Range<Int64>) -> [Range<Int64>] {
-        stride(from: range.lowerBound, to: range.upperBound, by: Int(largestWindow)).map {
-            $0..<min(range.upperBound, $0 + largestWindow)
-        }
     }
 }

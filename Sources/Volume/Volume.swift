@@ -14,18 +14,23 @@ package final class Volume: Sendable {
     let logger: Logger
     /// Told when the last handle of an inode is closed.
     private let didClose: @Sendable (InodeNumber) -> Void
+    /// Told when a directory whose listing is here is opened.
+    private let didOpenDirectory: @Sendable (InodeNumber) -> Void
 
     /// - Parameters:
     ///   - ownership: whose items are that do not say so.
     ///   - didClose: called on the closing thread; returns at once.
+    ///   - didOpenDirectory: called on the opening thread; returns at once.
     package init(
         replica: Replica, ownership: Ownership, logger: Logger,
-        didClose: @escaping @Sendable (InodeNumber) -> Void
+        didClose: @escaping @Sendable (InodeNumber) -> Void,
+        didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in }
     ) {
         self.replica = replica
         self.ownership = ownership
         self.logger = logger
         self.didClose = didClose
+        self.didOpenDirectory = didOpenDirectory
     }
 
     /// Which inodes are open, for those who change or drop content.
@@ -99,6 +104,7 @@ package final class Volume: Sendable {
         if directory.content == .dataless, !isProvided {
             throw .absent(.listing(of: directory.number, beyond: 0))
         }
+        if !isProvided { didOpenDirectory(directory.number) }
     }
 
     // MARK: - What the extensions share

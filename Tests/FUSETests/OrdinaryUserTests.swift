@@ -4,8 +4,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Mounting without being root. Where the tests run as root, this very program is started again as an ordinary user, and
-/// does there what the second of these tests says.
+/// Mounting without being root. Where the tests run as root, this very program is started again as an ordinary user,
+/// and does there what the second of these tests says.
 struct OrdinaryUserTests {
     private static let mark = "YONDER_TESTS_AS_ORDINARY_USER"
     private static var isPlayed: Bool { ProcessInfo.processInfo.environment[mark] != nil }

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// Programs that a test runs. Whatever happens, the test goes on: a program that does not end in time is killed, and one
-/// that cannot be killed, because a file system does not answer it, is left behind.
+/// Programs that a test runs. Whatever happens, the test goes on: a program that does not end in time is killed, and
+/// one that cannot be killed, because a file system does not answer it, is left behind.
 package struct Command: Sendable {
     /// What a program left.
     package struct Outcome: Sendable {
@@ -61,8 +61,8 @@ package struct Command: Sendable {
 
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // `timeout` kills whatever the program has started too. The threads that run tasks block all signals, and programs
-        // would inherit that.
+        // `timeout` kills whatever the program has started too. The threads that run tasks block all signals, and
+        // programs would inherit that.
         process.arguments = ["--default-signal", "timeout", "-s", "KILL", String(seconds)] + arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice

@@ -199,6 +199,7 @@ struct fuseshim_options {
     bool default_permissions;
     bool passthrough;      /* needs CAP_SYS_ADMIN */
     bool writeback_cache;  /* only where there is no passthrough: they exclude each other */
+    bool splice_read;      /* requests come through a pipe, so that the data of writes can go on by splicing */
     bool async_read;       /* several reads of one reader at a time, which then are not interrupted */
     bool keep_umask;       /* leave applying the umask to the file system (DONT_MASK) */
     uint32_t max_write;
@@ -241,8 +242,8 @@ bool fuseshim_may_pass_through(void);
 /* Who made a request. */
 struct fuseshim_caller fuseshim_request_caller(fuseshim_request *request);
 
-/* Asks for `interrupted` with this key when the caller is interrupted; at once (within this call) if it was already. The
- * request must not be answered before this has returned. */
+/* Asks for `interrupted` with this key when the caller is interrupted; at once (within this call) if it was already.
+ * The request must not be answered before this has returned. */
 void fuseshim_request_watch(fuseshim_request *request, uint64_t key);
 
 /* ---- Replies. Each uses its request up. -ENOENT: the kernel has given up on it (interrupted). ---- */

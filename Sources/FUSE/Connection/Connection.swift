@@ -18,7 +18,7 @@ final class Connection: @unchecked Sendable {
         var phase = Phase.new
         var features: ConnectionFeatures?
         var mountPoint: FilePath?
-        /// The mount's `major:minor`; nil when the table did not show it.
+        /// The mount's `major:minor`; nil before it is mounted.
         var device: String?
         /// Why serving ended, when it was not because the mount went.
         var failure: Errno?
@@ -39,6 +39,7 @@ final class Connection: @unchecked Sendable {
         shimOptions.default_permissions = options.defaultPermissions
         shimOptions.passthrough = options.passthrough
         shimOptions.writeback_cache = options.writebackCache
+        shimOptions.splice_read = options.spliceRead
         shimOptions.async_read = options.asynchronousRead
         shimOptions.keep_umask = options.keepsUmask
         shimOptions.max_write = UInt32(clamping: options.maxWrite)

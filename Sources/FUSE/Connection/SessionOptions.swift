@@ -14,9 +14,12 @@ package struct SessionOptions: Hashable, Sendable {
     package var passthrough = true
     /// The kernel collects writes. Only where there is no passthrough: they exclude each other.
     package var writebackCache = false
-    /// The kernel reads ahead with several requests at once. Nobody waits for these as such, so nobody's interruption is
-    /// told (``Reply/onInterrupt(_:)``): a reader that is killed just goes, one that catches its signal waits on.
+    /// The kernel reads ahead with several requests at once. Nobody waits for these as such, so nobody's interruption
+    /// is told (``Reply/onInterrupt(_:)``): a reader that is killed just goes, one that catches its signal waits on.
     package var asynchronousRead = true
+    /// Requests come through a pipe, so that what is written can move on without passing through memory. It costs every
+    /// request a system call more.
+    package var spliceRead = true
     /// The umask is applied by the file system, not by the kernel.
     package var keepsUmask = false
     package var maxWrite = 1 << 20

@@ -20,7 +20,8 @@ package struct DirectoryReply: ~Copyable, Reply {
         self.wantsEntries = wantsEntries
     }
 
-    /// Adds a name with all that is known of it. Where the kernel did not ask for that much, its node and kind are sent.
+    /// Adds a name with all that is known of it. Where the kernel did not ask for that much, its node and kind are
+    /// sent.
     ///
     /// - Parameter offset: what `readDirectory` is to be given to go on after this name; never 0.
     /// - Returns: false when it does not fit any more: then it was not added, and it is time to `succeed`.

@@ -10,8 +10,9 @@ package final class Parked<Held: Reply & ~Copyable>: Sendable {
         held = Mutex(reply)
     }
 
-    /// Parks a reply together with what is to be done when its caller is interrupted, typically to take it and to answer
-    /// EINTR. The handler runs as ``Reply/onInterrupt(_:)`` says, and can always take the reply if nobody else has.
+    /// Parks a reply together with what is to be done when its caller is interrupted, typically to take it and to
+    /// answer EINTR. The handler runs as ``Reply/onInterrupt(_:)`` says, and can always take the reply if nobody else
+    /// has.
     package init(_ reply: consuming Held, onInterrupt handler: @escaping @Sendable (Parked<Held>) -> Void) {
         held = Mutex(nil)
         var reply: Held? = consume reply

@@ -1,8 +1,8 @@
 import CFUSEShim
 import SystemPackage
 
-/// The answer to `read`: the bytes asked for, fewer only at the end of the file. Of more than was asked for, only as much
-/// is sent: the kernel would take none of it, and the reader would wait for ever.
+/// The answer to `read`: the bytes asked for, fewer only at the end of the file. Of more than was asked for, only as
+/// much is sent: the kernel would take none of it, and the reader would wait for ever.
 package struct ReadReply: ~Copyable, Reply {
     private var pending: PendingReply
     private let capacity: Int
@@ -26,9 +26,9 @@ package struct ReadReply: ~Copyable, Reply {
         }
     }
 
-    /// Answers with a part of a file, spliced where the answer is given on the thread that asked, copied elsewhere. At the
-    /// end of the file the answer is shorter; when it cannot be read, the answer is its error. May wait for the disk.
-    /// The descriptor stays the caller's.
+    /// Answers with a part of a file, spliced where the answer is given on the thread that asked, copied elsewhere. At
+    /// the end of the file the answer is shorter; when it cannot be read, the answer is its error. May wait for the
+    /// disk. The descriptor stays the caller's.
     package consuming func succeed(from file: FileDescriptor, at offset: Int64, count: Int) {
         let count = min(count, capacity)
         _ = pending.answer { fuseshim_reply_descriptor($0, file.rawValue, offset, count) }

@@ -1,0 +1,79 @@
+import FileProvider
+import Logging
+import Replica
+import Sync
+import Synchronization
+import SystemPackage
+
+/// A domain as its provider sees it.
+final class DomainManager: FileProviderManager {
+    let domain: FileProviderDomain
+    let stateDirectory: FilePath
+    private let replica: Replica
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    private struct State {
+        var engine: SyncEngine?
+        /// What the provider said before there was an engine to say it to.
+        var isSignalled = false
+        var warnings: [String] = []
+    }
+
+    init(domain: FileProviderDomain, stateDirectory: FilePath, replica: Replica, logger: Logger) {
+        self.domain = domain
+        self.stateDirectory = stateDirectory
+        self.replica = replica
+        self.logger = logger
+    }
+
+    func attach(_ engine: SyncEngine) {
+        let (isSignalled, warnings) = state.withLock { state in
+            state.engine = engine
+            return (state.isSignalled, state.warnings)
+        }
+        for warning in warnings { engine.warnings.report(warning) }
+        if isSignalled { engine.signal() }
+    }
+
+    func signalEnumerator() {
+        let engine = state.withLock { state in
+            state.isSignalled = true
+            return state.engine
+        }
+        engine?.signal()
+    }
+
+    func signalErrorResolved(_ code: FileProviderError.Code) {
+        state.withLock { $0.engine }?.errorWasResolved()
+    }
+
+    func remotePath(of identifier: ItemIdentifier) -> [String]? {
+        known { try replica.database.remotePath(of: identifier) } ?? nil
+    }
+
+    func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? {
+        known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
+    }
+
+    func materializedDirectories() -> [ItemIdentifier] {
+        known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
+    }
+
+    func report(_ warning: String) {
+        let engine = state.withLock { state in
+            if state.engine == nil, state.warnings.count < 100 { state.warnings.append(warning) }
+            return state.engine
+        }
+        engine?.warnings.report(warning)
+    }
+
+    private func known<Value>(_ query: () throws -> Value) -> Value? {
+        do {
+            return try query()
+        } catch {
+            logger.error("the replica cannot be read: \(error)")
+            return nil
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import FileProvider
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import Volume
+
+/// Where volume and sync meet: what a request lacks, the engine provides.
+struct Provisioner: Provisioning {
+    let engine: SyncEngine
+
+    func provide(
+        _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+    ) -> any Cancellation {
+        TaskCancellation(
+            task: Task {
+                do {
+                    completion(try await provide(absence, for: caller))
+                } catch let error as FileProviderError {
+                    completion(error.readerErrno)
+                } catch is CancellationError {
+                    completion(.interrupted)
+                } catch {
+                    completion(.ioError)
+                }
+            })
+    }
+
+    private func provide(_ absence: Absence, for caller: Requester) async throws -> Errno? {
+        switch absence {
+        case .listing(let number, let beyond):
+            try await engine.list(number, beyond: beyond, request: caller.request(.listing))
+        case .content(let number, let version, let range):
+            try await engine.provide(number, version: version, range: range, request: caller.request(.reading))
+        case .download(let number):
+            let failures = try await engine.download(number, request: caller.request(.download)) { _, _ in }
+            return failures.first?.error.controlErrno
+        case .eviction(let number):
+            let report = try await engine.evict(number, isStrict: true)
+            guard let first = report.refusals.first else { return nil }
+            return first.number == number ? first.refusal.errno : EvictionRefusal.nonEvictableChildren.errno
+        }
+        return nil
+    }
+
+    private struct TaskCancellation: Cancellation {
+        let task: Task<Void, Never>
+
+        func cancel() { task.cancel() }
+    }
+}
+
+extension Requester {
+    /// What the provider is told of a process that waits.
+    func request(_ reason: FileProviderRequest.Reason) -> FileProviderRequest {
+        FileProviderRequest(
+            reason: reason, processIdentifier: processIdentifier, userIdentifier: userIdentifier,
+            requestingExecutable: try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/\(processIdentifier)/exe"))
+    }
+}
+
+extension EvictionRefusal {
+    /// What a process sees that asked by attribute.
+    var errno: Errno {
+        switch self {
+        case .unsyncedEdits: .resourceTemporarilyUnavailable
+        case .nonEvictable: .notPermitted
+        case .isOpen: .resourceBusy
+        case .isHardLinked: .tooManyLinks
+        case .nonEvictableChildren: .directoryNotEmpty
+        case .noSuchItem: .noSuchFileOrDirectory
+        }
+    }
+
+    /// The code that scripts see.
+    var code: String {
+        switch self {
+        case .unsyncedEdits: "unsyncedEdits"
+        case .nonEvictable: "nonEvictable"
+        case .isOpen: "EBUSY"
+        case .isHardLinked: "EMLINK"
+        case .nonEvictableChildren: "nonEvictableChildren"
+        case .noSuchItem: "noSuchItem"
+        }
+    }
+
+    /// The reason in words.
+    var words: String {
+        switch self {
+        case .unsyncedEdits: "a local change is not on the remote yet; see 'yonder pending'"
+        case .nonEvictable: "it is kept downloaded; unpin it first"
+        case .isOpen: "it is open"
+        case .isHardLinked: "it has several hard links"
+        case .nonEvictableChildren: "something in it was not evicted"
+        case .noSuchItem: "there is no such item"
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import FileProvider
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// The bytes of files: filled, kept apart by version, evicted.
+@Suite struct ContentTests {
+    let fixture: Fixture
+    let replica: Replica
+
+    init() throws {
+        fixture = try Fixture()
+        replica = try fixture.replica()
+    }
+
+    private func number(_ identifier: String = "a") throws -> InodeNumber {
+        try #require(try replica.number(identifier))
+    }
+
+    @Test func rangesAddUpToAMaterializedFile() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let beginning = try await replica.beginContent(of: number(), version: nil)
+        defer { try? beginning.descriptor.close() }
+        _ = try await replica.recordContent(
+            of: number(), generation: beginning.generation, ranges: ByteRanges([0..<10, 50..<60]))
+        #expect(try replica.database.inode(number())?.content == .partial)
+        #expect(try replica.database.inode(number())?.localBytes == 20)
+        #expect(try replica.database.presentRanges(of: number()).ranges == [0..<10, 50..<60])
+        _ = try await replica.recordContent(
+            of: number(), generation: beginning.generation, ranges: ByteRanges([0..<100]))
+        #expect(try replica.database.inode(number())?.content == .materialized)
+        #expect(try replica.database.presentRanges(of: number()).isEmpty)
+    }
+
+    @Test func aTransferThatLostItsFileRecordsNothing() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        let beginning = try await replica.beginContent(of: number(), version: nil)
+        defer { try? beginning.descriptor.close() }
+        try await replica.change([.file("a", version: "2")], open: fixture.open)
+        let effects = try await replica.recordContent(
+            of: number(), generation: beginning.generation, ranges: ByteRanges([0..<100]))
+        #expect(effects == nil)
+        #expect(try replica.database.inode(number())?.content == .dataless)
+        #expect(fixture.contentFiles.isEmpty)
+    }
+
+    @Test func aNewVersionWaitsUntilTheOldOneIsClosed() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        try await replica.fill(number())
+        fixture.open.insert(try number())
+        try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
+        let open = try #require(try replica.database.inode(number()))
+        #expect(open.size == 100)
+        #expect(open.content == .materialized)
+        await #expect(throws: FileProviderError.self) {
+            try await replica.beginContent(of: self.number(), version: Array("2".utf8))
+        }
+        fixture.open.remove(try number())
+        let number = try number()
+        _ = try await replica.ingest(open: fixture.open) { try $0.settle(number) }
+        let closed = try #require(try replica.database.inode(number))
+        #expect(closed.size == 7)
+        #expect(closed.content == .dataless)
+        #expect(fixture.contentFiles.isEmpty)
+    }
+
+    @Test func evictionGivesTheSpaceBackAndKeepsEverythingElse() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        try await replica.fill(number())
+        let before = try #require(try replica.database.inode(number()))
+        let (freed, effects) = try await replica.evictFile(number(), open: fixture.open)
+        var expected = before
+        expected.content = .dataless
+        expected.localBytes = 0
+        expected.contentGeneration += 1
+        #expect(try replica.database.inode(number()) == expected)
+        #expect(freed == 100)
+        #expect(try effects.invalidations == [.contents(number())])
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(try await replica.evictFile(number(), open: fixture.open).0 == 0)
+    }
+
+    @Test func anOpenFileIsNotEvicted() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        try await replica.fill(number())
+        fixture.open.insert(try number())
+        await #expect(throws: EvictionRefusal.isOpen) {
+            try await replica.evictFile(self.number(), open: self.fixture.open)
+        }
+        #expect(fixture.contentFiles.count == 1)
+    }
+
+    @Test func whatIsKeptDownloadedIsNotEvicted() async throws {
+        var directory = FileProviderItem.directory("d")
+        directory.contentPolicy = .keepDownloaded
+        try await replica.list([directory], open: fixture.open)
+        try await replica.list([.file("a", in: "d")], in: number("d"), open: fixture.open)
+        try await replica.fill(number())
+        await #expect(throws: EvictionRefusal.nonEvictable) {
+            try await replica.evictFile(self.number(), open: self.fixture.open)
+        }
+    }
+
+    @Test func aListingIsNotEvictedBeforeWhatItHolds() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        try await replica.fill(number())
+        await #expect(throws: EvictionRefusal.nonEvictableChildren) { try await replica.evictListing(of: .root) }
+        _ = try await replica.evictFile(number(), open: fixture.open)
+        let effects = try await replica.evictListing(of: .root)
+        #expect(effects.invalidations.contains(.entry(parent: .root, name: "a")))
+        #expect(try replica.database.inode(.root)?.content == .dataless)
+    }
+
+    @Test func anOpenFileThatTheRemoteDeletesKeepsItsContent() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        let number = try number()
+        try await replica.fill(number)
+        fixture.open.insert(number)
+        try await replica.change(deleted: ["a"], open: fixture.open)
+        #expect(try replica.names().isEmpty)
+        #expect(try replica.database.inode(number)?.linkCount == 0)
+        #expect(fixture.contentFiles == [number.description])
+        fixture.open.remove(number)
+        _ = try await replica.ingest(open: fixture.open) { try $0.settle(number) }
+        #expect(try replica.database.inode(number) == nil)
+        #expect(fixture.contentFiles.isEmpty)
+    }
+}

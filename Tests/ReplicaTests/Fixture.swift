@@ -1,0 +1,118 @@
+import FileProvider
+import Foundation
+import Logging
+import Syscalls
+import SystemPackage
+
+@testable import Replica
+
+/// A replica in a folder of its own, which goes with it.
+final class Fixture: Sendable {
+    let directory: FilePath
+    let open = OpenSet()
+
+    init() throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("replica-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        directory = FilePath(path)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: directory.string)
+    }
+
+    func replica() throws -> Replica {
+        try Replica(at: directory, readers: 4, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    var contentFiles: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory.appending("contents").string).sorted()) ?? []
+    }
+
+    var recoveredFiles: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory.appending("recovered").string).sorted()) ?? []
+    }
+}
+
+/// Inodes that a test says are open.
+final class OpenSet: OpenInodes, @unchecked Sendable {
+    // Unchecked: `numbers` is only touched under `lock`.
+    private let lock = NSLock()
+    private var numbers: Set<InodeNumber> = []
+
+    func isOpen(_ number: InodeNumber) -> Bool {
+        lock.withLock { numbers.contains(number) }
+    }
+
+    func insert(_ number: InodeNumber) {
+        lock.withLock { _ = numbers.insert(number) }
+    }
+
+    func remove(_ number: InodeNumber) {
+        lock.withLock { _ = numbers.remove(number) }
+    }
+}
+
+extension FileProviderItem {
+    static func file(
+        _ name: String, id: String? = nil, in parent: ItemIdentifier = .rootContainer, size: Int64 = 100,
+        version: String = "1"
+    ) -> FileProviderItem {
+        FileProviderItem(
+            itemIdentifier: ItemIdentifier(id ?? name), parentItemIdentifier: parent, filename: name, kind: .file,
+            itemVersion: ItemVersion(contentVersion: version, metadataVersion: version), documentSize: size,
+            contentModificationDate: FileTimestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789))
+    }
+
+    static func directory(
+        _ name: String, id: String? = nil, in parent: ItemIdentifier = .rootContainer
+    ) -> FileProviderItem {
+        FileProviderItem(
+            itemIdentifier: ItemIdentifier(id ?? name), parentItemIdentifier: parent, filename: name, kind: .directory,
+            itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
+    }
+}
+
+extension Replica {
+    /// Lists a directory with these items, as one page.
+    @discardableResult
+    func list(
+        _ items: [FileProviderItem], in directory: InodeNumber = .root, open: any OpenInodes
+    ) async throws -> ReplicaEffects {
+        let beginning = try await beginListing(of: directory)
+        var (_, effects) = try await ingest(open: open) { ingestion in
+            try ingestion.page(of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
+        }
+        let gone = try unconfirmed(in: directory, listing: beginning.number)
+        effects.append(
+            try await ingest(open: open) { ingestion in try ingestion.finishListing(of: directory, gone: gone) }.1)
+        return effects
+    }
+
+    @discardableResult
+    func change(
+        _ updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], open: any OpenInodes
+    ) async throws -> ReplicaEffects {
+        try await ingest(open: open) { ingestion in
+            try ingestion.changes(ChangeBatch(updated: updated, deleted: deleted, anchor: SyncAnchor("x")))
+        }.1
+    }
+
+    func names(in directory: InodeNumber = .root) throws -> [String] {
+        try database.entries(of: directory, after: 0, limit: 1000).map(\.name).sorted()
+    }
+
+    func number(_ identifier: String) throws -> InodeNumber? {
+        try database.item(ItemIdentifier(identifier))?.inode.number
+    }
+
+    /// Fills a file with as many bytes as it says it has.
+    func fill(_ number: InodeNumber) async throws {
+        let beginning = try await beginContent(of: number, version: nil)
+        defer { try? beginning.descriptor.close() }
+        try beginning.descriptor.writeAll(
+            [UInt8](repeating: 7, count: Int(beginning.size)).span.bytes, at: 0)
+        _ = try await recordContent(
+            of: number, generation: beginning.generation, ranges: ByteRanges([0..<beginning.size]))
+    }
+}

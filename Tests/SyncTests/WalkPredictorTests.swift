@@ -1,0 +1,51 @@
+import Replica
+import Testing
+
+@testable import Sync
+
+@Suite struct WalkPredictorTests {
+    private func number(_ value: Int64) -> InodeNumber { InodeNumber(rawValue: value) }
+
+    @Test func oneListingIsNoWalk() {
+        var predictor = WalkPredictor()
+        predictor.listed(number(1), parent: nil, children: [number(2), number(3)])
+        #expect(predictor.next() == nil)
+        predictor.listed(number(2), parent: number(1), children: [])
+        #expect(predictor.next() == nil)
+    }
+
+    @Test func aWalkIsFollowedDepthFirst() {
+        var predictor = WalkPredictor()
+        predictor.listed(number(1), parent: nil, children: [number(2), number(3), number(4)])
+        predictor.listed(number(2), parent: number(1), children: [number(20), number(21)])
+        predictor.listed(number(20), parent: number(2), children: [])
+        #expect(predictor.isWalking)
+        #expect(predictor.next() == number(21))
+        #expect(predictor.next() == number(3))
+        predictor.foundAhead(children: [number(30)])
+        #expect(predictor.next() == number(30))
+        #expect(predictor.next() == number(4))
+        #expect(predictor.next() == nil)
+    }
+
+    @Test func aWalkerThatGoesElsewhereIsNotFollowed() {
+        var predictor = WalkPredictor()
+        predictor.listed(number(1), parent: nil, children: [number(2), number(3)])
+        predictor.listed(number(2), parent: number(1), children: [])
+        predictor.listed(number(3), parent: number(1), children: [number(30)])
+        #expect(predictor.isWalking)
+        predictor.listed(number(99), parent: number(98), children: [number(100)])
+        #expect(predictor.next() == nil)
+    }
+
+    @Test func whatIsAheadIsBounded() {
+        var predictor = WalkPredictor()
+        let children = (10..<1000).map { number($0) }
+        predictor.listed(number(1), parent: nil, children: [number(2), number(3)])
+        predictor.listed(number(2), parent: number(1), children: [])
+        predictor.listed(number(3), parent: number(1), children: children)
+        var ahead = 0
+        while predictor.next() != nil { ahead += 1 }
+        #expect(ahead == WalkPredictor.smallestWindow)
+    }
+}
