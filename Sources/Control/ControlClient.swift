@@ -1,0 +1,60 @@
+import NIOCore
+import NIOPosix
+
+/// A client's end of the socket.
+package struct ControlClient: Sendable {
+    private let path: String
+
+    /// - Parameter path: the daemon's socket.
+    package init(socket path: String) {
+        self.path = path
+    }
+
+    /// Has a command done.
+    ///
+    /// - Parameter onEvent: told how far it is, in order.
+    /// - Throws: ``ControlError``: `unavailable` when nobody listens. Cancelling the task cancels the command.
+    package func perform(
+        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in }
+    ) async throws -> ControlResult {
+        let connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>
+        do {
+            connection = try await Self.connect(to: path)
+        } catch {
+            throw ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
+        }
+        let request = try Wire.encode(RequestMessage(version: Wire.version, command: command))
+        return try await connection.executeThenClose { lines, outbound in
+            try await outbound.write(request)
+            for try await line in lines {
+                switch try Wire.decode(AnswerMessage.self, from: line) {
+                case .event(let event): onEvent(event)
+                case .result(let result): return result
+                case .error(let error): throw error
+                }
+            }
+            try Task.checkCancellation()
+            throw ControlError(.unavailable, "the daemon ended before it answered")
+        }
+    }
+
+    /// Whether a daemon listens on a socket.
+    package static func answers(at path: String) async -> Bool {
+        guard let connection = try? await connect(to: path) else { return false }
+        try? await connection.channel.close()
+        // The channel has to be run to its end before it may go.
+        try? await connection.executeThenClose { _, _ in }
+        return true
+    }
+
+    private static func connect(to path: String) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
+        guard path.utf8.count <= Places.longestSocketPath else { throw ControlError(.usage, "too long", path: path) }
+        return try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(unixDomainSocketPath: path) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(ByteToMessageHandler(LineDecoder()))
+                    return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+                }
+            }
+    }
+}

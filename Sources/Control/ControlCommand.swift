@@ -1,0 +1,82 @@
+/// What a client asks of the daemon. Paths are absolute.
+package enum ControlCommand: Codable, Hashable, Sendable {
+    case ping
+    case mount(MountArguments)
+    case unmount(DomainReference)
+    case domains
+    case status(DomainReference?)
+    case ls(path: String, isRecursive: Bool)
+    case info(path: String)
+    case why(path: String)
+    case download(paths: [String])
+    case evict(paths: [String], isStrict: Bool)
+    case signal(DomainReference?, waits: Bool)
+    case shutdown
+}
+
+/// A domain, by its name or by a path in its mount.
+package struct DomainReference: Codable, Hashable, Sendable {
+    /// What the user wrote.
+    package var text: String
+    /// The same as an absolute path.
+    package var path: String
+
+    package init(text: String, path: String) {
+        self.text = text
+        self.path = path
+    }
+}
+
+/// How to mount: a source on a directory, or a known domain where it was.
+package struct MountArguments: Codable, Hashable, Sendable {
+    /// Nil for a known domain.
+    package var source: String?
+    package var directory: String?
+    /// The domain's name; with a source, nil for one made of the directory's.
+    package var name: String?
+    /// In bytes.
+    package var cacheLimit: Int64?
+    package var pollSeconds: Double?
+    package var isReadOnly: Bool
+
+    package init(
+        source: String?, directory: String?, name: String?, cacheLimit: Int64? = nil, pollSeconds: Double? = nil,
+        isReadOnly: Bool = false
+    ) {
+        self.source = source
+        self.directory = directory
+        self.name = name
+        self.cacheLimit = cacheLimit
+        self.pollSeconds = pollSeconds
+        self.isReadOnly = isReadOnly
+    }
+}
+
+/// What the daemon answers once a command is done.
+package enum ControlResult: Codable, Hashable, Sendable {
+    case done
+    case mounted(DomainSummary)
+    case unmounted(UnmountReport)
+    case domains([DomainSummary])
+    case status(StatusReport)
+    case items([ItemInformation])
+    case item(ItemInformation)
+    case why(WhyReport)
+    case transferred(TransferSummary)
+}
+
+/// What happens while a command runs.
+package struct ControlEvent: Codable, Hashable, Sendable {
+    /// The item that it is about.
+    package var path: String
+    /// How many items are done.
+    package var items: Int
+    /// How many bytes are done.
+    package var bytes: Int64
+
+    package init(path: String, items: Int, bytes: Int64) {
+        self.path = path
+        self.items = items
+        self.bytes = bytes
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+
+/// Who is at the other end of the socket.
+package struct ControlPeer: Hashable, Sendable {
+    package var processIdentifier: Int32
+    package var userIdentifier: UInt32
+}
+
+/// Does what clients ask.
+package protocol ControlService: Sendable {
+    /// - Parameter progress: tells the client how far it is; never blocks.
+    /// - Throws: ``ControlError``; anything else is told to the client as a failure. Cancelled when the client goes.
+    func perform(
+        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws -> ControlResult
+}
+
+/// The daemon's end of the socket: serves its own user and root, any number at once.
+package final class ControlServer: Sendable {
+    private typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
+
+    private let listener: NIOAsyncChannel<Connection, Never>
+    private let service: any ControlService
+    private let userIdentifier: UInt32
+    private let logger: Logger
+    private let path: String
+
+    /// Listens on a socket that only this user can reach.
+    ///
+    /// - Throws: `alreadyRunning` when somebody answers there; `usage` for a path that is too long.
+    package init(
+        at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger
+    ) async throws {
+        guard path.utf8.count <= Places.longestSocketPath else {
+            throw ControlError(
+                .usage, "the socket's path is longer than \(Places.longestSocketPath) bytes; set YONDER_SOCKET to a "
+                    + "shorter one", path: path)
+        }
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        if !FileManager.default.fileExists(atPath: folder) {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        }
+        if FileManager.default.fileExists(atPath: path) {
+            if await ControlClient.answers(at: path) {
+                throw ControlError(.alreadyRunning, "a daemon listens already", path: path)
+            }
+            try? FileManager.default.removeItem(atPath: path)
+        }
+        listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .bind(unixDomainSocketPath: path) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(ByteToMessageHandler(LineDecoder()))
+                    return try Connection(wrappingChannelSynchronously: channel)
+                }
+            }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        self.path = path
+        self.userIdentifier = userIdentifier
+        self.service = service
+        self.logger = logger
+    }
+
+    /// Serves until the task is cancelled or ``close()``.
+    package func run() async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            try await listener.executeThenClose { connections in
+                for try await connection in connections {
+                    group.addTask { await self.serve(connection) }
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// Takes no more clients; those that are served are cancelled.
+    package func close() async {
+        try? await listener.channel.close()
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    // MARK: - Private
+
+    private func serve(_ connection: Connection) async {
+        do {
+            let peer = try await Self.peer(of: connection.channel)
+            try await connection.executeThenClose { lines, outbound in
+                guard peer.userIdentifier == userIdentifier || peer.userIdentifier == 0 else {
+                    let refusal = ControlError(.notPermitted, "this daemon belongs to another user")
+                    try await outbound.write(Wire.encode(AnswerMessage.error(refusal)))
+                    return
+                }
+                var work: Task<Void, any Error>?
+                for try await line in lines where work == nil {
+                    work = Task { try await self.answer(line, peer: peer, outbound) }
+                }
+                // The client has closed its end: it has its answer, or does not want it any more.
+                work?.cancel()
+                _ = try? await work?.value
+            }
+        } catch {
+            logger.debug("a client went away: \(error)")
+        }
+    }
+
+    /// Performs one command and writes all its answers.
+    private func answer(
+        _ line: ByteBuffer, peer: ControlPeer, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+    ) async throws {
+        // A client that reads slowly misses events, never the result.
+        let (events, sender) = AsyncStream.makeStream(of: ControlEvent.self, bufferingPolicy: .bufferingNewest(64))
+        let work = Task { [service] in
+            defer { sender.finish() }
+            do {
+                let request = try Self.request(from: line)
+                return AnswerMessage.result(
+                    try await service.perform(request.command, for: peer) { sender.yield($0) })
+            } catch let error as ControlError {
+                return AnswerMessage.error(error)
+            } catch is CancellationError {
+                return AnswerMessage.error(ControlError(.failed, "cancelled"))
+            } catch {
+                return AnswerMessage.error(ControlError(.failed, "\(error)"))
+            }
+        }
+        try await withTaskCancellationHandler {
+            for await event in events { try await outbound.write(Wire.encode(AnswerMessage.event(event))) }
+            try await outbound.write(Wire.encode(await work.value))
+            outbound.finish()
+        } onCancel: {
+            work.cancel()
+        }
+    }
+
+    private static func request(from line: ByteBuffer) throws -> RequestMessage {
+        struct Versioned: Decodable { var version: Int }
+        do {
+            let version = try Wire.decode(Versioned.self, from: line).version
+            guard version == Wire.version else {
+                throw ControlError(
+                    .version, "the client speaks version \(version) and the daemon \(Wire.version): restart the daemon")
+            }
+            return try Wire.decode(RequestMessage.self, from: line)
+        } catch let error as DecodingError {
+            throw ControlError(.usage, "not a command that this daemon knows: \(error)")
+        }
+    }
+
+    private static func peer(of channel: any Channel) async throws -> ControlPeer {
+        /// `struct ucred`, as SO_PEERCRED fills it.
+        struct Credentials: Sendable {
+            var process: Int32 = 0
+            var user: UInt32 = 0
+            var group: UInt32 = 0
+        }
+        guard let provider = channel as? any SocketOptionProvider else {
+            throw ControlError(.notPermitted, "the socket does not tell who is there")
+        }
+        let credentials: Credentials = try await provider.unsafeGetSocketOption(
+            level: .socket, name: .init(rawValue: SO_PEERCRED)
+        ).get()
+        return ControlPeer(processIdentifier: credentials.process, userIdentifier: credentials.user)
+    }
+}

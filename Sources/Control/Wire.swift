@@ -1,0 +1,73 @@
+import Foundation
+import NIOCore
+
+/// A request as it travels: a line of JSON.
+struct RequestMessage: Codable, Sendable {
+    var version: Int
+    var command: ControlCommand
+}
+
+/// An answer as it travels: any number of events, then a result or an error.
+enum AnswerMessage: Codable, Sendable {
+    case event(ControlEvent)
+    case result(ControlResult)
+    case error(ControlError)
+}
+
+/// How messages become lines.
+enum Wire {
+    /// The version of the protocol that both ends must speak.
+    static let version = 1
+    /// The longest line that is read, in bytes.
+    static let longestLine = 16 << 20
+
+    static func encode(_ message: some Encodable) throws -> ByteBuffer {
+        var line = try encoder().encode(message)
+        line.append(UInt8(ascii: "\n"))
+        return ByteBuffer(bytes: line)
+    }
+
+    static func decode<Message: Decodable>(_ type: Message.Type, from line: ByteBuffer) throws -> Message {
+        try JSONDecoder().decode(type, from: Data(line.readableBytesView))
+    }
+
+    private static func encoder() -> JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
+}
+
+/// Cuts the stream into lines, without their ends.
+final class LineDecoder: ByteToMessageDecoder {
+    typealias InboundOut = ByteBuffer
+
+    /// How far the buffer has been searched already.
+    private var searched = 0
+
+    func decode(context: ChannelHandlerContext, buffer: inout ByteBuffer) throws -> DecodingState {
+        let view = buffer.readableBytesView.dropFirst(searched)
+        guard let end = view.firstIndex(of: UInt8(ascii: "\n")) else {
+            searched = buffer.readableBytes
+            guard searched <= Wire.longestLine else {
+                throw ControlError(.usage, "a message of more than \(Wire.longestLine) bytes")
+            }
+            return .needMoreData
+        }
+        let length = end - buffer.readableBytesView.startIndex
+        searched = 0
+        guard length <= Wire.longestLine, let line = buffer.readSlice(length: length) else {
+            throw ControlError(.usage, "a message of more than \(Wire.longestLine) bytes")
+        }
+        buffer.moveReaderIndex(forwardBy: 1)
+        context.fireChannelRead(wrapInboundOut(line))
+        return .continue
+    }
+
+    func decodeLast(
+        context: ChannelHandlerContext, buffer: inout ByteBuffer, seenEOF: Bool
+    ) throws -> DecodingState {
+        while try decode(context: context, buffer: &buffer) == .continue {}
+        return .needMoreData
+    }
+}

@@ -1,0 +1,67 @@
+import FileProvider
+import Synchronization
+
+/// What happened in watched directories, by places: which name in which directory to look at again. Kept in memory and
+/// bounded; who asks for more than it holds is told that the anchor has expired.
+final class ChangeLog: Sendable {
+    /// A name in a directory, or the directory itself.
+    struct Place: Hashable, Sendable {
+        var directory: ItemIdentifier
+        /// The name's bytes: two Unicode forms of one text are two names.
+        var name: [UInt8]?
+    }
+
+    private struct State {
+        /// Another number in each life of the log: an anchor of another life has expired.
+        var life = UInt64.random(in: 1 ... .max)
+        var first = 0
+        var places: [Place] = []
+    }
+
+    private let state = Mutex(State())
+    private let capacity: Int
+
+    init(capacity: Int = 65_536) {
+        self.capacity = capacity
+    }
+
+    var anchor: SyncAnchor {
+        state.withLock { Self.anchor($0, at: $0.first + $0.places.count) }
+    }
+
+    func append(_ places: [Place]) {
+        state.withLock { state in
+            state.places += places
+            if state.places.count > capacity {
+                let excess = state.places.count - capacity / 2
+                state.places.removeFirst(excess)
+                state.first += excess
+            }
+        }
+    }
+
+    /// Something was missed: every anchor expires.
+    func reset() {
+        state.withLock { $0 = State() }
+    }
+
+    /// The places since an anchor, each once, at most `limit` entries of the log.
+    ///
+    /// - Returns: nil when the anchor has expired.
+    func places(since anchor: SyncAnchor, limit: Int) -> (places: [Place], anchor: SyncAnchor, isAll: Bool)? {
+        let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
+        guard parts.count == 2, let life = UInt64(parts[0], radix: 16), let position = Int(parts[1]) else { return nil }
+        return state.withLock { state in
+            let end = state.first + state.places.count
+            guard life == state.life, position >= state.first, position <= end else { return nil }
+            let stop = min(end, position + limit)
+            var seen: Set<Place> = []
+            let places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
+            return (places, Self.anchor(state, at: stop), stop == end)
+        }
+    }
+
+    private static func anchor(_ state: State, at position: Int) -> SyncAnchor {
+        SyncAnchor(String(state.life, radix: 16) + "." + String(position))
+    }
+}

@@ -1,0 +1,111 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// A local or network-mounted folder as the remote: the embedded default.
+package final class DirectoryProvider: FileProviderReplicatedExtension {
+    package let features: ProviderFeatures
+    private let folder: Folder
+    private let log = ChangeLog()
+    private let watcher: FolderWatcher?
+    private let calls = BlockingCalls()
+    private let manager: any FileProviderManager
+    private static let chunk: Int64 = 1 << 20
+
+    /// - Parameter root: the folder, which must be there.
+    /// - Throws: `serverUnreachable` with what is wrong with it.
+    package init(root: FilePath, manager: any FileProviderManager) throws {
+        self.manager = manager
+        folder = try Folder(path: root, manager: manager)
+        // What other machines do to a network mount is not told: it has to be compared.
+        watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
+        features = ProviderFeatures(partialContentFetching: true, changeFeed: watcher != nil, concurrentCalls: 16)
+    }
+
+    package func invalidate() async {
+        watcher?.stop()
+    }
+
+    package func item(
+        for identifier: ItemIdentifier, request: FileProviderRequest
+    ) async throws -> FileProviderItem {
+        try await calls.run { [folder] _ in
+            do {
+                guard let item = folder.item(at: try folder.find(identifier)) else {
+                    throw FileProviderError.noSuchItem(identifier)
+                }
+                return item
+            } catch let error as Errno {
+                throw folder.failure(error, of: identifier)
+            }
+        }
+    }
+
+    package func enumerator(
+        for container: ItemIdentifier, request: FileProviderRequest
+    ) throws -> any FileProviderEnumerator {
+        switch container {
+        case .workingSet:
+            guard watcher != nil else { throw FileProviderError(.featureUnsupported) }
+            return FolderChanges(folder: folder, log: log, calls: calls, manager: manager)
+        case .trashContainer:
+            throw FileProviderError(.featureUnsupported, "this remote has no trash")
+        default:
+            return FolderEnumerator(
+                container: container, folder: folder, watcher: watcher, calls: calls, manager: manager)
+        }
+    }
+
+    package func fetchContents(
+        for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
+        into sink: any ContentSink
+    ) async throws -> FileProviderItem {
+        try await calls.run { [folder] wish in
+            do {
+                return try Self.copy(identifier, version: version, range: range, from: folder, into: sink, wish)
+            } catch let error as Errno {
+                throw folder.failure(error, of: identifier)
+            }
+        }
+    }
+
+    private static func copy(
+        _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, from folder: Folder,
+        into sink: any ContentSink, _ wish: BlockingCalls.Wish
+    ) throws -> FileProviderItem {
+        let place = try folder.find(identifier)
+        guard let name = place.name, place.status.kind == .regular else {
+            throw FileProviderError.noSuchItem(identifier)
+        }
+        let file = try place.directory.openFile(named: name)
+        defer { try? file.close() }
+        let before = try FileStatus(of: file)
+        guard before.inode == place.status.inode, before.device == place.status.device,
+            let item = folder.items.item(
+                named: name, in: place.directory, parent: place.parent, status: before)
+        else { throw FileProviderError.noSuchItem(identifier) }
+        let current = item.itemVersion.contentVersion
+        guard version == nil || version == current else {
+            throw FileProviderError(.versionNoLongerAvailable, item: item)
+        }
+        let wanted = (range ?? 0..<before.size).clamped(to: 0..<before.size)
+        var offset = wanted.lowerBound
+        var failure: (any Error)?
+        while offset < wanted.upperBound, failure == nil {
+            try wish.check()
+            let count = min(chunk, wanted.upperBound - offset)
+            do {
+                try sink.write(from: file, at: offset, count: count)
+            } catch {
+                failure = error
+            }
+            offset += count
+        }
+        // A file that was written meanwhile may have given bytes of both versions, or ended early.
+        guard FolderItems.version(of: try FileStatus(of: file)).contentVersion == current else {
+            throw FileProviderError(.versionNoLongerAvailable, item: item)
+        }
+        if let failure { throw failure }
+        return item
+    }
+}

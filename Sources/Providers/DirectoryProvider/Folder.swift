@@ -1,0 +1,155 @@
+import FileProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// The folder that is the remote: finds items by their identifiers, and never leaves it.
+///
+/// It keeps no table of its files. Where an item lies the system knows; that the file there is the item, its inode and
+/// birth time prove. Every step opens one name without following links. All functions block.
+final class Folder: Sendable {
+    /// An item's place: its directory, open, and its name there; the root has none.
+    struct Place: ~Copyable {
+        let directory: FileDescriptor
+        let name: String?
+        let parent: ItemIdentifier
+        let status: FileStatus
+
+        deinit { try? directory.close() }
+    }
+
+    private struct State {
+        var identity: ItemIdentifier
+        /// Where directories were seen that moved, until the system has heard of it.
+        var moved: [ItemIdentifier: [String]] = [:]
+    }
+
+    let path: FilePath
+    let items: FolderItems
+    let isOnNetwork: Bool
+    private let manager: any FileProviderManager
+    private let state: Mutex<State>
+
+    /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
+    init(path: FilePath, manager: any FileProviderManager) throws {
+        self.path = path
+        self.manager = manager
+        do {
+            let root = try FileDescriptor.openDirectory(path)
+            defer { try? root.close() }
+            let status = try FileStatus(of: root)
+            items = FolderItems(rootDevice: status.device)
+            isOnNetwork = root.isOnNetworkFileSystem
+            state = Mutex(State(identity: items.identifier(of: status, named: "", parent: .rootContainer)))
+        } catch {
+            throw FileProviderError(
+                .serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
+        }
+    }
+
+    /// The root, open. Another, empty folder in its place is a mount point whose disk is gone: not a remote that has
+    /// lost everything.
+    func openRoot() throws -> FileDescriptor {
+        let root: FileDescriptor
+        do {
+            root = try FileDescriptor.openDirectory(path)
+        } catch {
+            throw FileProviderError(.serverUnreachable, "the source '\(path)' cannot be opened: \(error)")
+        }
+        do {
+            let status = try FileStatus(of: root)
+            let identity = items.identifier(of: status, named: "", parent: .rootContainer)
+            if identity != state.withLock({ $0.identity }) {
+                guard try !root.names().isEmpty else {
+                    throw FileProviderError(
+                        .serverUnreachable, "the source '\(path)' is another, empty folder now: is its disk mounted?")
+                }
+                state.withLock { $0.identity = identity }
+            }
+            return root
+        } catch {
+            try? root.close()
+            throw error
+        }
+    }
+
+    /// Finds an item.
+    ///
+    /// - Throws: `noSuchItem`, `serverUnreachable`, POSIX errors.
+    func find(_ identifier: ItemIdentifier) throws -> Place {
+        if identifier == .rootContainer {
+            let root = try openRoot()
+            return Place(directory: root, name: nil, parent: .rootContainer, status: try FileStatus(of: root))
+        }
+        if let moved = state.withLock({ $0.moved[identifier] }), let place = try find(identifier, at: moved) {
+            return place
+        }
+        if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
+        throw FileProviderError.noSuchItem(identifier)
+    }
+
+    /// Opens a directory by its identifier.
+    func openDirectory(_ identifier: ItemIdentifier) throws -> FileDescriptor {
+        let place = try find(identifier)
+        guard let name = place.name else { return try openRoot() }
+        return try place.directory.openDirectory(named: name)
+    }
+
+    /// The item under a name in a directory; nil when there is none that can be an item.
+    func item(
+        named name: String, in directory: FileDescriptor, parent: ItemIdentifier
+    ) throws -> FileProviderItem? {
+        do {
+            let status = try FileStatus(of: name, in: directory)
+            return items.item(named: name, in: directory, parent: parent, status: status)
+        } catch {
+            guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
+            return nil
+        }
+    }
+
+    /// An item was seen in a place that the system may not have heard of yet.
+    func noteMoved(_ item: FileProviderItem) {
+        guard item.kind == .directory, let parent = path(of: item.parentItemIdentifier) else { return }
+        state.withLock { state in
+            if state.moved.count > 4096 { state.moved.removeAll() }
+            state.moved[item.itemIdentifier] = parent + [item.filename]
+        }
+    }
+
+    private func path(of identifier: ItemIdentifier) -> [String]? {
+        if identifier == .rootContainer { return [] }
+        return state.withLock { $0.moved[identifier] } ?? manager.remotePath(of: identifier)
+    }
+
+    /// - Returns: nil when another file, or none, is there.
+    private func find(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
+        guard let name = path.last else { return nil }
+        var directory = try openRoot()
+        do {
+            var parent = ItemIdentifier.rootContainer
+            var isParentKnown = true
+            for component in path.dropLast() {
+                let status = try FileStatus(of: component, in: directory)
+                let next = try directory.openDirectory(named: component)
+                try? directory.close()
+                directory = next
+                parent = items.identifier(of: status, named: component, parent: parent)
+                isParentKnown = isParentKnown && status.kind == .directory
+            }
+            let status = try FileStatus(of: name, in: directory)
+            guard isParentKnown, items.identifier(of: status, named: name, parent: parent) == identifier else {
+                try? directory.close()
+                return nil
+            }
+            return Place(directory: directory, name: name, parent: parent, status: status)
+        } catch {
+            try? directory.close()
+            switch error {
+            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .fileNameTooLong: return nil
+            case .permissionDenied: throw FileProviderError(.fileReadNoPermission, itemIdentifier: identifier)
+            default: throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import FileProvider
+import Foundation
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Watches the directories that were listed, on a thread of its own, and writes down which places to look at again.
+final class FolderWatcher: Sendable {
+    private struct Watches {
+        var directories: [Int32: ItemIdentifier] = [:]
+        var hasReportedLimit = false
+        /// Some directory is not watched, and only comparing finds what happens there.
+        var isIncomplete = false
+    }
+
+    private let inotify: Inotify
+    private let log: ChangeLog
+    private let manager: any FileProviderManager
+    private let watches = Mutex(Watches())
+    private static let gatheringMilliseconds: Int32 = 15
+    private static let comparingMilliseconds: Int32 = 10_000
+
+    init(log: ChangeLog, manager: any FileProviderManager) throws(Errno) {
+        inotify = try Inotify()
+        self.log = log
+        self.manager = manager
+        let thread = Thread { [self] in run() }
+        thread.name = "yonder-inotify"
+        thread.start()
+    }
+
+    /// Watches a directory from now on.
+    func watch(_ directory: FileDescriptor, as identifier: ItemIdentifier) {
+        do throws(Errno) {
+            let watch = try inotify.watch(directory)
+            watches.withLock { $0.directories[watch] = identifier }
+        } catch {
+            let isFirst = watches.withLock { watches in
+                defer { (watches.hasReportedLimit, watches.isIncomplete) = (true, true) }
+                return !watches.hasReportedLimit
+            }
+            if isFirst {
+                manager.report(
+                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds; "
+                        + "raise fs.inotify.max_user_watches to have changes at once")
+            }
+        }
+    }
+
+    func stop() {
+        inotify.stop()
+    }
+
+    private func run() {
+        while true {
+            let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
+            guard var events = inotify.wait(milliseconds: pause) else { return }
+            if events.isEmpty {
+                log.reset()
+                manager.signalEnumerator()
+                continue
+            }
+            // Most changes come as several events: what belongs together goes together.
+            while let more = inotify.wait(milliseconds: Self.gatheringMilliseconds), !more.isEmpty {
+                events += more
+                if events.count > 4096 { break }
+            }
+            take(events)
+            manager.signalEnumerator()
+        }
+    }
+
+    private func take(_ events: [Inotify.Event]) {
+        var places: [ChangeLog.Place] = []
+        var seen: Set<ChangeLog.Place> = []
+        func add(_ place: ChangeLog.Place) {
+            if seen.insert(place).inserted { places.append(place) }
+        }
+        for event in events {
+            if event.kind == .overflow { return log.reset() }
+            guard let directory = watches.withLock({ $0.directories[event.watch] }) else { continue }
+            switch event.kind {
+            case .ended: watches.withLock { $0.directories[event.watch] = nil }
+            case .directoryChanged: add(ChangeLog.Place(directory: directory))
+            case .changed, .removed:
+                if let name = event.name { add(ChangeLog.Place(directory: directory, name: Array(name.utf8))) }
+                add(ChangeLog.Place(directory: directory))
+            case .overflow: break
+            }
+        }
+        log.append(places)
+    }
+}

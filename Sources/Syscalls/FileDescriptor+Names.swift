@@ -1,0 +1,112 @@
+import CSyscalls
+import Glibc
+import SystemPackage
+
+/// Names in an open directory. No function follows a symbolic link in the last place.
+extension FileDescriptor {
+    /// Opens a directory just to reach what is in it. (open with O_PATH)
+    package static func openDirectory(_ path: FilePath) throws(Errno) -> FileDescriptor {
+        try openAt(AT_FDCWD, path.string, yonder_open_path | O_DIRECTORY)
+    }
+
+    /// Opens a subdirectory just to reach what is in it; a link in its place is ENOTDIR. (openat with O_PATH)
+    package func openDirectory(named name: String) throws(Errno) -> FileDescriptor {
+        try Self.openAt(rawValue, name, yonder_open_path | O_DIRECTORY | O_NOFOLLOW)
+    }
+
+    /// Opens a file for reading. Does not wait for the writer of a FIFO. (openat)
+    package func openFile(named name: String) throws(Errno) -> FileDescriptor {
+        try Self.openAt(rawValue, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    }
+
+    /// The names in this directory, as bytes, in no order, without `.` and `..`. (readdir)
+    package func names() throws(Errno) -> [[UInt8]] {
+        let descriptor = try Self.openAt(rawValue, ".", O_RDONLY | O_DIRECTORY)
+        guard let stream = fdopendir(descriptor.rawValue) else {
+            let error = Errno.current
+            try? descriptor.close()
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [[UInt8]] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                guard errno == 0 else { throw Errno.current }
+                return names
+            }
+            // The name runs over the end of the declared array on some file systems, so its own end counts.
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                let start = UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self)
+                return Array(UnsafeBufferPointer(start: start, count: strlen(UnsafeRawPointer(pointer)
+                    .assumingMemoryBound(to: CChar.self))))
+            }
+            if name != [0x2E], name != [0x2E, 0x2E] { names.append(name) }
+        }
+    }
+
+    /// What a symbolic link points to, as bytes. (readlinkat)
+    package func linkTarget(named name: String) throws(Errno) -> [UInt8] {
+        var capacity = 256
+        while true {
+            var length = 0
+            let target = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+                length = buffer.withMemoryRebound(to: CChar.self) {
+                    readlinkat(rawValue, name, $0.baseAddress!, capacity)
+                }
+                count = max(0, length)
+            }
+            if length < 0 { throw Errno.current }
+            if length < capacity { return target }
+            capacity *= 4
+        }
+    }
+
+    /// The attributes in the `user.` namespace of a name in this directory, without that prefix. None where the file
+    /// system has no such thing. (llistxattr, lgetxattr)
+    package func userAttributes(named name: String) -> [String: [UInt8]] {
+        let path = "/proc/self/fd/\(rawValue)/\(name)"
+        guard let list = Self.bytes({ yonder_llistxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
+        var attributes: [String: [UInt8]] = [:]
+        for bytes in list.split(separator: 0) where bytes.starts(with: "user.".utf8) {
+            guard let attribute = String(validating: bytes, as: UTF8.self),
+                let value = Self.bytes({ yonder_lgetxattr(path, attribute, $0, $1) })
+            else { continue }
+            attributes[String(attribute.dropFirst("user.".count))] = value
+        }
+        return attributes
+    }
+
+    /// Whether this file lies on a file system that tells of changes only what this machine made of them.
+    package var isOnNetworkFileSystem: Bool {
+        let networked: Set<Int64> = [
+            0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x517B, 0x0102_1997, 0x00C3_6400, 0x6573_5546, 0x5346_414F,
+        ]
+        return networked.contains(yonder_file_system_type(rawValue))
+    }
+
+    private static func openAt(_ directory: Int32, _ name: String, _ flags: Int32) throws(Errno) -> FileDescriptor {
+        while true {
+            let descriptor = openat(directory, name, flags | O_CLOEXEC)
+            if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
+            guard Errno.current == .interrupted else { throw Errno.current }
+        }
+    }
+
+    /// Calls something that fills a buffer of whichever size it needs. Nil when it fails.
+    private static func bytes(_ call: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> [UInt8]? {
+        for _ in 0..<8 {
+            let size = call(nil, 0)
+            guard size > 0 else { return size == 0 ? [] : nil }
+            var got = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+                got = buffer.withMemoryRebound(to: CChar.self) { call($0.baseAddress, size) }
+                count = max(0, got)
+            }
+            if got >= 0 { return bytes }
+            // It grew in between.
+            guard Errno.current == .outOfRange else { return nil }
+        }
+        return nil
+    }
+}

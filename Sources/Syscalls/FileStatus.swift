@@ -1,0 +1,67 @@
+import CSyscalls
+import SystemPackage
+
+/// A moment as the kernel gives it.
+package struct FileMoment: Hashable, Sendable {
+    package var seconds: Int64
+    package var nanoseconds: Int64
+}
+
+/// What the kernel knows of a file.
+package struct FileStatus: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        case regular
+        case directory
+        case symbolicLink
+        /// A FIFO, socket or device.
+        case special
+    }
+
+    package var kind: Kind
+    /// The lower twelve bits of the mode.
+    package var permissions: UInt16
+    package var owner: UInt32
+    package var group: UInt32
+    package var linkCount: UInt32
+    package var inode: UInt64
+    package var device: UInt64
+    package var size: Int64
+    package var modified: FileMoment
+    package var changed: FileMoment
+    /// Nil where the file system keeps none.
+    package var birth: FileMoment?
+
+    /// Of a name in an open directory; never follows a link. (statx)
+    package init(of name: String, in directory: FileDescriptor) throws(Errno) {
+        var status = yonder_status()
+        guard yonder_statx(directory.rawValue, name, &status) == 0 else { throw Errno.current }
+        self.init(status)
+    }
+
+    /// Of an open file. (statx)
+    package init(of descriptor: FileDescriptor) throws(Errno) {
+        try self.init(of: "", in: descriptor)
+    }
+
+    private init(_ status: yonder_status) {
+        kind =
+            switch status.mode & 0o170000 {
+            case 0o100000: .regular
+            case 0o040000: .directory
+            case 0o120000: .symbolicLink
+            default: .special
+            }
+        permissions = UInt16(status.mode & 0o7777)
+        owner = status.owner
+        group = status.group
+        linkCount = status.links
+        inode = status.inode
+        device = status.device
+        size = status.size
+        modified = FileMoment(seconds: status.modified_seconds, nanoseconds: Int64(status.modified_nanoseconds))
+        changed = FileMoment(seconds: status.changed_seconds, nanoseconds: Int64(status.changed_nanoseconds))
+        birth =
+            status.has_birth != 0
+            ? FileMoment(seconds: status.birth_seconds, nanoseconds: Int64(status.birth_nanoseconds)) : nil
+    }
+}

@@ -1,0 +1,120 @@
+import CSyscalls
+import Foundation
+import Glibc
+import SystemPackage
+
+/// Watches directories for changes. (inotify)
+///
+/// One thread reads; watches are added and removed from any.
+package final class Inotify: Sendable {
+    /// Something that happened in a watched directory.
+    package struct Event: Hashable, Sendable {
+        package enum Kind: Hashable, Sendable {
+            /// A name appeared, or its file changed.
+            case changed
+            /// A name is gone.
+            case removed
+            /// The directory itself changed.
+            case directoryChanged
+            /// The watch is gone, with its directory.
+            case ended
+            /// Events were lost.
+            case overflow
+        }
+
+        package var watch: Int32
+        package var kind: Kind
+        /// Nil for what concerns the directory itself; names that are not UTF-8 are left out.
+        package var name: String?
+    }
+
+    private let descriptor: FileDescriptor
+    private let wakeUp: (readEnd: FileDescriptor, writeEnd: FileDescriptor)
+
+    /// - Throws: EMFILE when this user has too many instances.
+    package init() throws(Errno) {
+        let raw = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        guard raw >= 0 else { throw Errno.current }
+        descriptor = FileDescriptor(rawValue: raw)
+        do {
+            wakeUp = try FileDescriptor.pipe()
+        } catch let error as Errno {
+            try? descriptor.close()
+            throw error
+        } catch {
+            throw .ioError
+        }
+    }
+
+    deinit {
+        try? descriptor.close()
+        try? wakeUp.readEnd.close()
+        try? wakeUp.writeEnd.close()
+    }
+
+    /// Watches an open directory; once more for the same directory gives the same watch.
+    ///
+    /// - Throws: ENOSPC when this user has too many watches.
+    package func watch(_ directory: FileDescriptor) throws(Errno) -> Int32 {
+        let events =
+            UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM) | UInt32(IN_MOVED_TO) | UInt32(IN_MODIFY)
+            | UInt32(IN_CLOSE_WRITE) | UInt32(IN_ATTRIB) | UInt32(IN_DELETE_SELF) | UInt32(IN_ONLYDIR)
+            | UInt32(IN_EXCL_UNLINK)
+        let watch = inotify_add_watch(descriptor.rawValue, "/proc/self/fd/\(directory.rawValue)", events)
+        guard watch >= 0 else { throw Errno.current }
+        return watch
+    }
+
+    package func remove(_ watch: Int32) {
+        inotify_rm_watch(descriptor.rawValue, watch)
+    }
+
+    /// Makes ``wait(milliseconds:)`` return nil, now and from now on.
+    package func stop() {
+        _ = try? wakeUp.writeEnd.writeAll("x".utf8)
+    }
+
+    /// Waits for events.
+    ///
+    /// - Parameter milliseconds: how long at the most; nil for ever.
+    /// - Returns: those that are there, none when the time is over; nil once it was stopped.
+    package func wait(milliseconds: Int32?) -> [Event]? {
+        var ready = [
+            pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wakeUp.readEnd.rawValue, events: Int16(POLLIN), revents: 0),
+        ]
+        while poll(&ready, 2, milliseconds ?? -1) < 0 {
+            guard Errno.current == .interrupted else { return nil }
+        }
+        if ready[1].revents != 0 { return nil }
+        return ready[0].revents != 0 ? readEvents() : []
+    }
+
+    private func readEvents() -> [Event] {
+        var events: [Event] = []
+        withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 8) { buffer in
+            let count = read(descriptor.rawValue, buffer.baseAddress, buffer.count)
+            var position = 0
+            let headerSize = MemoryLayout<inotify_event>.size
+            while count > 0, position + headerSize <= count {
+                let header = buffer.loadUnaligned(fromByteOffset: position, as: inotify_event.self)
+                let end = position + headerSize + Int(header.len)
+                guard end <= count else { break }
+                let bytes = buffer[position + headerSize..<end].prefix { $0 != 0 }
+                if let event = Self.event(header, name: Array(bytes)) { events.append(event) }
+                position = end
+            }
+        }
+        return events
+    }
+
+    private static func event(_ header: inotify_event, name: [UInt8]) -> Event? {
+        let mask = header.mask
+        if mask & UInt32(IN_Q_OVERFLOW) != 0 { return Event(watch: -1, kind: .overflow, name: nil) }
+        if mask & UInt32(IN_IGNORED) != 0 { return Event(watch: header.wd, kind: .ended, name: nil) }
+        if name.isEmpty { return Event(watch: header.wd, kind: .directoryChanged, name: nil) }
+        guard let text = String(validating: name, as: UTF8.self) else { return nil }
+        let isGone = mask & (UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM)) != 0
+        return Event(watch: header.wd, kind: isGone ? .removed : .changed, name: text)
+    }
+}
