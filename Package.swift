@@ -43,7 +43,7 @@ let targets: [Target] = [
             "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
             logging, system,
         ]),
-    .executableTarget(name: "yonderd", dependencies: ["Daemon", argumentParser, logging]),
+    .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", argumentParser]),
 
     // The proofs.

@@ -3,6 +3,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case ping
     case mount(MountArguments)
     case unmount(DomainReference)
+    /// Answered when the domain is unmounted.
+    case follow(DomainReference)
     case domains
     case status(DomainReference?)
     case ls(path: String, isRecursive: Bool)

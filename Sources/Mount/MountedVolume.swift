@@ -16,7 +16,11 @@ package final class MountedVolume: Sendable {
     package init(volume: Volume, source: String, provisioning: any Provisioning) throws(Errno) {
         passthrough = Passthrough()
         let fileSystem = VolumeFileSystem(volume: volume, provisioning: provisioning, passthrough: passthrough)
-        session = try Session(fileSystem: fileSystem, options: SessionOptions(source: source, subtype: "yonder"))
+        var options = SessionOptions(source: source, subtype: "yonder")
+        options.threads = Self.threads
+        // Whoever reads is told of when he leaves: what only he waited for is given up.
+        options.asynchronousRead = false
+        session = try Session(fileSystem: fileSystem, options: options)
     }
 
     /// How many threads answer the kernel: as many readers the database should have.

@@ -17,6 +17,9 @@ package struct ItemRecord: Hashable, Sendable {
     package var base: ItemBase
     /// What differs between the mount and what the provider last agreed to.
     package var changedFields: ItemFields
+
+    /// Whether the item has no name of its own for now, because another takes its place.
+    package var isHidden: Bool { Displacement.isDisplaced(name) }
 }
 
 /// What the provider last said or agreed to.

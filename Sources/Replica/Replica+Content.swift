@@ -80,6 +80,7 @@ extension Replica {
                     (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count,
                     Self.now.nanosecondsSince1970, number.rawValue,
                 ])
+            try db.forgetFailure(of: number)
             effects.invalidations.append(.attributes(number))
             return effects
         }

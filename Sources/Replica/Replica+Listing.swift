@@ -71,6 +71,7 @@ extension Ingestion {
             if let current = try db.item(id: item.id), current.parent == directory { try remove(current) }
         }
         try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content <> 2", [directory.rawValue])
+        try db.forgetFailure(of: directory)
     }
 
     /// One batch of changes, with the anchor that stands behind it, or none.

@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 
 /// Commits what the provider said, and then tells the kernel what to forget and the user what was wrong.
@@ -21,6 +22,20 @@ final class Commits: Sendable {
         let (value, effects) = try await replica.ingest(open: open, body)
         publish(effects)
         return value
+    }
+
+    /// Remembers what could not be done for an item, when it is the item's own: not what concerns the whole domain, nor a
+    /// call that was not wanted any more.
+    func recordFailure(_ failure: FileProviderError, of number: InodeNumber) async {
+        switch failure.code.reaction {
+        case .latchDomain, .stop: return
+        case .parkItem, .changeState, .giveUpAsking, .retry: break
+        }
+        do {
+            try await replica.recordFailure(failure, of: number)
+        } catch {
+            warnings.report("what failed for inode \(number) cannot be recorded: \(error)")
+        }
     }
 
     /// Makes the effects of a transaction known.

@@ -173,10 +173,11 @@ final class Download: Sendable {
 
     private func fetch(_ range: Range<Int64>, id: Int, request: FileProviderRequest) async {
         let isAll = range == 0..<size
-        let sink = Sink(download: self)
+        let moves = CallProgress()
+        let sink = Sink(download: self, moves: moves)
         let failure: FileProviderError?
         do throws(FileProviderError) {
-            let item = try await calls.make(for: request) { provider in
+            let item = try await calls.make(for: request, progress: moves) { [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
@@ -249,16 +250,19 @@ final class Download: Sendable {
     /// Takes bytes from the provider: on disk first, then to those who wait.
     private struct Sink: ContentSink {
         let download: Download
+        let moves: CallProgress
 
         func write(_ bytes: RawSpan, at offset: Int64) throws {
             let range = try check(offset, Int64(bytes.byteCount))
             try download.descriptor.writeAll(bytes, at: offset)
+            moves.advance()
             download.arrived(range)
         }
 
         func write(from source: FileDescriptor, at offset: Int64, count: Int64) throws {
             let range = try check(offset, count)
             let copied = try download.descriptor.copy(from: source, at: offset, to: offset, count: count)
+            moves.advance()
             if copied > 0 { download.arrived(range.lowerBound..<range.lowerBound + copied) }
             guard copied == count else {
                 throw FileProviderError(

@@ -38,6 +38,7 @@ actor Downloads {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             if failure.code == .malformedResponse { warnings.report(failure.message) }
+            await commits.recordFailure(failure, of: number)
             throw failure
         }
     }

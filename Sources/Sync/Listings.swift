@@ -41,7 +41,9 @@ actor Listings {
             if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
             try await wait(for: number, beyond: beyond, request: request)
         } catch {
-            throw ProviderCalls.failure(from: error)
+            let failure = ProviderCalls.failure(from: error)
+            await commits.recordFailure(failure, of: number)
+            throw failure
         }
     }
 

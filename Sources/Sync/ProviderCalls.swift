@@ -9,23 +9,27 @@ final class ProviderCalls: Sendable {
     private let lanes: CallLanes
     private let onLatch: @Sendable () -> Void
     private let onRecovery: @Sendable () -> Void
+    private let watchdog: Watchdog
     private static let attempts = 3
 
     init(
-        provider: any FileProviderReplicatedExtension, connection: Connection,
+        provider: any FileProviderReplicatedExtension, connection: Connection, patience: Duration,
         onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
     ) {
         self.provider = provider
         self.connection = connection
         self.onLatch = onLatch
         self.onRecovery = onRecovery
+        watchdog = Watchdog(patience: patience)
         lanes = CallLanes(limit: provider.features.concurrentCalls)
     }
 
     /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
+    ///
+    /// - Parameter progress: told whenever something arrives, so that the call is not given up for making no progress.
     func make<Value: Sendable>(
-        for request: FileProviderRequest,
-        _ body: @Sendable (any FileProviderReplicatedExtension) async throws -> Value
+        for request: FileProviderRequest, progress: CallProgress = CallProgress(),
+        _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws(FileProviderError) -> Value {
         var attempt = 1
         while true {
@@ -33,7 +37,10 @@ final class ProviderCalls: Sendable {
             do {
                 let lane: CallLanes.Lane =
                     request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
-                let value = try await lanes.run(lane) { try await body(provider) }
+                let value = try await lanes.run(lane) {
+                    progress.advance()
+                    return try await watchdog.run(progress) { [provider] in try await body(provider) }
+                }
                 if connection.succeeded() { onRecovery() }
                 return value
             } catch {

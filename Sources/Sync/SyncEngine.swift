@@ -21,9 +21,11 @@ package final class SyncEngine: Sendable {
     ///   - open: which inodes somebody has open.
     ///   - kernel: forgets what a commit made untrue.
     ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
+    ///   - patience: how long a call may make no progress.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
-        kernel: any KernelCache, pollInterval: Duration?, logger: Logger
+        kernel: any KernelCache, pollInterval: Duration?,
+        patience: Duration = Watchdog.usualPatience, logger: Logger
     ) {
         self.replica = replica
         connection = Connection(logger: logger)
@@ -32,7 +34,7 @@ package final class SyncEngine: Sendable {
         let schedule = Schedule(pollInterval: pollInterval)
         self.schedule = schedule
         calls = ProviderCalls(
-            provider: provider, connection: connection, onLatch: { schedule.probe() },
+            provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
             onRecovery: { schedule.refresh() })
         commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
         listings = Listings(replica: replica, calls: calls, commits: commits, warnings: warnings)

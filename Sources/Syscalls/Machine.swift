@@ -11,4 +11,17 @@ package enum Machine {
 
     package static var userIdentifier: UInt32 { geteuid() }
     package static var groupIdentifier: UInt32 { getegid() }
+
+    /// Lets this process have as many files open as it may ask for. (setrlimit)
+    package static func raiseFileLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// Makes this process a session of its own, so that no terminal's end is its end. (setsid)
+    package static func leaveTerminal() {
+        setsid()
+    }
 }

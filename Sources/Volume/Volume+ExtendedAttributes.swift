@@ -63,7 +63,8 @@ extension Volume {
         case .identifier: return item.identifier?.rawValue
         case .version: return item.base.version.contentVersion.printable
         case .policy: return item.policy.name
-        case .error, .evict, .download: return nil
+        case .error: return try known { try replica.database.failure(of: number) }.map { "\($0.code): \($0.message)" }
+        case .evict, .download: return nil
         }
     }
 

@@ -133,6 +133,8 @@ package struct Ingestion {
             ])
         try setExtendedAttributes(item.extendedAttributes, of: number)
         effects.invalidations.append(.entry(parent: parent, name: name))
+        // A listing that is under way is not cached yet; one that is here is.
+        if listing == nil { effects.invalidations.append(.contents(parent)) }
     }
 
     private mutating func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
@@ -200,6 +202,7 @@ package struct Ingestion {
         if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
             inode.modifiedAt = modified
         }
+        if inode.kind == .directory, let size = item.documentSize, size >= 0 { inode.size = size }
         if inode.kind == .symbolicLink, let target = item.symlinkTargetPath {
             let known = try db.linkTarget(of: inode.number)
             if known?.utf8.elementsEqual(target.utf8) != true {

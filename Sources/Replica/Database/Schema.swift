@@ -79,5 +79,13 @@ enum Schema {
             value BLOB NOT NULL,
             PRIMARY KEY (inode, name)
         ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE failure (
+            inode INTEGER PRIMARY KEY REFERENCES inode (number) ON DELETE CASCADE,
+            code TEXT NOT NULL,
+            message TEXT NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 1,
+            failedAt INTEGER NOT NULL
+        ) STRICT;
         """
 }

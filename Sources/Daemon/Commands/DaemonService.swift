@@ -1,0 +1,127 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import Mount
+import Replica
+import Sync
+
+/// Does what comes in by the control socket.
+struct DaemonService: ControlService {
+    let domains: Domains
+    /// Ends the daemon; returns at once.
+    let shutDown: @Sendable () -> Void
+
+    func perform(
+        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws -> ControlResult {
+        do {
+            return try await answer(command, for: peer, progress)
+        } catch let error as FileProviderError {
+            throw ControlError(.failed, error.message)
+        }
+    }
+
+    private func answer(
+        _ command: ControlCommand, for peer: ControlPeer, _ progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws -> ControlResult {
+        switch command {
+        case .ping:
+            return .done
+        case .mount(let arguments):
+            return .mounted(DomainSummary(try await domains.mount(arguments)))
+        case .unmount(let reference):
+            let host = try await domains.host(reference)
+            await domains.unmount(host)
+            return .unmounted(UnmountReport(name: host.name, pending: 0))
+        case .follow(let reference):
+            let host = try await domains.host(reference)
+            await host.waitUntilUnmounted()
+            return .done
+        case .domains:
+            return .domains(try await allDomains())
+        case .status(let reference):
+            return .status(try await status(reference))
+        case .ls(let path, let isRecursive):
+            let host = try await host(containing: path)
+            let inode = try await PathResolver(host: host).inode(at: path)
+            return .items(
+                try ItemReporter(host: host).listing(of: inode, path: path, isRecursive: isRecursive))
+        case .info(let path):
+            let host = try await host(containing: path)
+            let inode = try await PathResolver(host: host).inode(at: path)
+            return .item(try ItemReporter(host: host).information(on: inode.number, path: path))
+        case .why(let path):
+            let host = try await host(containing: path)
+            let inode = try await PathResolver(host: host).inode(at: path)
+            guard let item = try host.replica.database.item(ofInode: inode.number) else {
+                throw ControlError(.failed, "no such item", path: path)
+            }
+            let lines = try await WhyExplanation(host: host).lines(for: item, path: path)
+            return .why(WhyReport(path: path, lines: lines))
+        case .download(let paths):
+            return .transferred(try await transfers(peer, progress).download(paths))
+        case .evict(let paths, let isStrict):
+            return .transferred(try await transfers(peer, progress).evict(paths, isStrict: isStrict))
+        case .signal(let reference, let waits):
+            try await signal(reference, waits: waits)
+            return .done
+        case .shutdown:
+            await domains.shutDown()
+            shutDown()
+            return .done
+        }
+    }
+
+    private func host(containing path: String) async throws -> DomainHost {
+        guard let host = await domains.host(containing: path) else {
+            throw ControlError(.unavailable, "not in a mounted domain", path: path)
+        }
+        return host
+    }
+
+    private func transfers(
+        _ peer: ControlPeer, _ progress: @escaping @Sendable (ControlEvent) -> Void
+    ) -> TransferCommands {
+        TransferCommands(
+            domains: domains,
+            request: FileProviderRequest(
+                reason: .download, processIdentifier: peer.processIdentifier, userIdentifier: peer.userIdentifier),
+            progress: progress)
+    }
+
+    private func allDomains() async throws -> [DomainSummary] {
+        let mounted = await domains.mounted.map(DomainSummary.init)
+        let (known, unreadable) = domains.store.all()
+        let others = known.filter { known in !mounted.contains { $0.name == known.name } }.map {
+            DomainSummary(name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false)
+        }
+        guard unreadable.isEmpty || !mounted.isEmpty || !others.isEmpty else {
+            throw ControlError(.failed, unreadable.joined(separator: "; "))
+        }
+        return (mounted + others).sorted { $0.name < $1.name }
+    }
+
+    private func status(_ reference: DomainReference?) async throws -> StatusReport {
+        var hosts = await domains.mounted
+        if let reference { hosts = [try await domains.host(reference)] }
+        var report = StatusReport(version: Daemon.version, domains: [])
+        for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
+        return report
+    }
+
+    /// Has the remote's changes looked for, in one domain or all.
+    private func signal(_ reference: DomainReference?, waits: Bool) async throws {
+        var hosts = await domains.mounted
+        if let reference { hosts = [try await domains.host(reference)] }
+        for host in hosts {
+            guard waits else {
+                host.engine.signal()
+                continue
+            }
+            try await host.engine.refresh()
+            // What came in is seen by whoever looks after this.
+            await host.mounted.drainNotifications()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import Control
+import FileProvider
+import Mount
+import Replica
+import Sync
+import SystemPackage
+
+/// Describes mounted domains to the control socket.
+struct StatusReporter: Sendable {
+    let host: DomainHost
+
+    func status() async throws -> DomainStatus {
+        let counts = try host.replica.database.counts()
+        let resolver = PathResolver(host: host)
+        let transfers = await host.engine.transfers.map { transfer in
+            DomainStatus.Transfer(
+                path: resolver.path(of: transfer.number) ?? "inode \(transfer.number)", direction: "download",
+                done: transfer.done, total: transfer.total)
+        }
+        let connection: DomainStatus.Connection =
+            switch host.engine.connection.state {
+            case .online: .online
+            case .offline: .offline
+            case .unauthenticated: .unauthenticated
+            }
+        return DomainStatus(
+            name: host.name, source: host.source, mountpoint: host.mountpoint.string, connection: connection,
+            reason: host.engine.connection.failure?.message,
+            items: DomainStatus.Items(
+                known: counts.knownItems, materializedFiles: counts.materializedFiles,
+                materializedDirectories: counts.materializedDirectories),
+            bytes: DomainStatus.Bytes(local: counts.localBytes, limit: host.options.cacheLimit),
+            pending: DomainStatus.Pending(items: 0, bytes: 0), failed: try host.replica.database.failureCount(),
+            transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
+            warnings: host.engine.warnings.texts)
+    }
+}
+
+extension DomainSummary {
+    init(_ host: DomainHost) {
+        self.init(name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true)
+    }
+}

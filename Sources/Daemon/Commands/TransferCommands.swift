@@ -1,0 +1,98 @@
+import Control
+import FileProvider
+import Replica
+import Sync
+import Synchronization
+
+/// Downloads and evicts what paths mean, telling how far it is.
+struct TransferCommands: Sendable {
+    let domains: Domains
+    let request: FileProviderRequest
+    let progress: @Sendable (ControlEvent) -> Void
+
+    /// Materializes items, directories with all below them.
+    ///
+    /// - Throws: `CancellationError`.
+    func download(_ paths: [String]) async throws -> TransferSummary {
+        try await each(paths, lists: true) { host, inode, path, summary in
+            let resolver = PathResolver(host: host)
+            let before = (items: summary.items, bytes: summary.bytes)
+            let done = Mutex((items: 0, bytes: Int64(0)))
+            let ticker = Task {
+                // One big file says nothing until it is here: its transfer does.
+                while true {
+                    try await Task.sleep(for: .milliseconds(200))
+                    let running = await host.engine.transfers.reduce(Int64(0)) { $0 + $1.done }
+                    let (items, bytes) = done.withLock { $0 }
+                    progress(ControlEvent(path: path, items: before.items + items, bytes: before.bytes + bytes + running))
+                }
+            }
+            defer { ticker.cancel() }
+            let failures = try await host.engine.download(inode.number, request: request) { number, bytes in
+                let now = done.withLock { done in
+                    done.items += 1
+                    done.bytes += bytes
+                    return done
+                }
+                progress(
+                    ControlEvent(
+                        path: resolver.path(of: number) ?? path, items: before.items + now.items,
+                        bytes: before.bytes + now.bytes))
+            }
+            let now = done.withLock { $0 }
+            summary.items += now.items
+            summary.bytes += now.bytes
+            summary.refusals += failures.map { number, error in
+                Refusal(
+                    path: resolver.path(of: number) ?? path, code: error.code.rawValue, reason: error.message)
+            }
+        }
+    }
+
+    /// Makes items dataless, directories with all below them.
+    ///
+    /// - Throws: `CancellationError`.
+    func evict(_ paths: [String], isStrict: Bool) async throws -> TransferSummary {
+        try await each(paths, lists: false) { host, inode, path, summary in
+            let resolver = PathResolver(host: host)
+            let before = (items: summary.items, bytes: summary.bytes)
+            let report = try await host.engine.evict(inode.number, isStrict: isStrict) { report in
+                progress(
+                    ControlEvent(
+                        path: path, items: before.items + report.evictedFiles, bytes: before.bytes + report.freedBytes))
+            }
+            summary.items += report.evictedFiles
+            summary.bytes += report.freedBytes
+            summary.refusals += report.refusals.map { number, refusal in
+                let path = resolver.path(of: number) ?? path
+                let holders = refusal == .isOpen ? OpenHolders.holders(of: path) : []
+                return Refusal(path: path, code: refusal.code, reason: refusal.words(holders))
+            }
+        }
+    }
+
+    /// Does something for each path; what fails for one is reported with the rest.
+    private func each(
+        _ paths: [String], lists: Bool,
+        _ body: (DomainHost, InodeRecord, String, inout TransferSummary) async throws -> Void
+    ) async throws -> TransferSummary {
+        var summary = TransferSummary()
+        for path in paths {
+            do {
+                guard let host = await domains.host(containing: path) else {
+                    throw ControlError(.unavailable, "not in a mounted domain", path: path)
+                }
+                let inode = try await PathResolver(host: host, lists: lists).inode(at: path)
+                try await body(host, inode, path, &summary)
+            } catch let error as ControlError {
+                // A single path that is in no mount is another kind of failure than some of many.
+                guard paths.count > 1 else { throw error }
+                summary.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
+            } catch let error as FileProviderError {
+                try Task.checkCancellation()
+                summary.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
+            }
+        }
+        return summary
+    }
+}

@@ -1,0 +1,82 @@
+import Control
+import FileProvider
+import Replica
+import Sync
+import Volume
+
+/// Says in words why an item is as it is.
+struct WhyExplanation: Sendable {
+    let host: DomainHost
+
+    func lines(for item: ItemRecord, path: String) async throws -> [String] {
+        var lines = [headline(of: item), content(of: item)]
+        lines.append("Every change of it is on the remote; nothing is pending.")
+        if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
+            lines.append(
+                "It is being downloaded: \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here.")
+        }
+        if let failure = host.engine.connection.failure {
+            lines.append("What is not here cannot be had now: \(failure.message) (\(failure.code)).")
+        }
+        if let failure = try host.replica.database.failure(of: item.inode.number) {
+            let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
+            let time = Timestamp.text(seconds: failure.failedAt.seconds, nanoseconds: failure.failedAt.nanoseconds)
+            lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
+        }
+        lines += try eviction(of: item, path: path)
+        return lines
+    }
+
+    private func headline(of item: ItemRecord) -> String {
+        let inode = item.inode
+        let time = Timestamp.text(seconds: inode.modifiedAt.seconds, nanoseconds: inode.modifiedAt.nanoseconds)
+        let what =
+            switch inode.kind {
+            case .file: "A file of \(ByteText.text(inode.size))"
+            case .directory: "A directory"
+            case .symbolicLink: "A symbolic link"
+            }
+        let renamed =
+            item.base.name.flatMap { item.name.utf8.elementsEqual($0.utf8) || item.inode.number == .root ? nil : $0 }
+        let other = renamed.map { " On the remote it is called '\($0)', as another item here is." } ?? ""
+        return "\(what), modified \(time).\(other)"
+    }
+
+    private func content(of item: ItemRecord) -> String {
+        switch (item.inode.kind, item.inode.content) {
+        case (.symbolicLink, _): "Its target is always here."
+        case (.directory, .materialized): "Its listing is here and is kept up to date."
+        case (.directory, .partial): "It is being listed."
+        case (.directory, .dataless): "Its listing is not here: the first who looks lists it."
+        case (.file, .materialized): "Its content is here and takes \(ByteText.text(item.inode.localBytes))."
+        case (.file, .partial):
+            "\(ByteText.text(item.inode.localBytes)) of its content are here; reading the rest downloads it."
+        case (.file, .dataless): "Its content is not here: reading downloads it."
+        }
+    }
+
+    private func eviction(of item: ItemRecord, path: String) throws -> [String] {
+        guard item.inode.kind == .file, item.inode.content != .dataless, item.inode.localBytes > 0 else { return [] }
+        let holders = host.volume.openInodes.isOpen(item.inode.number) ? OpenHolders.holders(of: path) : []
+        let refusal: EvictionRefusal? =
+            if try host.replica.effectivePolicy(of: item) == .keepDownloaded {
+                .nonEvictable
+            } else if host.volume.openInodes.isOpen(item.inode.number) {
+                .isOpen
+            } else if item.inode.linkCount > 1 {
+                .isHardLinked
+            } else {
+                nil
+            }
+        guard let refusal else { return ["It can be evicted."] }
+        return ["It cannot be evicted now: \(refusal.words(holders))."]
+    }
+}
+
+extension EvictionRefusal {
+    /// The reason in words, with who holds the file open where that is it.
+    func words(_ holders: [OpenHolders.Holder]) -> String {
+        guard self == .isOpen, !holders.isEmpty else { return words }
+        return "open in " + holders.map(\.description).joined(separator: ", ")
+    }
+}

@@ -1,0 +1,155 @@
+import FileProvider
+import Foundation
+import Logging
+import Mount
+import Replica
+import Sync
+import Synchronization
+import Syscalls
+import SystemPackage
+import Volume
+
+/// A domain that is mounted: replica, volume, engine, provider and mount, put together.
+package final class DomainHost: Sendable {
+    package let name: String
+    package let source: String
+    package let mountpoint: FilePath
+    package let replica: Replica
+    package let engine: SyncEngine
+    let volume: Volume
+    let mounted: MountedVolume
+    let options: DomainOptions
+    private let kernel: KernelForgetting
+    private let hasStopped = Mutex(false)
+
+    /// Makes a provider for a domain.
+    package typealias ProviderMaker =
+        @Sendable (any FileProviderManager) throws -> any FileProviderReplicatedExtension
+
+    /// Opens a domain's replica, or makes a new one, and mounts it. When this returns, the mount can be used. Blocks for
+    /// as long as the disk does, and the provider's maker.
+    ///
+    /// - Parameters:
+    ///   - directory: holds the replica.
+    ///   - mountpoint: an empty directory.
+    /// - Throws: ``FileProviderError``: what the provider says, `posix` with what `mount` says; what the replica says.
+    init(
+        domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions, logger: Logger,
+        makeProvider: ProviderMaker
+    ) throws {
+        var logger = logger
+        logger[metadataKey: "domain"] = "\(domain.identifier)"
+        let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
+        do {
+            let providerState = directory.appending("provider")
+            try providerState.makeDirectory()
+            let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
+            let provider = try makeProvider(manager)
+            let kernel = KernelForgetting()
+            let closing = ClosedInodes()
+            let volume = Volume(
+                replica: replica,
+                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier), logger: logger,
+                didClose: { closing.engine?.inodeWasClosed($0) },
+                didOpenDirectory: { closing.engine?.directoryWasOpened($0) })
+            let pollInterval =
+                options.pollSeconds.map { Duration.seconds($0) }
+                ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
+            let engine = SyncEngine(
+                provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
+                pollInterval: pollInterval, logger: logger)
+            closing.attach(engine)
+            manager.attach(engine)
+            let mounted = try MountedVolume(
+                volume: volume, source: "//yonder/\(domain.identifier)", provisioning: Provisioner(engine: engine))
+            do {
+                try mounted.mount(at: mountpoint)
+            } catch {
+                throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
+            }
+            // What was said is kept once it has worked.
+            try replica.database.set(.source, to: domain.source)
+            try replica.database.set(.mountpoint, to: mountpoint.string)
+            try replica.database.set(.options, to: options.json)
+            name = domain.identifier
+            source = domain.source
+            self.mountpoint = mountpoint
+            self.options = options
+            self.replica = replica
+            self.engine = engine
+            self.volume = volume
+            self.mounted = mounted
+            self.kernel = kernel
+            kernel.attach(mounted)
+            engine.start()
+        } catch {
+            try? replica.close()
+            throw error
+        }
+    }
+
+    /// Readers of the database that are no threads of the mount: the engine, the provider and the control socket.
+    private static let otherReaders = 6
+    /// How often to look for changes where the provider does not tell of them.
+    private static let usualPollInterval = Duration.seconds(60)
+
+    /// Whether the mount is there.
+    package var isMounted: Bool { mounted.isMounted }
+
+    /// Takes the mount away and closes the replica. What is pending stays for the next time. Never waits for a remote
+    /// that does not answer.
+    package func stop() async {
+        let isFirst = hasStopped.withLock { hasStopped in
+            defer { hasStopped = true }
+            return !hasStopped
+        }
+        guard isFirst else { return await mounted.waitUntilEnded() }
+        kernel.attach(nil)
+        // What waits for the provider is answered first: nothing on the mount may hang because the mount goes.
+        await engine.stop()
+        try? mounted.unmount()
+        let isDone = await Self.within(.seconds(5)) { [mounted] in await mounted.waitUntilEnded() }
+        if !isDone { mounted.abort() }
+        try? replica.close()
+    }
+
+    /// Returns when the mount has gone, whoever took it away.
+    package func waitUntilUnmounted() async {
+        await mounted.waitUntilEnded()
+    }
+
+    private static func within(_ time: Duration, _ body: @escaping @Sendable () async -> Void) async -> Bool {
+        let task = Task { await body() }
+        return await withTaskGroup(of: Bool.self) { group in
+            let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
+            Task {
+                await task.value
+                continuation.yield(true)
+                continuation.finish()
+            }
+            group.addTask {
+                for await isDone in stream { return isDone }
+                return false
+            }
+            group.addTask {
+                try? await Task.sleep(for: time)
+                return false
+            }
+            let isDone = await group.next() ?? false
+            continuation.finish()
+            group.cancelAll()
+            return isDone
+        }
+    }
+}
+
+/// Tells the engine of what happens in the volume, which is made before it.
+private final class ClosedInodes: Sendable {
+    private let state = Mutex<SyncEngine?>(nil)
+
+    func attach(_ engine: SyncEngine) {
+        state.withLock { $0 = engine }
+    }
+
+    var engine: SyncEngine? { state.withLock { $0 } }
+}

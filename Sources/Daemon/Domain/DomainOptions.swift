@@ -1,0 +1,22 @@
+import Foundation
+
+/// How a domain is mounted: what the user said when it was added, kept with it.
+struct DomainOptions: Codable, Hashable, Sendable {
+    /// How many bytes of content may be here; nil for no limit.
+    var cacheLimit: Int64?
+    /// How often to look for changes, in seconds; nil for what suits the provider.
+    var pollSeconds: Double?
+    var isReadOnly = false
+
+    init() {}
+
+    /// Options as they were stored; the usual ones where nothing is, or nothing that can be read.
+    init(json: String?) {
+        let stored = json.flatMap { try? JSONDecoder().decode(DomainOptions.self, from: Data($0.utf8)) }
+        self = stored ?? DomainOptions()
+    }
+
+    var json: String {
+        (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}

@@ -1,0 +1,190 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import Replica
+import SystemPackage
+
+/// The domains that are mounted, and how they come and go: one mounting or unmounting of a name at a time.
+actor Domains {
+    nonisolated let store: DomainStore
+    private let logger: Logger
+    private var hosts: [String: DomainHost] = [:]
+    /// Names that are being mounted or unmounted, with who waits for it.
+    private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
+    private var isShuttingDown = false
+
+    init(store: DomainStore, logger: Logger) {
+        self.store = store
+        self.logger = logger
+    }
+
+    /// The mounted domains by name.
+    var mounted: [DomainHost] { hosts.values.sorted { $0.name < $1.name } }
+
+    /// The domain that is mounted under a name, or whose mount contains a path.
+    ///
+    /// - Throws: `unavailable` when it is known but not mounted, `failed` when it is not known.
+    func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
+        if let host = hosts[reference.text] { return host }
+        if let host = host(containing: reference.path) { return host }
+        guard (try? store.domain(named: reference.text)) == nil else {
+            throw ControlError(.unavailable, "not mounted; 'yonder mount \(reference.text)' does it", path: reference.text)
+        }
+        throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
+    }
+
+    /// The domain whose mount contains a path.
+    func host(containing path: String) -> DomainHost? {
+        hosts.values.filter { MountPlace.contains($0.mountpoint.string, path) }
+            .max { $0.mountpoint.string.utf8.count < $1.mountpoint.string.utf8.count }
+    }
+
+    // MARK: - Mounting
+
+    /// Mounts a source, or a known domain where it was. One that is mounted there already is fine.
+    func mount(_ arguments: MountArguments) async throws -> DomainHost {
+        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
+        let wish = try wish(for: arguments)
+        await acquire(wish.name)
+        defer { release(wish.name) }
+        if let host = hosts[wish.name] {
+            guard host.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) else {
+                throw ControlError(.failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
+            }
+            return host
+        }
+        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
+            throw ControlError(.failed, "'\(other.name)' is mounted there", path: wish.mountpoint)
+        }
+        let host = try await open(wish)
+        hosts[wish.name] = host
+        Task {
+            await host.waitUntilUnmounted()
+            await self.ended(host)
+        }
+        return host
+    }
+
+    /// Takes a domain's mount away.
+    func unmount(_ host: DomainHost) async {
+        await acquire(host.name)
+        defer { release(host.name) }
+        await host.stop()
+        if hosts[host.name] === host { hosts[host.name] = nil }
+    }
+
+    /// Takes all mounts away, and takes in no more.
+    func shutDown() async {
+        isShuttingDown = true
+        await withTaskGroup(of: Void.self) { group in
+            for host in hosts.values { group.addTask { await self.unmount(host) } }
+        }
+    }
+
+    // MARK: - Private
+
+    private struct Wish: Sendable {
+        var name: String
+        var source: String
+        var mountpoint: String
+        var options: DomainOptions
+    }
+
+    /// Which domain is meant, and where and how it is to be mounted.
+    private func wish(for arguments: MountArguments) throws -> Wish {
+        guard let source = arguments.source, let directory = arguments.directory else {
+            guard let name = arguments.name, let known = try store.domain(named: name) else {
+                throw ControlError(
+                    .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
+                    path: arguments.name)
+            }
+            guard let mountpoint = known.mountpoint else {
+                throw ControlError(.usage, "was never mounted: say where", path: name)
+            }
+            return Wish(
+                name: name, source: known.source, mountpoint: mountpoint,
+                options: Self.merge(known.options, arguments))
+        }
+        let name = try arguments.name ?? name(for: source, on: directory)
+        guard FileProviderDomain.isValid(identifier: name) else {
+            throw ControlError(.usage, "cannot be a domain's name", path: name)
+        }
+        let known = try store.domain(named: name)
+        if let known, !known.source.utf8.elementsEqual(source.utf8) {
+            throw ControlError(
+                .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
+                path: name)
+        }
+        return Wish(
+            name: name, source: source, mountpoint: directory,
+            options: Self.merge(known?.options ?? DomainOptions(), arguments))
+    }
+
+    private static func merge(_ options: DomainOptions, _ arguments: MountArguments) -> DomainOptions {
+        var options = options
+        if let limit = arguments.cacheLimit { options.cacheLimit = limit }
+        if let seconds = arguments.pollSeconds { options.pollSeconds = seconds }
+        if arguments.isReadOnly { options.isReadOnly = true }
+        return options
+    }
+
+    /// The name of the domain that a source on a directory means when none is said: one that was there already, else
+    /// one made of the directory's name.
+    private func name(for source: String, on directory: String) throws -> String {
+        let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
+        if let same = known.first(where: { $0.mountpoint?.utf8.elementsEqual(directory.utf8) == true }) {
+            return same.name
+        }
+        let last = FilePath(directory).lastComponent?.string ?? "root"
+        let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
+        for number in 1... {
+            let name = number == 1 ? base : "\(base)-\(number)"
+            guard let taken = try store.domain(named: name) else { return name }
+            if taken.source.utf8.elementsEqual(source.utf8), hosts[name] == nil { return name }
+        }
+        return base
+    }
+
+    private func open(_ wish: Wish) async throws -> DomainHost {
+        let directory = store.directory(of: wish.name)
+        let isNew = !FileManager.default.fileExists(atPath: directory.string)
+        let logger = logger
+        // Opening a replica and mounting block for as long as the disk does.
+        return try await Task.detached {
+            let place = try MountPlace(wish.mountpoint, source: wish.source)
+            do {
+                return try DomainHost(
+                    domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
+                    mountpoint: place.path, options: wish.options, logger: logger,
+                    makeProvider: ProviderCatalog.provider(for:))
+            } catch {
+                // A domain that could not be mounted once is not known.
+                if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
+                if let error = error as? FileProviderError {
+                    throw ControlError(
+                        error.errno == .notPermitted ? .notPermitted : .failed, error.message, path: wish.source)
+                }
+                throw error
+            }
+        }.value
+    }
+
+    /// Somebody took the mount away, us or another.
+    private func ended(_ host: DomainHost) async {
+        guard hosts[host.name] === host else { return }
+        logger.notice("'\(host.name)' was unmounted")
+        await unmount(host)
+    }
+
+    private func acquire(_ name: String) async {
+        while busy[name] != nil {
+            await withCheckedContinuation { busy[name, default: []].append($0) }
+        }
+        busy[name] = []
+    }
+
+    private func release(_ name: String) {
+        for waiter in busy.removeValue(forKey: name) ?? [] { waiter.resume() }
+    }
+}

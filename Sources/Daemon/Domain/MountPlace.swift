@@ -1,0 +1,69 @@
+import Control
+import FUSE
+import Foundation
+import SystemPackage
+
+/// The directory that a domain is to be mounted on.
+struct MountPlace: Sendable {
+    let path: FilePath
+
+    /// Makes sure that a domain can be mounted on a directory: makes it where it is missing, and takes away a mount of
+    /// ours that nobody serves any more.
+    ///
+    /// - Parameters:
+    ///   - directory: an absolute path.
+    ///   - source: the domain's, which must not contain the directory or lie in it.
+    /// - Throws: `ControlError` that says what is in the way.
+    init(_ directory: String, source: String) throws(ControlError) {
+        path = FilePath(directory)
+        if source.hasPrefix("/") {
+            guard !Self.contains(source, directory) else {
+                throw ControlError(.failed, "it lies in the source '\(source)', which would contain itself", path: directory)
+            }
+            guard !Self.contains(directory, source) else {
+                throw ControlError(.failed, "the source '\(source)' lies in it and would be hidden", path: directory)
+            }
+        }
+        try removeDeadMount()
+        do {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            guard try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty else {
+                throw ControlError(.failed, "it is not empty; mount on an empty directory, or one that is not there yet",
+                    path: directory)
+            }
+        } catch let error as ControlError {
+            throw error
+        } catch {
+            throw ControlError(.failed, "cannot mount there: \(error.localizedDescription)", path: directory)
+        }
+    }
+
+    /// A daemon that was killed leaves its mounts behind: whoever touches one gets ENOTCONN.
+    private func removeDeadMount() throws(ControlError) {
+        guard let mount = (try? MountTable())?.mount(at: path) else { return }
+        guard mount.type == "fuse.yonder" else {
+            throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.string)
+        }
+        // Opening asks whoever serves the mount; a dead one cannot be asked.
+        do {
+            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
+        } catch {
+            guard error as? Errno == .socketNotConnected else {
+                throw ControlError(.failed, "something is mounted there already", path: path.string)
+            }
+            do {
+                try MountTable.detach(path)
+                return
+            } catch {
+                throw ControlError(.failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
+            }
+        }
+        throw ControlError(.failed, "another daemon has mounted '\(mount.source)' there", path: path.string)
+    }
+
+    /// Whether a path is, or lies in, a folder. By bytes.
+    static func contains(_ folder: String, _ path: String) -> Bool {
+        let folder = folder == "/" ? "" : folder
+        return path.utf8.elementsEqual(folder.utf8) || path.utf8.starts(with: (folder + "/").utf8)
+    }
+}

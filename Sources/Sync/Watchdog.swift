@@ -1,0 +1,95 @@
+import FileProvider
+import Synchronization
+
+/// Tells a watchdog that something moves.
+final class CallProgress: Sendable {
+    private let last = Mutex(ContinuousClock.now)
+
+    /// Something moved.
+    func advance() {
+        last.withLock { $0 = .now }
+    }
+
+    var lastAdvance: ContinuousClock.Instant { last.withLock { $0 } }
+}
+
+/// Gives up calls that make no progress. A call that does not heed its cancellation is left behind: nobody waits for it
+/// any more.
+struct Watchdog: Sendable {
+    /// How long nothing may move. Longer than any server that is still worth waiting for takes to answer.
+    static let usualPatience = Duration.seconds(90)
+
+    let patience: Duration
+
+    /// Runs a call.
+    ///
+    /// - Throws: `timedOut` when nothing moved for too long; `CancellationError` at once when the task is cancelled.
+    func run<Value: Sendable>(
+        _ progress: CallProgress = CallProgress(), _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let answer = Answer<Value>()
+        let work = Task {
+            do {
+                answer.give(.success(try await body()))
+            } catch {
+                answer.give(.failure(error))
+            }
+        }
+        let watch = Task { [patience] in
+            while true {
+                let due = progress.lastAdvance + patience
+                guard due > .now else { break }
+                try await Task.sleep(until: due, clock: .continuous)
+            }
+            work.cancel()
+            answer.give(.failure(FileProviderError(.timedOut, "the remote made no progress for \(patience)")))
+        }
+        defer { watch.cancel() }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { answer.await($0) }
+        } onCancel: {
+            work.cancel()
+            answer.give(.failure(CancellationError()))
+        }
+    }
+}
+
+/// A value that is given once and awaited once, in either order. What is given later is dropped.
+private final class Answer<Value: Sendable>: Sendable {
+    private enum State {
+        case open
+        case awaited(CheckedContinuation<Value, any Error>)
+        case given(Result<Value, any Error>)
+        case over
+    }
+
+    private let state = Mutex(State.open)
+
+    func give(_ result: Result<Value, any Error>) {
+        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+            switch state {
+            case .open:
+                state = .given(result)
+                return nil
+            case .awaited(let continuation):
+                state = .over
+                return continuation
+            case .given, .over:
+                return nil
+            }
+        }
+        continuation?.resume(with: result)
+    }
+
+    func await(_ continuation: CheckedContinuation<Value, any Error>) {
+        let result: Result<Value, any Error>? = state.withLock { state in
+            guard case .given(let result) = state else {
+                state = .awaited(continuation)
+                return nil
+            }
+            state = .over
+            return result
+        }
+        if let result { continuation.resume(with: result) }
+    }
+}

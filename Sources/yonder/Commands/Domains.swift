@@ -1,0 +1,66 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct Unmount: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Take a mount away. The replica stays for the next time.")
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: String
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.unmount(DomainReference(name)))
+            guard case .unmounted(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report) {
+                let rest = report.pending == 0 ? "nothing is pending" : "\(report.pending) changes are pending"
+                return ["'\(Output.shown(report.name))' is unmounted; \(rest)"]
+            }
+        }
+    }
+
+    struct Domains: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the known domains.")
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.domains)
+            guard case .domains(let domains) = result else { throw unexpected(result) }
+            try Output(output).print(domains) {
+                Output.table(
+                    domains.map { domain in
+                        [
+                            Output.shown(domain.name), domain.isMounted ? "mounted" : "not mounted",
+                            Output.shown(domain.mountpoint ?? "-"), Output.shown(domain.source),
+                        ]
+                    })
+            }
+        }
+    }
+
+    struct Signal: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Look for changes on the remote now.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all domains without it.")
+        var name: String?
+
+        @Flag(help: "Return when the changes are in.")
+        var wait = false
+
+        func run() async throws {
+            _ = try await DaemonConnection().perform(.signal(name.map { DomainReference($0) }, waits: wait))
+        }
+    }
+
+    struct Shutdown: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Stop the daemon. Mounts go; what is here stays for the next time.")
+
+        func run() async throws {
+            _ = try await DaemonConnection().perform(.shutdown)
+        }
+    }
+}

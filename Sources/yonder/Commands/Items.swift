@@ -1,0 +1,93 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "ls", abstract: "List items with their states. Never materializes anything.")
+
+        @Argument(help: "A path in a mount.", completion: .file())
+        var path: String
+
+        @Flag(name: [.customShort("R"), .long], help: "With all below.")
+        var recursive = false
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let path = AbsolutePath.resolving(path)
+            let result = try await DaemonConnection().perform(.ls(path: path, isRecursive: recursive))
+            guard case .items(let items) = result else { throw unexpected(result) }
+            try Output(output).print(items) {
+                Output.table(
+                    items.map { item in
+                        [
+                            item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
+                            Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
+                        ]
+                    })
+            }
+        }
+
+        /// An item's path from the listed directory on; the whole of it when it is what was asked for.
+        private static func name(of item: ItemInformation, below directory: String) -> String {
+            let prefix = directory == "/" ? "/" : directory + "/"
+            guard item.path.utf8.starts(with: prefix.utf8) else { return item.path }
+            return String(Substring(item.path.utf8.dropFirst(prefix.utf8.count)))
+        }
+    }
+
+    struct Info: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show all that is known of one item.")
+
+        @Argument(help: "A path in a mount.", completion: .file())
+        var path: String
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.info(path: AbsolutePath.resolving(path)))
+            guard case .item(let item) = result else { throw unexpected(result) }
+            try Output(output).print(item) { Output.table(Self.rows(for: item)) }
+        }
+
+        private static func rows(for item: ItemInformation) -> [[String]] {
+            var rows = [
+                ["path", Output.shown(item.path)],
+                ["inode", String(item.inode)],
+                ["identifier", item.identifier.map(Output.shown) ?? "-"],
+                ["kind", item.kind],
+                ["size", "\(item.size)"],
+                ["modified", item.modified],
+                ["content", item.content],
+                ["local bytes", "\(item.localBytes)"],
+                ["sync", item.sync],
+                ["pending fields", item.pendingFields.isEmpty ? "-" : item.pendingFields.joined(separator: ", ")],
+                ["policy", item.policy == item.effectivePolicy ? item.policy : "\(item.policy) (\(item.effectivePolicy))"],
+                ["content version", item.contentVersion ?? "-"],
+                ["metadata version", item.metadataVersion ?? "-"],
+            ]
+            if item.isTrashed { rows.append(["trashed from", item.trashParent.map(Output.shown) ?? "-"]) }
+            if let error = item.error {
+                rows.append(["error", "\(error.message) (\(error.code), \(error.attempts) times)"])
+            }
+            return rows
+        }
+    }
+
+    struct Why: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Say in words why an item is as it is: its state, the last error, who holds it open.")
+
+        @Argument(help: "A path in a mount.", completion: .file())
+        var path: String
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.why(path: AbsolutePath.resolving(path)))
+            guard case .why(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report) { [Output.shown(report.path)] + report.lines.map { "  " + Output.shown($0) } }
+        }
+    }
+}

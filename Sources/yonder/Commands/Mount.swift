@@ -1,0 +1,99 @@
+import ArgumentParser
+import Control
+import Foundation
+
+extension Yonder {
+    struct Mount: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Mount a source on a directory, or a known domain where it was.",
+            usage: """
+                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground]
+                yonder mount NAME
+                """,
+            discussion: """
+                SOURCE is the path of a folder. DIR is made when it is missing, and must be empty. Returns when the \
+                mount can be used; doing it twice is fine. Starts the daemon if none runs.
+                """)
+
+        @Argument(help: ArgumentHelp("What to mount; alone, a known domain's name.", valueName: "source"), completion: .directory)
+        var source: String
+
+        @Argument(help: "Where to mount it.", completion: .directory)
+        var dir: String?
+
+        @Option(help: "The domain's name. Without it, one made of the directory's name.")
+        var name: String?
+
+        @Option(help: ArgumentHelp("How much content may be kept here, such as 10G.", valueName: "size"))
+        var cacheLimit: ByteCount?
+
+        @Option(
+            help: ArgumentHelp(
+                "Look for changes this often, where the source does not tell of them.", valueName: "seconds"))
+        var poll: Double?
+
+        @Flag(help: "Let nobody change anything.")
+        var readOnly = false
+
+        @Flag(help: "Stay until the domain is unmounted; Ctrl-C unmounts it.")
+        var foreground = false
+
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            if let poll, !(poll >= 1 && poll <= 86_400) {
+                throw ValidationError("--poll takes a number of seconds from 1 to 86400")
+            }
+            if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
+        }
+
+        func run() async throws {
+            let arguments = MountArguments(
+                source: dir == nil ? nil : try sourcePath(), directory: dir.map(AbsolutePath.resolving),
+                name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
+                isReadOnly: readOnly)
+            let daemon = DaemonConnection()
+            let process = try await daemon.start(inForeground: foreground)
+            let result = try await daemon.perform(.mount(arguments))
+            guard case .mounted(let domain) = result else { throw unexpected(result) }
+            try Output(output).print(domain) {
+                ["'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"]
+            }
+            guard foreground else { return }
+            try await stay(with: domain.name, daemon, process)
+        }
+
+        /// A path without its symbolic links and surplus slashes: one source has one name.
+        private func sourcePath() throws -> String {
+            guard !source.contains("://") else { return source }
+            var isDirectory: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: source, isDirectory: &isDirectory) else {
+                Output.complain("\(source): no such folder")
+                throw ExitCode(1)
+            }
+            guard isDirectory.boolValue else {
+                Output.complain("\(source): not a folder")
+                throw ExitCode(1)
+            }
+            return URL(fileURLWithPath: AbsolutePath.resolving(source + "/.")).resolvingSymlinksInPath().path
+        }
+
+        /// Waits until the domain is unmounted, by us when the terminal says so.
+        private func stay(with name: String, _ daemon: DaemonConnection, _ process: Process?) async throws {
+            signal(SIGINT, SIG_IGN)
+            signal(SIGTERM, SIG_IGN)
+            let sources = [SIGINT, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
+            for source in sources {
+                source.setEventHandler {
+                    Task { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
+                }
+                source.resume()
+            }
+            defer { for source in sources { source.cancel() } }
+            _ = try? await daemon.perform(.follow(DomainReference(text: name, path: "/")))
+            // A daemon that was started for this mount alone goes with it.
+            if process != nil { _ = try? await daemon.perform(.shutdown) }
+            process?.waitUntilExit()
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Control
+import Foundation
+
+extension Yonder {
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show how domains are: connection, items, local bytes, transfers.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @Flag(help: "Show it again every second, until Ctrl-C.")
+        var watch = false
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let daemon = DaemonConnection()
+            let reference = name.map { DomainReference($0) }
+            while true {
+                let result = try await daemon.perform(.status(reference))
+                guard case .status(let report) = result else { throw unexpected(result) }
+                if watch, Terminal.isStandardOutput, !output.json {
+                    Output.write("\u{1B}[H\u{1B}[2J", to: .standardOutput)
+                }
+                try Output(output).print(report) {
+                    report.domains.isEmpty ? ["no domain is mounted"] : report.domains.flatMap(Self.lines)
+                }
+                guard watch else { return }
+                try await Task.sleep(for: .seconds(1))
+            }
+        }
+
+        private static func lines(for domain: DomainStatus) -> [String] {
+            let reason = domain.reason.map { ": \($0)" } ?? ""
+            let limit = domain.bytes.limit.map { " of \(ByteText.text($0))" } ?? ""
+            var lines = [
+                "\(Output.shown(domain.name)) on \(Output.shown(domain.mountpoint)), from \(Output.shown(domain.source))",
+                "  connection  \(domain.connection.rawValue)\(reason)",
+                "  items       \(domain.items.known) known, \(domain.items.materializedFiles) files and "
+                    + "\(domain.items.materializedDirectories) directories here",
+                "  local       \(ByteText.text(domain.bytes.local))\(limit)",
+                "  pending     \(domain.pending.items) items, \(ByteText.text(domain.pending.bytes))",
+                "  failed      \(domain.failed)",
+            ]
+            for transfer in domain.transfers {
+                let percent = transfer.total > 0 ? transfer.done * 100 / transfer.total : 100
+                lines.append(
+                    "  \(transfer.direction)    \(percent) % of \(ByteText.text(transfer.total))  "
+                        + Output.shown(transfer.path))
+            }
+            lines += domain.warnings.map { "  warning     \(Output.shown($0))" }
+            return lines
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct Download: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Materialize items, directories with all below them, and wait.")
+
+        @Argument(help: "Paths in a mount.", completion: .file())
+        var paths: [String]
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let command = ControlCommand.download(paths: paths.map(AbsolutePath.resolving))
+            try await Transfer(output: output, verb: "downloaded").run(command)
+        }
+    }
+
+    struct Evict: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make items dataless, directories with all below them.",
+            discussion: "Goes on past what cannot be evicted, and reports it; --strict stops there.")
+
+        @Argument(help: "Paths in a mount.", completion: .file())
+        var paths: [String]
+
+        @Flag(help: "Stop at the first that refuses.")
+        var strict = false
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let command = ControlCommand.evict(paths: paths.map(AbsolutePath.resolving), isStrict: strict)
+            try await Transfer(output: output, verb: "evicted").run(command)
+        }
+    }
+}
+
+/// What download and evict share: progress while it lasts, then a summary, and a line for everything that was refused.
+private struct Transfer {
+    let output: OutputOptions
+    let verb: String
+
+    func run(_ command: ControlCommand) async throws {
+        let progress = ProgressLine(verb, options: output)
+        let result: ControlResult
+        do {
+            result = try await DaemonConnection().perform(command) { progress.show($0) }
+            progress.clear()
+        } catch {
+            progress.clear()
+            throw error
+        }
+        guard case .transferred(let summary) = result else { throw unexpected(result) }
+        for refusal in summary.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
+        try Output(output).print(summary) {
+            let items = summary.items == 1 ? "1 item" : "\(summary.items) items"
+            return Terminal.isStandardOutput ? ["\(verb) \(items), \(ByteText.text(summary.bytes))"] : []
+        }
+        if !summary.refusals.isEmpty { throw ExitCode(1) }
+    }
+}

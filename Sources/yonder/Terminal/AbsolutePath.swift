@@ -1,0 +1,76 @@
+import Foundation
+
+/// Paths as the daemon takes them.
+enum AbsolutePath {
+    /// As many symbolic links as Linux follows on one path.
+    private static let mostLinks = 40
+
+    /// The absolute path of what the user wrote, with the symbolic links outside of Yonder's mounts followed. Nothing
+    /// inside a mount is touched: looking at it could list what nobody asked for, and a link in the last place is meant
+    /// itself.
+    static func resolving(_ text: String) -> String {
+        let start = text.utf8.first == UInt8(ascii: "/") ? text : FileManager.default.currentDirectoryPath + "/" + text
+        let mounts = mountpoints()
+        var waiting = components(start)
+        var path: [String] = []
+        var links = 0
+        while !waiting.isEmpty {
+            let name = waiting.removeFirst()
+            if name == ".." {
+                _ = path.popLast()
+                continue
+            }
+            path.append(name)
+            let current = "/" + path.joined(separator: "/")
+            // From here on the daemon knows better.
+            if mounts.contains(where: { $0.utf8.elementsEqual(current.utf8) }) { return joined(path, waiting) }
+            guard !waiting.isEmpty, links < mostLinks,
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current)
+            else { continue }
+            links += 1
+            path.removeLast()
+            if target.utf8.first == UInt8(ascii: "/") { path = [] }
+            waiting = components(target) + waiting
+        }
+        return "/" + path.joined(separator: "/")
+    }
+
+    /// What follows a mount's root, with `.` and `..` taken as text.
+    private static func joined(_ path: [String], _ rest: [String]) -> String {
+        var path = path
+        for name in rest {
+            if name == ".." { _ = path.popLast() } else { path.append(name) }
+        }
+        return "/" + path.joined(separator: "/")
+    }
+
+    private static func components(_ path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }
+    }
+
+    /// Where Yonder's mounts are, as /proc says.
+    private static func mountpoints() -> [String] {
+        guard let table = FileManager.default.contents(atPath: "/proc/self/mounts") else { return [] }
+        return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
+            let fields = line.split(separator: UInt8(ascii: " "))
+            guard fields.count > 2, fields[2].elementsEqual("fuse.yonder".utf8) else { return nil }
+            return unescaped(Array(fields[1]))
+        }
+    }
+
+    /// Blank, tab, newline and backslash stand there as a backslash and three octal digits.
+    private static func unescaped(_ field: [UInt8]) -> String {
+        var bytes: [UInt8] = []
+        var rest = field[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(3)
+            if byte == UInt8(ascii: "\\"), digits.count == 3, digits.allSatisfy({ (48..<56).contains($0) }) {
+                bytes.append(digits.reduce(0) { $0 &* 8 &+ ($1 - 48) })
+                rest = rest.dropFirst(3)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import Control
+import Foundation
+
+/// The command line's way to the daemon: asks it, starts it where it is needed, and turns its errors into ours.
+struct DaemonConnection: Sendable {
+    private let places: Places
+    private let client: ControlClient
+
+    init() {
+        places = Places(environment: ProcessInfo.processInfo.environment)
+        client = ControlClient(socket: places.socket)
+    }
+
+    /// Has a command done.
+    ///
+    /// - Throws: `ExitCode` after saying on standard error what is wrong.
+    func perform(
+        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in }
+    ) async throws -> ControlResult {
+        do {
+            return try await client.perform(command, onEvent: onEvent)
+        } catch let error as ControlError {
+            Output.complain(error.description)
+            throw ExitCode(error.code.exitStatus)
+        }
+    }
+
+    /// Makes sure that a daemon listens.
+    ///
+    /// - Parameter inForeground: it logs to our standard error and ends with our terminal.
+    /// - Returns: the daemon's process, when it was started now.
+    /// - Throws: `ExitCode` after saying what is wrong.
+    func start(inForeground: Bool = false) async throws -> Process? {
+        if await ControlClient.answers(at: places.socket) { return nil }
+        let process = Process()
+        guard let program = Self.program() else {
+            Output.complain("'yonderd' is neither beside this program nor in PATH")
+            throw ExitCode(69)
+        }
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = inForeground ? [] : ["--background"]
+        process.standardInput = FileHandle.nullDevice
+        if !inForeground {
+            let log = try log()
+            process.standardOutput = log
+            process.standardError = log
+            // A directory that the daemon sits in could not be unmounted.
+            process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        }
+        do {
+            try process.run()
+        } catch {
+            Output.complain("'\(program)' cannot be started: \(error.localizedDescription)")
+            throw ExitCode(69)
+        }
+        let deadline = ContinuousClock.now + .seconds(10)
+        while !(await ControlClient.answers(at: places.socket)) {
+            // One that ended may have found that another was quicker.
+            let isLate = ContinuousClock.now > deadline
+            guard !isLate else {
+                Output.complain("the daemon does not answer; its log is in '\(places.log)'")
+                throw ExitCode(69)
+            }
+            if !process.isRunning, process.terminationStatus != ControlError.Code.alreadyRunning.exitStatus {
+                Output.complain("the daemon ended at once; its log is in '\(places.log)'")
+                throw ExitCode(69)
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return process
+    }
+
+    private func log() throws -> FileHandle {
+        let files = FileManager.default
+        try files.createDirectory(
+            atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        if !files.fileExists(atPath: places.log) {
+            _ = files.createFile(atPath: places.log, contents: nil, attributes: [.posixPermissions: 0o600])
+        }
+        let log = try FileHandle(forWritingTo: URL(fileURLWithPath: places.log))
+        try log.seekToEnd()
+        return log
+    }
+
+    /// The daemon's program: the one beside this one, else the first in PATH.
+    private static func program() -> String? {
+        let files = FileManager.default
+        let own = try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let beside = own.map { URL(fileURLWithPath: $0).deletingLastPathComponent().path }
+        let path = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").map(String.init) ?? []
+        return ((beside.map { [$0] } ?? []) + path).map { $0 + "/yonderd" }.first(where: files.isExecutableFile)
+    }
+}
+
+extension DomainReference {
+    /// What the user wrote where a domain's name is taken.
+    init(_ text: String) {
+        self.init(text: text, path: AbsolutePath.resolving(text))
+    }
+}
+
+/// An answer that does not fit its question: the two programs are not of one build.
+func unexpected(_ result: ControlResult) -> ExitCode {
+    Output.complain("the daemon gave an answer that does not fit: restart it")
+    return ExitCode(69)
+}

@@ -1,0 +1,66 @@
+import Control
+import Foundation
+
+/// What the command line prints: results on standard output, everything else on standard error.
+struct Output: Sendable {
+    let isJSON: Bool
+
+    init(_ options: OutputOptions) {
+        isJSON = options.json
+    }
+
+    /// Prints a result: as JSON when asked, else as lines.
+    func print(_ value: some Encodable, lines: () -> [String]) throws {
+        if isJSON {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            Self.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n", to: .standardOutput)
+        } else {
+            let lines = lines()
+            guard !lines.isEmpty else { return }
+            Self.write(lines.joined(separator: "\n") + "\n", to: .standardOutput)
+        }
+    }
+
+    /// Prints a line to standard error: `yonder: ` and the text.
+    static func complain(_ text: String) {
+        write("yonder: " + text + "\n", to: .standardError)
+    }
+
+    /// Writes a text as far as somebody reads it.
+    static func write(_ text: String, to file: FileHandle) {
+        try? file.write(contentsOf: Data(text.utf8))
+    }
+
+    /// A name as a terminal can show it on one line: control characters are escaped. Elsewhere as it is.
+    static func shown(_ name: String) -> String {
+        guard Terminal.isStandardOutput, name.unicodeScalars.contains(where: isControl) else { return name }
+        return name.unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar {
+            case "\n": text += "\\n"
+            case "\t": text += "\\t"
+            case "\r": text += "\\r"
+            case _ where isControl(scalar): text += "\\x{" + String(scalar.value, radix: 16) + "}"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+    }
+
+    /// Columns, each as wide as its widest text; the last is as it is.
+    static func table(_ rows: [[String]]) -> [String] {
+        let columns = rows.map(\.count).max() ?? 0
+        let widths = (0..<columns).map { column in
+            rows.compactMap { $0.count > column ? $0[column].count : nil }.max() ?? 0
+        }
+        return rows.map { row in
+            row.enumerated().map { column, text in
+                column == row.count - 1
+                    ? text : text + String(repeating: " ", count: max(0, widths[column] - text.count))
+            }.joined(separator: "  ")
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import ArgumentParser
+import Glibc
+
+/// The command line.
+@main
+struct Yonder: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "yonder",
+        abstract: "Mounts a remote as a folder: everything is there at once, and takes no disk until it is read.",
+        version: "0.1.0",
+        subcommands: [
+            Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
+            Evict.self, Signal.self, Shutdown.self,
+        ])
+
+    static func main() async {
+        // A reader of our output that has gone is an error to write to, not a signal.
+        signal(SIGPIPE, SIG_IGN)
+        await main(nil)
+    }
+}

@@ -1,0 +1,39 @@
+import ArgumentParser
+import Control
+import Daemon
+import Foundation
+import Logging
+import Syscalls
+
+/// The daemon's program.
+@main
+struct Yonderd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "yonderd",
+        abstract: "Serves Yonder's mounts. 'yonder mount' starts it by itself.",
+        version: Daemon.version)
+
+    @Flag(help: "Become independent of the terminal.")
+    var background = false
+
+    @Option(help: ArgumentHelp("How much to log: debug, info, notice, warning or error.", valueName: "level"))
+    var logLevel = "notice"
+
+    func run() async throws {
+        guard let level = Logger.Level(rawValue: logLevel) else {
+            throw ValidationError("'\(logLevel)' is no level of logging")
+        }
+        if background { Machine.leaveTerminal() }
+        LoggingSystem.bootstrap { label in StreamLogHandler.standardError(label: label) }
+        var logger = Logger(label: "yonderd")
+        logger.logLevel = level
+        do {
+            try await Daemon(
+                places: Places(environment: ProcessInfo.processInfo.environment), logger: logger
+            ).run()
+        } catch let error as ControlError {
+            logger.error("\(error)")
+            throw ExitCode(error.code.exitStatus)
+        }
+    }
+}
