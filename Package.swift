@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 // The only table of targets, in the order of the layers: a target may depend on what stands above it.
@@ -62,7 +62,8 @@ let targets: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "TestSupport", system,
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "TestSupport", "yonder", "yonderd",
+            logging, system,
         ],
         path: "Tests/EndToEnd"),
 ]

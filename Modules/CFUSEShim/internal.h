@@ -31,6 +31,7 @@ struct fuseshim_session {
 #define FUSESHIM_INIT_EXT (1ull << 30)
 #define FUSESHIM_KILLPRIV_V2 (1ull << 28)
 #define FUSESHIM_PASSTHROUGH (1ull << 37)
+#define FUSESHIM_EXPIRE_ONLY (1u << 0)
 
 /* Whether the calling thread is in fuseshim_session_serve. */
 extern _Thread_local bool fuseshim_serving;

@@ -2,17 +2,30 @@
 #define _FILE_OFFSET_BITS 64
 #include "CSyscalls.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-ssize_t yonder_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count)
+int yonder_clone_range(int from, int64_t from_offset, int to, int64_t to_offset, int64_t count)
 {
-    off_t in = from_offset, out = to_offset;
-    return copy_file_range(from, &in, to, &out, count, 0);
+    /* A length of 0 would mean everything up to the end. */
+    if (count <= 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct file_clone_range range = {
+        .src_fd = from,
+        .src_offset = (uint64_t)from_offset,
+        .src_length = (uint64_t)count,
+        .dest_offset = (uint64_t)to_offset,
+    };
+    return ioctl(to, FICLONERANGE, &range);
 }
 
 int64_t yonder_seek_data(int descriptor, int64_t offset) { return lseek(descriptor, offset, SEEK_DATA); }

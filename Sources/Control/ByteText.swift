@@ -12,7 +12,8 @@ package enum ByteText {
             unit += 1
         }
         let tenths = Int64((value * 10).rounded())
-        return value < 9.95 ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int64(value.rounded())) \(units[unit])"
+        return value < 9.95
+            ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int64(value.rounded())) \(units[unit])"
     }
 
     /// Such as `500M`, `10GiB` or `1048576`: the powers of 1024, whichever way they are written.

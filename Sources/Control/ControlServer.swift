@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import Synchronization
 
 /// Who is at the other end of the socket.
 package struct ControlPeer: Hashable, Sendable {
@@ -27,6 +28,7 @@ package final class ControlServer: Sendable {
     private let userIdentifier: UInt32
     private let logger: Logger
     private let path: String
+    private let isWithdrawn = Mutex(false)
 
     /// Listens on a socket that only this user can reach.
     ///
@@ -36,7 +38,8 @@ package final class ControlServer: Sendable {
     ) async throws {
         guard path.utf8.count <= Places.longestSocketPath else {
             throw ControlError(
-                .usage, "the socket's path is longer than \(Places.longestSocketPath) bytes; set YONDER_SOCKET to a "
+                .usage,
+                "the socket's path is longer than \(Places.longestSocketPath) bytes; set YONDER_SOCKET to a "
                     + "shorter one", path: path)
         }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -76,10 +79,20 @@ package final class ControlServer: Sendable {
         }
     }
 
+    /// Takes the socket out of the tree: new clients find no daemon, those that are served stay. Once: afterwards the
+    /// path is another daemon's.
+    package func withdraw() {
+        let isFirst = isWithdrawn.withLock { isWithdrawn in
+            defer { isWithdrawn = true }
+            return !isWithdrawn
+        }
+        if isFirst { try? FileManager.default.removeItem(atPath: path) }
+    }
+
     /// Takes no more clients; those that are served are cancelled.
     package func close() async {
+        withdraw()
         try? await listener.channel.close()
-        try? FileManager.default.removeItem(atPath: path)
     }
 
     // MARK: - Private

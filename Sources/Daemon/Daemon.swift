@@ -25,7 +25,7 @@ package final class Daemon: Sendable {
         Machine.raiseFileLimit()
         try FileManager.default.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let lock = try lock()
+        let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
         let domains = Domains(store: try DomainStore(in: FilePath(places.stateDirectory)), logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: Void.self)
@@ -40,27 +40,38 @@ package final class Daemon: Sendable {
         logger.notice("yonderd \(Self.version) listens on '\(places.socket)'")
         let serving = Task { try await server.run() }
         for await _ in ending { break }
+        // From here on a new daemon may be started; it waits for this one's lock.
+        server.withdraw()
         await domains.shutDown()
-        // Who asked for the end gets the answer before the socket goes.
-        try? await Task.sleep(for: .milliseconds(100))
+        // Who asked for the end gets the answer before the connection goes.
+        try? await Task.sleep(for: .milliseconds(50))
         await server.close()
         serving.cancel()
         _ = await serving.result
         logger.notice("yonderd ends")
     }
 
-    private func lock() throws -> FileLock {
+    /// Takes the state directory for this daemon. One that is just ending is waited for.
+    private func lock() async throws -> FileLock {
         let path = FilePath(places.stateDirectory).appending("yonderd.lock")
-        do {
-            return try FileLock(at: path)
-        } catch {
-            guard error == .wouldBlock || error == .resourceTemporarilyUnavailable else {
-                throw ControlError(.failed, "cannot be locked: \(error)", path: path.string)
+        let deadline = ContinuousClock.now + Self.patienceWithPredecessor
+        while true {
+            do throws(Errno) {
+                return try FileLock(at: path)
+            } catch {
+                guard error == .wouldBlock else {
+                    throw ControlError(.failed, "cannot be locked: \(error)", path: path.string)
+                }
             }
-            throw ControlError(
-                .alreadyRunning, "another daemon uses this state directory", path: places.stateDirectory)
+            guard ContinuousClock.now < deadline, !(await ControlClient.answers(at: places.socket)) else {
+                throw ControlError(
+                    .alreadyRunning, "another daemon uses this state directory", path: places.stateDirectory)
+            }
+            try await Task.sleep(for: .milliseconds(20))
         }
     }
+
+    private static let patienceWithPredecessor = Duration.seconds(8)
 }
 
 /// The signals that end the daemon in order. A writer whose reader has gone gets an error, not a signal.

@@ -12,6 +12,7 @@ import CFUSEShim
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
         case entry(parent: NodeID, name: FileName)
+        case expiry(parent: NodeID, name: FileName)
         case deletion(parent: NodeID, child: NodeID, name: FileName)
         case contents(NodeID, offset: Int64, count: Int64)
         case attributes(NodeID)
@@ -24,9 +25,16 @@ package final class Notifications: Sendable {
         thread = MessageThread(name: "fuse-notify") { Self.send($0, over: connection) }
     }
 
-    /// The name may mean something else now, or nothing. Also a name that the kernel has remembered as missing.
+    /// The name is forgotten at once, with all that is known below it. Also a name that the kernel has remembered as
+    /// missing.
     package func invalidateEntry(parent: NodeID, name: FileName) {
         post(.entry(parent: parent, name: name))
+    }
+
+    /// The name may mean something else now, or nothing: whoever uses it next asks. What is in use stays where it is, so
+    /// that nobody's working directory is lost when nothing has changed after all.
+    package func expireEntry(parent: NodeID, name: FileName) {
+        post(.expiry(parent: parent, name: name))
     }
 
     /// The name is gone, and the node it stood for: those who watch the directory are told so (inotify), and a working
@@ -77,6 +85,8 @@ package final class Notifications: Sendable {
         switch notification {
         case .entry(let parent, let name):
             name.withCString { _ = fuseshim_notify_entry(connection.shim, parent.rawValue, $0, $1) }
+        case .expiry(let parent, let name):
+            name.withCString { _ = fuseshim_notify_expire(connection.shim, parent.rawValue, $0, $1) }
         case .deletion(let parent, let child, let name):
             name.withCString { _ = fuseshim_notify_delete(connection.shim, parent.rawValue, child.rawValue, $0, $1) }
         case .contents(let node, let offset, let count):

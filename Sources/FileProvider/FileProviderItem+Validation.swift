@@ -15,7 +15,8 @@ extension FileProviderItem {
         if itemIdentifier.rawValue.utf8.count > ItemIdentifier.maximumLength {
             return ItemDefect(description: "identifier of \(itemIdentifier.rawValue.utf8.count) bytes")
         }
-        if max(itemVersion.contentVersion.count, itemVersion.metadataVersion.count) > ItemVersion.maximumComponentLength {
+        if max(itemVersion.contentVersion.count, itemVersion.metadataVersion.count) > ItemVersion.maximumComponentLength
+        {
             return ItemDefect(description: "version of more than \(ItemVersion.maximumComponentLength) bytes")
         }
         if itemIdentifier != .rootContainer, let defect = Self.defect(ofFilename: filename) { return defect }

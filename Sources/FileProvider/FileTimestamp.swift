@@ -18,7 +18,8 @@ public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
 
     /// Whole seconds, rounded down, so that ``nanoseconds`` is never negative.
     public var seconds: Int64 {
-        nanosecondsSince1970 >= 0 ? nanosecondsSince1970 / 1_000_000_000 : (nanosecondsSince1970 + 1) / 1_000_000_000 - 1
+        nanosecondsSince1970 >= 0
+            ? nanosecondsSince1970 / 1_000_000_000 : (nanosecondsSince1970 + 1) / 1_000_000_000 - 1
     }
 
     /// The rest after ``seconds``, 0 to 999,999,999.

@@ -36,7 +36,8 @@ struct DirectoryPart: Sendable {
         }
         if let parent {
             guard
-                reply.append("..", node: NodeID(rawValue: parent.node), kind: .directory, offset: DirectoryOffset.dotDot)
+                reply.append(
+                    "..", node: NodeID(rawValue: parent.node), kind: .directory, offset: DirectoryOffset.dotDot)
             else { return }
         }
         for entry in entries {

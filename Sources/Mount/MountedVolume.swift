@@ -64,7 +64,7 @@ package final class MountedVolume: Sendable {
     // MARK: - What the kernel must forget. All return at once.
 
     package func forgetEntry(named name: String, in parent: UInt64) {
-        session.notifications.invalidateEntry(parent: NodeID(rawValue: parent), name: FileName(name))
+        session.notifications.expireEntry(parent: NodeID(rawValue: parent), name: FileName(name))
     }
 
     package func forgetDeleted(_ child: UInt64, named name: String, in parent: UInt64) {

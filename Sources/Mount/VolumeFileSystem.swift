@@ -22,10 +22,14 @@ final class VolumeFileSystem: FileSystem {
 
     // MARK: - Names
 
+    /// The answer to a name that is not there. The kernel remembers it for a moment only: in a directory whose listing
+    /// is evicted nobody would tell it of a new item of that name.
+    private static var absent: Entry { Entry.absent(for: Lifetime(seconds: 1)) }
+
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
         // A name that is not UTF-8 is in no remote's reach.
         guard let text = name.utf8String else {
-            reply.succeed(.absent(for: .infinite))
+            reply.succeed(Self.absent)
             return
         }
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
@@ -33,7 +37,7 @@ final class VolumeFileSystem: FileSystem {
                 return Entry(attributes: FileAttributes(try volume.lookup(text, in: parent.rawValue)))
             } catch {
                 guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
-                return Entry.absent(for: .infinite)
+                return Self.absent
             }
         } succeed: { reply, entry in
             reply.succeed(entry)

@@ -57,14 +57,13 @@ extension Replica {
             guard item.inode.content == .materialized else { return effects }
             let children = try db.items(in: number)
             for child in children {
-                let isLocal = child.inode.content != .dataless && (child.inode.kind == .directory || child.inode.localBytes > 0)
+                let isLocal =
+                    child.inode.content != .dataless && (child.inode.kind == .directory || child.inode.localBytes > 0)
                 if isLocal || !child.changedFields.isEmpty || child.identifier == nil {
                     throw EvictionRefusal.nonEvictableChildren
                 }
             }
             try db.run("UPDATE inode SET content = 0 WHERE number = ?", [number.rawValue])
-            // Below its own entry the kernel may remember names that are not there; it forgets them with the entry.
-            if let parent = item.parent { effects.invalidations.append(.entry(parent: parent, name: item.name)) }
             effects.invalidations += children.map { .entry(parent: number, name: $0.name) }
             effects.invalidations.append(.contents(number))
             return effects

@@ -14,6 +14,7 @@ package final class Connection: Sendable {
     private struct Latch {
         var error: FileProviderError
         var attempts: Int
+        var failedAt: ContinuousClock.Instant
         var nextAttempt: ContinuousClock.Instant
     }
 
@@ -37,6 +38,16 @@ package final class Connection: Sendable {
 
     /// Why the remote is not asked; nil while it is.
     package var failure: FileProviderError? { latch.withLock { $0?.error } }
+
+    /// Asks whether a call might be made, without making it the attempt.
+    ///
+    /// - Throws: what latched the domain, until the next attempt is due.
+    package func check() throws(FileProviderError) {
+        let refusal = latch.withLock { latch in
+            latch.flatMap { clock.now < $0.nextAttempt ? $0.error : nil }
+        }
+        if let refusal { throw refusal }
+    }
 
     /// Asks whether a call may be made.
     ///
@@ -75,10 +86,14 @@ package final class Connection: Sendable {
             return false
         }
         let isNew = latch.withLock { current in
-            let attempts = (current?.attempts ?? 0) + 1
-            let wasLatched = current != nil
-            current = Latch(error: error, attempts: attempts, nextAttempt: clock.now + Self.shortestPause)
-            return !wasLatched
+            let now = clock.now
+            let previous = current
+            // Calls that were under way together fail together: that is one attempt.
+            let isSameAttempt = previous.map { now - $0.failedAt < Self.shortestPause } ?? false
+            current = Latch(
+                error: error, attempts: (previous?.attempts ?? 0) + (isSameAttempt ? 0 : 1), failedAt: now,
+                nextAttempt: now + Self.shortestPause)
+            return previous == nil
         }
         if isNew { logger.warning("the remote is not asked for now: \(error)") }
         return isNew

@@ -19,9 +19,12 @@ final class Download: Sendable {
     /// Called once, when nothing is under way any more.
     private let onIdle: @Sendable (Download) -> Void
     private let onVersionGone: @Sendable (Download) -> Void
+    private let onOverflow: @Sendable (Download, FileProviderError) -> Void
 
     private struct Waiter {
         var range: Range<Int64>
+        /// Waits for the verdict on the fetch too: who has read to the end believes the file to be whole.
+        var isLast: Bool
         var request: FileProviderRequest
         var continuation: CheckedContinuation<Void, any Error>
     }
@@ -29,10 +32,16 @@ final class Download: Sendable {
     private struct Fetch {
         var range: Range<Int64>
         var task: Task<Void, Never>?
+        var arrived = ByteRanges()
+        /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
+        var overflow: FileProviderError?
     }
 
     private struct State {
+        /// What is on the disk.
         var present: ByteRanges
+        /// What of it came with fetches that ended well enough to be kept.
+        var trusted: ByteRanges
         var recorded: Int64
         var waiters: [Int: Waiter] = [:]
         var fetches: [Int: Fetch] = [:]
@@ -40,6 +49,17 @@ final class Download: Sendable {
         /// Counts what happens, so that an idle timer knows whether it still is.
         var activity = 0
         var isOver = false
+
+        func serves(_ waiter: Waiter) -> Bool {
+            (waiter.isLast ? trusted : present).contains(waiter.range)
+        }
+
+        /// Takes out those who have what they wait for.
+        mutating func takeServed() -> [Waiter] {
+            let served = waiters.filter { serves($0.value) }
+            for id in served.keys { waiters[id] = nil }
+            return Array(served.values)
+        }
     }
 
     /// A transfer is kept this long after its last reader, because most come back for more.
@@ -47,7 +67,8 @@ final class Download: Sendable {
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls,
-        onIdle: @escaping @Sendable (Download) -> Void, onVersionGone: @escaping @Sendable (Download) -> Void
+        onIdle: @escaping @Sendable (Download) -> Void, onVersionGone: @escaping @Sendable (Download) -> Void,
+        onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
     ) {
         self.number = number
         identifier = beginning.identifier
@@ -59,7 +80,9 @@ final class Download: Sendable {
         self.calls = calls
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
-        state = Mutex(State(present: beginning.present, recorded: beginning.present.count))
+        self.onOverflow = onOverflow
+        state = Mutex(
+            State(present: beginning.present, trusted: beginning.present, recorded: beginning.present.count))
     }
 
     deinit {
@@ -75,7 +98,7 @@ final class Download: Sendable {
     /// Whether anything is under way.
     var isRunning: Bool { state.withLock { !$0.fetches.isEmpty } }
 
-    /// Waits until a range is here.
+    /// Waits until a range is here; one that reaches the end of the file, until its fetch has ended well too.
     ///
     /// - Returns: false when the transfer is over and another has to be begun.
     func wait(for range: Range<Int64>, request: FileProviderRequest) async throws -> Bool {
@@ -90,8 +113,10 @@ final class Download: Sendable {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 answer = state.withLock { state in
                     if state.isOver { return .over }
-                    if state.present.contains(range) { return .here }
-                    state.waiters[id] = Waiter(range: range, request: request, continuation: continuation)
+                    let waiter = Waiter(
+                        range: range, isLast: range.upperBound >= size, request: request, continuation: continuation)
+                    if state.serves(waiter) { return .here }
+                    state.waiters[id] = waiter
                     return .waits
                 }
                 if answer != .waits { continuation.resume() }
@@ -116,12 +141,13 @@ final class Download: Sendable {
         return tasks != nil
     }
 
-    /// What is here and was not recorded yet; nil when nothing was added since.
+    /// What is here and was not recorded yet; nil when nothing was added since. What fetches under way have brought is
+    /// left out: whether it is of one version is known only at their end.
     func takeUnrecorded() -> ByteRanges? {
         state.withLock { state in
-            guard state.present.count != state.recorded else { return nil }
-            state.recorded = state.present.count
-            return state.present
+            guard state.trusted.count != state.recorded else { return nil }
+            state.recorded = state.trusted.count
+            return state.trusted
         }
     }
 
@@ -174,7 +200,7 @@ final class Download: Sendable {
     private func fetch(_ range: Range<Int64>, id: Int, request: FileProviderRequest) async {
         let isAll = range == 0..<size
         let moves = CallProgress()
-        let sink = Sink(download: self, moves: moves)
+        let sink = Sink(download: self, fetch: id, moves: moves)
         let failure: FileProviderError?
         do throws(FileProviderError) {
             let item = try await calls.make(for: request, progress: moves) { [identifier, version] provider in
@@ -201,21 +227,43 @@ final class Download: Sendable {
             itemIdentifier: identifier)
     }
 
-    private func ended(_ id: Int, _ failure: FileProviderError?) {
-        let isGone = failure?.code == .versionNoLongerAvailable
-        let losers = state.withLock { state -> [Waiter] in
-            guard let fetch = state.fetches.removeValue(forKey: id) else { return [] }
-            state.activity += 1
-            if isGone { state.isOver = true }
-            guard failure != nil else { return [] }
-            let lost = state.waiters.filter { isGone || $0.value.range.overlaps(fetch.range) }
-            for id in lost.keys { state.waiters[id] = nil }
-            return Array(lost.values)
+    private func ended(_ id: Int, _ outcome: FileProviderError?) {
+        enum Verdict {
+            case kept, versionGone, overflow(FileProviderError)
         }
+        var verdict = Verdict.kept
+        var failure = outcome
+        let (served, losers, useless) = state.withLock { state -> ([Waiter], [Waiter], [Task<Void, Never>]) in
+            guard let fetch = state.fetches.removeValue(forKey: id) else { return ([], [], []) }
+            state.activity += 1
+            if let overflow = fetch.overflow {
+                failure = overflow
+                verdict = .overflow(overflow)
+            } else if outcome?.code == .versionNoLongerAvailable {
+                verdict = .versionGone
+            }
+            guard case .kept = verdict else {
+                state.isOver = true
+                defer { state.waiters = [:] }
+                return ([], Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+            }
+            for range in fetch.arrived.ranges { state.trusted.insert(range) }
+            let served = state.takeServed()
+            guard failure != nil else { return (served, [], []) }
+            let lost = state.waiters.filter { $0.value.range.overlaps(fetch.range) }
+            for id in lost.keys { state.waiters[id] = nil }
+            return (served, Array(lost.values), [])
+        }
+        for waiter in served { waiter.continuation.resume() }
         if let failure {
             for waiter in losers { waiter.continuation.resume(throwing: failure) }
         }
-        if isGone { onVersionGone(self) }
+        useless.forEach { $0.cancel() }
+        switch verdict {
+        case .kept: break
+        case .versionGone: onVersionGone(self)
+        case .overflow(let error): onOverflow(self, error)
+        }
         pump()
         idleSoon()
     }
@@ -236,34 +284,40 @@ final class Download: Sendable {
         }
     }
 
-    private func arrived(_ range: Range<Int64>) {
+    /// Bytes of a fetch are on the disk. What comes after its end, because it did not heed its cancellation, is dropped.
+    private func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
+            guard state.fetches[id] != nil else { return [] }
+            state.fetches[id]?.arrived.insert(range)
             state.present.insert(range)
             state.activity += 1
-            let served = state.waiters.filter { state.present.contains($0.value.range) }
-            for id in served.keys { state.waiters[id] = nil }
-            return Array(served.values)
+            return state.takeServed()
         }
         for waiter in served { waiter.continuation.resume() }
+    }
+
+    private func overflowed(_ id: Int, _ error: FileProviderError) {
+        state.withLock { $0.fetches[id]?.overflow = error }
     }
 
     /// Takes bytes from the provider: on disk first, then to those who wait.
     private struct Sink: ContentSink {
         let download: Download
+        let fetch: Int
         let moves: CallProgress
 
         func write(_ bytes: RawSpan, at offset: Int64) throws {
             let range = try check(offset, Int64(bytes.byteCount))
             try download.descriptor.writeAll(bytes, at: offset)
             moves.advance()
-            download.arrived(range)
+            download.arrived(range, of: fetch)
         }
 
         func write(from source: FileDescriptor, at offset: Int64, count: Int64) throws {
             let range = try check(offset, count)
             let copied = try download.descriptor.copy(from: source, at: offset, to: offset, count: count)
             moves.advance()
-            if copied > 0 { download.arrived(range.lowerBound..<range.lowerBound + copied) }
+            if copied > 0 { download.arrived(range.lowerBound..<range.lowerBound + copied, of: fetch) }
             guard copied == count else {
                 throw FileProviderError(
                     .malformedResponse,
@@ -276,11 +330,13 @@ final class Download: Sendable {
             try Task.checkCancellation()
             let (end, overflow) = offset.addingReportingOverflow(count)
             guard !overflow, offset >= 0, count >= 0, end <= download.size else {
-                throw FileProviderError(
+                let error = FileProviderError(
                     .malformedResponse,
                     "the provider gave bytes \(offset) to \(offset &+ count) of '\(download.identifier)', which has "
                         + "\(download.size)",
                     itemIdentifier: download.identifier)
+                download.overflowed(fetch, error)
+                throw error
             }
             return offset..<end
         }

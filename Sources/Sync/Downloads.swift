@@ -80,7 +80,8 @@ actor Downloads {
             return Download(
                 beginning, number: number, calls: calls,
                 onIdle: { download in Task { await self.idle(download) } },
-                onVersionGone: { download in Task { await self.versionGone(download) } })
+                onVersionGone: { download in Task { await self.versionGone(download) } },
+                onOverflow: { download, error in Task { await self.overflowed(download, error) } })
         }
         active[number] = task
         do {
@@ -117,6 +118,14 @@ actor Downloads {
         } catch {
             warnings.report("what was downloaded of '\(download.identifier)' cannot be recorded: \(error)")
         }
+    }
+
+    /// More bytes came than the file has: none of the fetch that brought them are kept. The provider's word on the size may
+    /// be old, so the next who reads begins anew.
+    private func overflowed(_ download: Download, _ error: FileProviderError) async {
+        warnings.report(error.message)
+        await record(download)
+        forget(download)
     }
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the

@@ -53,7 +53,9 @@ struct FetchPlan: Sendable {
         guard run > 0 || range.lowerBound == 0 else {
             let start = range.lowerBound / Self.alignment * Self.alignment
             let needed = start..<min(size, max(range.upperBound, start + Self.randomWindow))
-            return expected.gaps(in: needed).first.map { $0.lowerBound..<min($0.upperBound, $0.lowerBound + Self.largestWindow) }
+            return expected.gaps(in: needed).first.map {
+                $0.lowerBound..<min($0.upperBound, $0.lowerBound + Self.largestWindow)
+            }
         }
         let length = range.upperBound - range.lowerBound
         let window = min(max(run, length, Self.smallestWindow), Self.largestWindow)

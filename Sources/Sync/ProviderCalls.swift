@@ -33,17 +33,20 @@ final class ProviderCalls: Sendable {
     ) async throws(FileProviderError) -> Value {
         var attempt = 1
         while true {
-            try connection.admit()
+            try connection.check()
             do {
                 let lane: CallLanes.Lane =
                     request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
                 let value = try await lanes.run(lane) {
+                    // Those who waited for their turn while the remote went away do not ask it one after the other.
+                    do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
                     return try await watchdog.run(progress) { [provider] in try await body(provider) }
                 }
                 if connection.succeeded() { onRecovery() }
                 return value
             } catch {
+                if let refusal = error as? Refusal { throw refusal.error }
                 let failure = Self.failure(from: error)
                 if connection.failed(with: failure) { onLatch() }
                 guard Self.isTransient(error), attempt < Self.attempts, !Task.isCancelled else { throw failure }
@@ -51,6 +54,11 @@ final class ProviderCalls: Sendable {
                 attempt += 1
             }
         }
+    }
+
+    /// The call was not made.
+    private struct Refusal: Error {
+        var error: FileProviderError
     }
 
     /// Whether a provider's failure is of no known kind: such a call is made again by itself.

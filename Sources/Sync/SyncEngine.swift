@@ -91,9 +91,8 @@ package final class SyncEngine: Sendable {
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
         Task {
-            guard let inode = try? replica.database.inode(number) else { return }
-            guard inode.kind == .file else { return }
             do {
+                guard try replica.database.hasNewsForClosing(number) else { return }
                 try await commits.commit { ingestion in try ingestion.settle(number) }
             } catch {
                 warnings.report("inode \(number) was closed and cannot be settled: \(error)")

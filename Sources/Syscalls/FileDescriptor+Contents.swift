@@ -24,7 +24,8 @@ extension FileDescriptor {
         var failure: Errno?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
-                let got = Glibc.pread(rawValue, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                let got = Glibc.pread(
+                    rawValue, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
                 if got < 0 {
                     if Errno.current == .interrupted { continue }
                     failure = Errno.current
@@ -38,47 +39,41 @@ extension FileDescriptor {
         return bytes
     }
 
-    /// Copies bytes from another file, in the kernel where the file systems allow it.
+    /// Copies bytes from another file: by sharing its blocks where the file system can (FICLONERANGE), else through
+    /// memory in big pieces. `copy_file_range` without shared blocks would copy page by page and leave the copy in the
+    /// page cache in small folios, which makes random reads of it slower for as long as they stay.
     ///
-    /// - Returns: how many bytes were copied: fewer than `count` only at the end of the source. (copy_file_range)
+    /// - Returns: how many bytes were copied: fewer than `count` only at the end of the source.
     package func copy(
         from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
     ) throws(Errno) -> Int64 {
+        if yonder_clone_range(source.rawValue, sourceOffset, rawValue, offset, count) == 0 { return count }
         var done: Int64 = 0
-        while done < count {
-            let copied = yonder_copy_file_range(
-                source.rawValue, sourceOffset + done, rawValue, offset + done, Int(count - done))
-            if copied > 0 {
-                done += Int64(copied)
-            } else if copied == 0 {
-                // Zero is the end of the file, but some file systems also say it for what they cannot copy.
-                return done + (try copyThroughMemory(
-                    from: source, at: sourceOffset + done, to: offset + done, count: count - done))
-            } else {
-                switch Errno.current {
-                case .interrupted: continue
-                case .improperLink, .invalidArgument, .noFunction, .notSupported, .badFileDescriptor:
-                    return done + (try copyThroughMemory(
-                        from: source, at: sourceOffset + done, to: offset + done, count: count - done))
-                default: throw Errno.current
+        var failure: Errno?
+        withUnsafeTemporaryAllocation(byteCount: Int(min(count, Self.copyPiece)), alignment: 4096) { piece in
+            while done < count {
+                let got = Glibc.pread(
+                    source.rawValue, piece.baseAddress, min(piece.count, Int(count - done)), off_t(sourceOffset + done))
+                if got < 0 {
+                    if Errno.current == .interrupted { continue }
+                    failure = Errno.current
+                    return
                 }
+                if got == 0 { return }
+                do {
+                    try writeAll(UnsafeRawBufferPointer(rebasing: piece[..<got]).bytes, at: offset + done)
+                } catch {
+                    failure = error as? Errno
+                    return
+                }
+                done += Int64(got)
             }
         }
+        if let failure { throw failure }
         return done
     }
 
-    private func copyThroughMemory(
-        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
-    ) throws(Errno) -> Int64 {
-        var done: Int64 = 0
-        while done < count {
-            let bytes = try source.readBytes(at: sourceOffset + done, count: Int(min(count - done, 1 << 18)))
-            if bytes.isEmpty { break }
-            try writeAll(bytes.span.bytes, at: offset + done)
-            done += Int64(bytes.count)
-        }
-        return done
-    }
+    private static let copyPiece: Int64 = 1 << 20
 
     /// The next offset that holds data, or a hole, at or after an offset. (lseek)
     ///

@@ -38,8 +38,12 @@ extension FileDescriptor {
             // The name runs over the end of the declared array on some file systems, so its own end counts.
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 let start = UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self)
-                return Array(UnsafeBufferPointer(start: start, count: strlen(UnsafeRawPointer(pointer)
-                    .assumingMemoryBound(to: CChar.self))))
+                return Array(
+                    UnsafeBufferPointer(
+                        start: start,
+                        count: strlen(
+                            UnsafeRawPointer(pointer)
+                                .assumingMemoryBound(to: CChar.self))))
             }
             if name != [0x2E], name != [0x2E, 0x2E] { names.append(name) }
         }

@@ -5,7 +5,7 @@ import SystemPackage
 package final class FileLock: Sendable {
     private let file: FileDescriptor
 
-    /// Takes the lock, making the file if it is missing.
+    /// Takes the lock, making the file if it is missing, and writes this process's number into it for whoever looks.
     ///
     /// - Throws: EWOULDBLOCK when another process holds it; what `open` says.
     package init(at path: FilePath) throws(Errno) {
@@ -29,6 +29,9 @@ package final class FileLock: Sendable {
             try? file.close()
             throw failure
         }
+        // Nobody depends on what stands there.
+        try? file.setLength(0)
+        try? file.writeAll(Array("\(getpid())\n".utf8).span.bytes, at: 0)
         return file
     }
 }

@@ -77,7 +77,8 @@ extension Volume {
 extension [UInt8] {
     /// The bytes as text where they are text, else in hexadecimal.
     package var printable: String {
-        if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 }) {
+        if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 })
+        {
             return text
         }
         return reduce(into: "") { text, byte in

@@ -106,7 +106,9 @@ extension Volume {
         guard let inode = try known({ try replica.database.inode(number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
-        guard inode.kind == .file else { throw .refused(inode.kind == .directory ? .isDirectory : .tooManySymbolicLinkLevels) }
+        guard inode.kind == .file else {
+            throw .refused(inode.kind == .directory ? .isDirectory : .tooManySymbolicLinkLevels)
+        }
         state.version = inode.contentVersion
         state.size = inode.size
         state.isComplete = inode.content == .materialized

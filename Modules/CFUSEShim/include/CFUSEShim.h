@@ -282,6 +282,8 @@ int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 /* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. ---- */
 
 int fuseshim_notify_entry(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
+/* The name is asked for again by whoever uses it next; what is in use stays. */
+int fuseshim_notify_expire(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
 int fuseshim_notify_delete(fuseshim_session *session, uint64_t parent, uint64_t child, const char *name,
                            size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* copy_file_range(2) with no flags. */
-ssize_t yonder_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
+/* ioctl(2) FICLONERANGE: shares blocks between two files. -1 and errno where it cannot, also for no bytes at all. */
+int yonder_clone_range(int from, int64_t from_offset, int to, int64_t to_offset, int64_t count);
 
 /* lseek(2) with SEEK_DATA and SEEK_HOLE. */
 int64_t yonder_seek_data(int descriptor, int64_t offset);

@@ -57,7 +57,7 @@ struct DaemonService: ControlService {
             guard let item = try host.replica.database.item(ofInode: inode.number) else {
                 throw ControlError(.failed, "no such item", path: path)
             }
-            let lines = try await WhyExplanation(host: host).lines(for: item, path: path)
+            let lines = try await WhyExplanation(host: host).lines(for: item)
             return .why(WhyReport(path: path, lines: lines))
         case .download(let paths):
             return .transferred(try await transfers(peer, progress).download(paths))
@@ -67,8 +67,8 @@ struct DaemonService: ControlService {
             try await signal(reference, waits: waits)
             return .done
         case .shutdown:
-            await domains.shutDown()
             shutDown()
+            await domains.waitUntilShutDown()
             return .done
         }
     }

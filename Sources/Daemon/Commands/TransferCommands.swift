@@ -3,6 +3,7 @@ import FileProvider
 import Replica
 import Sync
 import Synchronization
+import SystemPackage
 
 /// Downloads and evicts what paths mean, telling how far it is.
 struct TransferCommands: Sendable {
@@ -24,7 +25,8 @@ struct TransferCommands: Sendable {
                     try await Task.sleep(for: .milliseconds(200))
                     let running = await host.engine.transfers.reduce(Int64(0)) { $0 + $1.done }
                     let (items, bytes) = done.withLock { $0 }
-                    progress(ControlEvent(path: path, items: before.items + items, bytes: before.bytes + bytes + running))
+                    progress(
+                        ControlEvent(path: path, items: before.items + items, bytes: before.bytes + bytes + running))
                 }
             }
             defer { ticker.cancel() }
@@ -65,8 +67,9 @@ struct TransferCommands: Sendable {
             summary.bytes += report.freedBytes
             summary.refusals += report.refusals.map { number, refusal in
                 let path = resolver.path(of: number) ?? path
-                let holders = refusal == .isOpen ? OpenHolders.holders(of: path) : []
-                return Refusal(path: path, code: refusal.code, reason: refusal.words(holders))
+                let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: number)
+                return Refusal(
+                    path: path, code: refusal.code, reason: refusal.words(refusal == .isOpen ? holders.find() : []))
             }
         }
     }

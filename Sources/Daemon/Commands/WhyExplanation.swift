@@ -2,13 +2,14 @@ import Control
 import FileProvider
 import Replica
 import Sync
+import SystemPackage
 import Volume
 
 /// Says in words why an item is as it is.
 struct WhyExplanation: Sendable {
     let host: DomainHost
 
-    func lines(for item: ItemRecord, path: String) async throws -> [String] {
+    func lines(for item: ItemRecord) async throws -> [String] {
         var lines = [headline(of: item), content(of: item)]
         lines.append("Every change of it is on the remote; nothing is pending.")
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
@@ -23,7 +24,7 @@ struct WhyExplanation: Sendable {
             let time = Timestamp.text(seconds: failure.failedAt.seconds, nanoseconds: failure.failedAt.nanoseconds)
             lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
-        lines += try eviction(of: item, path: path)
+        lines += try eviction(of: item)
         return lines
     }
 
@@ -55,21 +56,23 @@ struct WhyExplanation: Sendable {
         }
     }
 
-    private func eviction(of item: ItemRecord, path: String) throws -> [String] {
-        guard item.inode.kind == .file, item.inode.content != .dataless, item.inode.localBytes > 0 else { return [] }
-        let holders = host.volume.openInodes.isOpen(item.inode.number) ? OpenHolders.holders(of: path) : []
+    private func eviction(of item: ItemRecord) throws -> [String] {
+        guard item.inode.kind == .file else { return [] }
+        let isOpen = host.volume.openInodes.isOpen(item.inode.number)
         let refusal: EvictionRefusal? =
             if try host.replica.effectivePolicy(of: item) == .keepDownloaded {
                 .nonEvictable
-            } else if host.volume.openInodes.isOpen(item.inode.number) {
+            } else if isOpen {
                 .isOpen
             } else if item.inode.linkCount > 1 {
                 .isHardLinked
             } else {
                 nil
             }
+        guard item.inode.localBytes > 0 || isOpen else { return [] }
         guard let refusal else { return ["It can be evicted."] }
-        return ["It cannot be evicted now: \(refusal.words(holders))."]
+        let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: item.inode.number)
+        return ["It cannot be evicted now: \(refusal.words(isOpen ? holders.find() : []))."]
     }
 }
 

@@ -13,6 +13,8 @@ actor Domains {
     /// Names that are being mounted or unmounted, with who waits for it.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     private var isShuttingDown = false
+    private var isShutDown = false
+    private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
     init(store: DomainStore, logger: Logger) {
         self.store = store
@@ -29,7 +31,8 @@ actor Domains {
         if let host = hosts[reference.text] { return host }
         if let host = host(containing: reference.path) { return host }
         guard (try? store.domain(named: reference.text)) == nil else {
-            throw ControlError(.unavailable, "not mounted; 'yonder mount \(reference.text)' does it", path: reference.text)
+            throw ControlError(
+                .unavailable, "not mounted; 'yonder mount \(reference.text)' does it", path: reference.text)
         }
         throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
     }
@@ -50,7 +53,8 @@ actor Domains {
         defer { release(wish.name) }
         if let host = hosts[wish.name] {
             guard host.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) else {
-                throw ControlError(.failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
+                throw ControlError(
+                    .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
             }
             return host
         }
@@ -80,6 +84,15 @@ actor Domains {
         await withTaskGroup(of: Void.self) { group in
             for host in hosts.values { group.addTask { await self.unmount(host) } }
         }
+        isShutDown = true
+        for waiter in waitersForEnd { waiter.resume() }
+        waitersForEnd = []
+    }
+
+    /// Returns when all mounts have gone because of a shutdown.
+    func waitUntilShutDown() async {
+        guard !isShutDown else { return }
+        await withCheckedContinuation { waitersForEnd.append($0) }
     }
 
     // MARK: - Private

@@ -18,7 +18,8 @@ struct MountPlace: Sendable {
         path = FilePath(directory)
         if source.hasPrefix("/") {
             guard !Self.contains(source, directory) else {
-                throw ControlError(.failed, "it lies in the source '\(source)', which would contain itself", path: directory)
+                throw ControlError(
+                    .failed, "it lies in the source '\(source)', which would contain itself", path: directory)
             }
             guard !Self.contains(directory, source) else {
                 throw ControlError(.failed, "the source '\(source)' lies in it and would be hidden", path: directory)
@@ -28,7 +29,8 @@ struct MountPlace: Sendable {
         do {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             guard try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty else {
-                throw ControlError(.failed, "it is not empty; mount on an empty directory, or one that is not there yet",
+                throw ControlError(
+                    .failed, "it is not empty; mount on an empty directory, or one that is not there yet",
                     path: directory)
             }
         } catch let error as ControlError {
@@ -55,7 +57,8 @@ struct MountPlace: Sendable {
                 try MountTable.detach(path)
                 return
             } catch {
-                throw ControlError(.failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
+                throw ControlError(
+                    .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
             }
         }
         throw ControlError(.failed, "another daemon has mounted '\(mount.source)' there", path: path.string)

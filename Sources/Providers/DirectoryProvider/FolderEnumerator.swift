@@ -49,7 +49,8 @@ final class FolderEnumerator: FileProviderEnumerator {
             position += 1
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 manager.report(
-                    "the source has a name that is not UTF-8 and is not shown: '\(String(decoding: bytes, as: UTF8.self))'")
+                    "the source has a name that is not UTF-8 and is not shown: '\(String(decoding: bytes, as: UTF8.self))'"
+                )
                 continue
             }
             if let item = try folder.item(named: name, in: directory, parent: container) { items.append(item) }

@@ -80,7 +80,9 @@ struct Recovery {
             }
             let empty = try Int64.fetchAll(
                 db,
-                sql: "SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)")
+                sql:
+                    "SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)"
+            )
             for number in empty {
                 try contents.remove(InodeNumber(rawValue: number))
                 try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])

@@ -31,6 +31,16 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether something waits for an inode's last close: it has no name left, or the remote has another version.
+    package func hasNewsForClosing(_ number: InodeNumber) throws -> Bool {
+        try read { db in
+            guard let inode = try db.inode(number) else { return false }
+            if inode.linkCount == 0 { return true }
+            guard inode.kind == .file, let item = try db.item(ofInode: number) else { return false }
+            return item.base.version.contentVersion != inode.contentVersion
+        }
+    }
+
     /// The directory that holds an inode; the root's is the root.
     package func parent(of number: InodeNumber) throws -> InodeNumber? {
         if number == .root { return .root }

@@ -21,7 +21,8 @@ enum Rows {
         let kind: Int = row[first + 1]
         let content: Int = row[first + 10]
         guard let kind = ItemKind(rawValue: kind), let content = ContentState(rawValue: content) else {
-            throw ReplicaDefect("inode row \(row[first] as Int64) holds a kind or state that this version does not know")
+            throw ReplicaDefect(
+                "inode row \(row[first] as Int64) holds a kind or state that this version does not know")
         }
         let version: [UInt8] = row.bytes(first + 11)
         return InodeRecord(

@@ -63,7 +63,10 @@ extension Yonder {
                 ["local bytes", "\(item.localBytes)"],
                 ["sync", item.sync],
                 ["pending fields", item.pendingFields.isEmpty ? "-" : item.pendingFields.joined(separator: ", ")],
-                ["policy", item.policy == item.effectivePolicy ? item.policy : "\(item.policy) (\(item.effectivePolicy))"],
+                [
+                    "policy",
+                    item.policy == item.effectivePolicy ? item.policy : "\(item.policy) (\(item.effectivePolicy))",
+                ],
                 ["content version", item.contentVersion ?? "-"],
                 ["metadata version", item.metadataVersion ?? "-"],
             ]
@@ -87,7 +90,9 @@ extension Yonder {
         func run() async throws {
             let result = try await DaemonConnection().perform(.why(path: AbsolutePath.resolving(path)))
             guard case .why(let report) = result else { throw unexpected(result) }
-            try Output(output).print(report) { [Output.shown(report.path)] + report.lines.map { "  " + Output.shown($0) } }
+            try Output(output).print(report) {
+                [Output.shown(report.path)] + report.lines.map { "  " + Output.shown($0) }
+            }
         }
     }
 }

@@ -15,7 +15,9 @@ extension Yonder {
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
                 """)
 
-        @Argument(help: ArgumentHelp("What to mount; alone, a known domain's name.", valueName: "source"), completion: .directory)
+        @Argument(
+            help: ArgumentHelp("What to mount; alone, a known domain's name.", valueName: "source"),
+            completion: .directory)
         var source: String
 
         @Argument(help: "Where to mount it.", completion: .directory)

@@ -1,0 +1,61 @@
+import FileProvider
+
+/// Lists a directory of an in-memory remote, or tells what changed on it. A page's token is the place of its last item.
+struct InMemoryEnumerator: FileProviderEnumerator {
+    let provider: InMemoryProvider
+    let container: ItemIdentifier
+    let request: FileProviderRequest
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        try await perform(.enumerate) { effects in
+            let tree = provider.tree
+            guard tree[container]?.kind == .directory else { throw FileProviderError.noSuchItem(container) }
+            let place = String(decoding: page.rawValue, as: UTF8.self)
+            guard let start = page == .initial ? 0 : Int(place) else {
+                throw FileProviderError(.pageExpired, "no page begins at '\(place)'")
+            }
+            let size = min(suggestedPageSize, provider.options.pageSize ?? .max)
+            let (items, next) = tree.page(of: container, after: start, size: size)
+            var answer = ItemPage(items: items, nextPage: next.map { FileProviderPage(rawValue: Array(String($0).utf8)) })
+            for effect in effects {
+                switch effect {
+                case .pageToken(let token): answer.nextPage = token ?? page
+                case .extraItems(let extra): answer.items += extra
+                default: break
+                }
+            }
+            return answer
+        }
+    }
+
+    func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
+        try await perform(.changes) { effects in
+            guard container == .workingSet else { throw FileProviderError(.featureUnsupported) }
+            let limit = max(1, min(suggestedBatchSize, provider.options.pageSize ?? .max))
+            guard var batch = provider.tree.changes(since: anchor, limit: limit) else {
+                throw FileProviderError(.syncAnchorExpired)
+            }
+            for effect in effects {
+                switch effect {
+                case .sameAnchorMoreComing: (batch.anchor, batch.moreComing) = (anchor, true)
+                case .anchor(let other): batch.anchor = other
+                default: break
+                }
+            }
+            return batch
+        }
+    }
+
+    func currentSyncAnchor() async throws -> SyncAnchor? {
+        try await perform(.anchor) { effects in
+            for case .anchor(let other) in effects { return other }
+            return provider.tree.anchor
+        }
+    }
+
+    private func perform<Value>(
+        _ kind: ProviderCallKind, _ body: ([FaultScript.Effect]) async throws -> Value
+    ) async throws -> Value {
+        try await provider.perform(ProviderCall(kind: kind, identifier: container, request: request), body)
+    }
+}

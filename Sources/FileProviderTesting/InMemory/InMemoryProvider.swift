@@ -1,0 +1,130 @@
+import FileProvider
+import Synchronization
+
+/// A remote in memory, and the provider that serves it: for tests of everything that stands above a provider.
+///
+/// A test changes the remote with ``change(_:)``, lets calls fail and wait with ``faults`` and looks at what was called
+/// in ``log``. All of it may be done from any thread, also while calls are under way.
+public final class InMemoryProvider: FileProviderReplicatedExtension {
+    /// How the remote behaves.
+    public struct Options: Hashable, Sendable {
+        public var partialContentFetching = true
+        public var changeFeed = true
+        /// How many items a page has at the most; nil for as many as the system suggests.
+        public var pageSize: Int?
+        /// How many bytes a fetch gives at once.
+        public var chunkSize: Int64 = 1 << 20
+        /// How long each of these takes.
+        public var chunkDelay = Duration.zero
+        public var concurrentCalls = 16
+
+        public init() {}
+    }
+
+    public let options: Options
+    public let log = CallLog()
+    public let faults = FaultScript()
+    private let state: Mutex<State>
+
+    private struct State {
+        var tree: RemoteTree
+        var manager: (any FileProviderManager)?
+        var isInvalidated = false
+    }
+
+    /// - Parameters:
+    ///   - tree: the remote as another instance left it; an empty one without.
+    ///   - manager: is told of changes, when there is one. See ``attach(_:)``.
+    public init(
+        options: Options = Options(), tree: RemoteTree? = nil, manager: (any FileProviderManager)? = nil
+    ) {
+        self.options = options
+        state = Mutex(State(tree: tree ?? RemoteTree(), manager: manager))
+    }
+
+    // MARK: - The remote
+
+    /// Tells a system of the changes to the remote from now on: that there are some, not which.
+    public func attach(_ manager: any FileProviderManager) {
+        state.withLock { $0.manager = manager }
+    }
+
+    /// The remote as it is now.
+    public var tree: RemoteTree { state.withLock { $0.tree } }
+
+    /// Changes the remote, all at once, and signals the manager that is attached.
+    @discardableResult
+    public func change<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
+        let (value, manager) = try state.withLock { state in (try body(&state.tree), state.manager) }
+        manager?.signalEnumerator()
+        return value
+    }
+
+    /// Whether the system has said that it is done.
+    public var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+
+    // MARK: - The provider
+
+    public var features: ProviderFeatures {
+        ProviderFeatures(
+            partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
+            concurrentCalls: options.concurrentCalls)
+    }
+
+    public func invalidate() async {
+        state.withLock { $0.isInvalidated = true }
+    }
+
+    public func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
+        try await perform(ProviderCall(kind: .item, identifier: identifier, request: request)) { _ in
+            guard let item = tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
+            return item
+        }
+    }
+
+    public func enumerator(
+        for container: ItemIdentifier, request: FileProviderRequest
+    ) throws -> any FileProviderEnumerator {
+        try log.record(ProviderCall(kind: .enumerator, identifier: container, request: request)) {
+            for case .fail(let error) in faults.effects(on: .enumerator, of: container) { throw error }
+            switch container {
+            case .trashContainer:
+                throw FileProviderError(.featureUnsupported, "this remote has no trash")
+            case .workingSet where !options.changeFeed:
+                throw FileProviderError(.featureUnsupported, "this remote has no history")
+            default:
+                return InMemoryEnumerator(provider: self, container: container, request: request)
+            }
+        }
+    }
+
+    public func fetchContents(
+        for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
+        into sink: any ContentSink
+    ) async throws -> FileProviderItem {
+        let call = ProviderCall(kind: .fetch, identifier: identifier, range: range, request: request)
+        return try await perform(call) { effects in
+            let fetch = ContentFetch(provider: self, identifier: identifier, version: version, effects: effects)
+            return try await fetch.run(range: range, into: sink)
+        }
+    }
+
+    /// Makes a call as the log and the script want it. What is left of the script is for the body.
+    func perform<Value>(
+        _ call: ProviderCall, _ body: ([FaultScript.Effect]) async throws -> Value
+    ) async throws -> Value {
+        try await log.record(call) {
+            let effects = faults.effects(on: call.kind, of: call.identifier)
+            for effect in effects {
+                switch effect {
+                case .delay(let duration): try await Task.sleep(for: duration)
+                case .hold(let gate): try await gate.pass()
+                default: break
+                }
+            }
+            for case .fail(let error) in effects { throw error }
+            try Task.checkCancellation()
+            return try await body(effects)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import FileProvider
+import Synchronization
+import SystemPackage
+
+/// A system's side of a domain without a system: for tests of a provider alone. It knows of the remote what it was told
+/// with ``learn(_:)``, as a replica knows what was listed.
+public final class TestManager: FileProviderManager {
+    private struct State {
+        var items: [ItemIdentifier: FileProviderItem] = [:]
+        var materialized: Set<ItemIdentifier> = []
+        var signals = 0
+        var resolved: [FileProviderError.Code] = []
+        var warnings: [String] = []
+    }
+
+    public let domain: FileProviderDomain
+    public let stateDirectory: FilePath
+    private let state = Mutex(State())
+
+    /// - Parameter stateDirectory: a folder that is there and goes with the test.
+    public init(domain: FileProviderDomain, stateDirectory: FilePath) {
+        self.domain = domain
+        self.stateDirectory = stateDirectory
+    }
+
+    // MARK: - What a test tells it
+
+    /// Takes items in as the remote gave them.
+    public func learn(_ items: [FileProviderItem]) {
+        state.withLock { state in
+            for item in items { state.items[item.itemIdentifier] = item }
+        }
+    }
+
+    /// A directory's listing is here.
+    public func learn(listingOf directory: ItemIdentifier, _ items: [FileProviderItem]) {
+        learn(items)
+        state.withLock { state in
+            let present = Set(items.map(\.itemIdentifier))
+            let gone = state.items.filter { $0.value.parentItemIdentifier == directory && !present.contains($0.key) }
+            for identifier in gone.keys { state.items[identifier] = nil }
+            state.materialized.insert(directory)
+        }
+    }
+
+    /// Takes changes in.
+    public func learn(_ batch: ChangeBatch) {
+        learn(batch.updated)
+        state.withLock { state in
+            for identifier in batch.deleted { state.items[identifier] = nil }
+        }
+    }
+
+    // MARK: - What a test asks it
+
+    /// How often the provider said that there are changes.
+    public var signals: Int { state.withLock { $0.signals } }
+
+    /// What the provider said has been put right.
+    public var resolvedErrors: [FileProviderError.Code] { state.withLock { $0.resolved } }
+
+    /// What the provider reported.
+    public var warnings: [String] { state.withLock { $0.warnings } }
+
+    // MARK: - What a provider asks it
+
+    public func signalEnumerator() {
+        state.withLock { $0.signals += 1 }
+    }
+
+    public func signalErrorResolved(_ code: FileProviderError.Code) {
+        state.withLock { $0.resolved.append(code) }
+    }
+
+    public func remotePath(of identifier: ItemIdentifier) -> [String]? {
+        state.withLock { state in
+            var names: [String] = []
+            var current = identifier
+            while current != .rootContainer {
+                guard let item = state.items[current], names.count < 4096 else { return nil }
+                names.append(item.filename)
+                current = item.parentItemIdentifier
+            }
+            return names.reversed()
+        }
+    }
+
+    public func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? {
+        state.withLock { state in
+            state.items.values.first {
+                $0.parentItemIdentifier == directory && $0.itemIdentifier != .rootContainer
+                    && $0.filename.utf8.elementsEqual(name.utf8)
+            }?.itemIdentifier
+        }
+    }
+
+    public func materializedDirectories() -> [ItemIdentifier] {
+        state.withLock { Array($0.materialized) }
+    }
+
+    public func report(_ warning: String) {
+        state.withLock { $0.warnings.append(warning) }
+    }
+}

@@ -1,0 +1,136 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The commands, what they print and how they end.
+    @Suite struct CommandLine {
+        @Test("mounting twice is fine, and a known domain is mounted where it was") func mountsTwice() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                try await yonder.mountSource()
+                let domains = try await yonder.json([DomainSummary].self, "domains")
+                #expect(
+                    domains == [
+                        DomainSummary(
+                            name: "mount", source: yonder.source.string, mountpoint: yonder.mount.string,
+                            isMounted: true)
+                    ])
+                let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+                #expect(table.contains("//yonder/mount \(yonder.mount) fuse.yonder "))
+                #expect(try await yonder.yonder("unmount", yonder.mount.string).status == 0)
+                #expect(try await yonder.json([DomainSummary].self, "domains").first?.isMounted == false)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
+        @Test("what cannot be mounted is refused with the reason") func refusesToMount() async throws {
+            try await Installation.run { yonder in
+                let full = try yonder.directory.makeDirectory("full")
+                _ = try yonder.directory.makeFile("full/thing", [1])
+                func refusal(_ arguments: String...) async throws -> String {
+                    let outcome = try await Command(
+                        [Installation.program, "mount"] + arguments, environment: yonder.environment
+                    ).run()
+                    #expect(outcome.status == 1)
+                    return outcome.errors
+                }
+                #expect(try await refusal(yonder.source.string, full.string).contains("not empty"))
+                #expect(try await refusal("/no/such/folder", yonder.mount.string).contains("no such folder"))
+                let inside = yonder.source.appending("inside").string
+                #expect(try await refusal(yonder.source.string, inside).contains("would contain itself"))
+                #expect(try await refusal("nothing").contains("no such domain"))
+                #expect(try await yonder.json([DomainSummary].self, "domains") == [])
+                try await yonder.mountSource()
+                let other = try yonder.directory.makeDirectory("other source")
+                #expect(
+                    try await refusal(other.string, yonder.directory["x"].string, "--name", "mount")
+                        .contains("another source"))
+                #expect(
+                    try await refusal(yonder.source.string, yonder.directory["y"].string, "--name", "mount")
+                        .contains("already"))
+            }
+        }
+
+        @Test("every kind of failure has its exit status") func exitStatus() async throws {
+            try await Installation.run { yonder in
+                #expect(try await yonder.yonder("status").status == 69)
+                #expect(try await yonder.yonder("ls").status == 64)
+                #expect(try await yonder.yonder("frobnicate").status == 64)
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("info", "/etc/passwd").status == 69)
+                let missing = try await yonder.yonder("info", yonder["missing"])
+                #expect(missing.status == 1)
+                #expect(missing.errors.hasPrefix("yonder: \(yonder["missing"]): "), "\(missing.errors)")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("unmount", "mount").status == 69)
+            }
+        }
+
+        @Test("ls never materializes, info has every field, paths may be relative or lead over links")
+        func looksWithoutTouching() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "dir/sub/file")
+                try await yonder.mountSource()
+                #expect(try await yonder.json([ItemInformation].self, "ls", "-R", yonder.mount.string) == [])
+                #expect(try await yonder.info("").content == "dataless")
+                _ = try await Command.run("ls", yonder["dir"])
+                let items = try await yonder.json([ItemInformation].self, "ls", "-R", yonder.mount.string)
+                #expect(items.map(\.path) == [yonder["dir"], yonder["dir/sub"]])
+                #expect(items.map(\.content) == ["materialized", "dataless"])
+                let unknown = try await yonder.yonder("info", yonder["dir/sub/file"])
+                #expect(unknown.errors.contains("has not been listed"))
+
+                try FileManager.default.createSymbolicLink(
+                    atPath: yonder.directory["link"].string, withDestinationPath: "mount/dir")
+                let text = try await Command(
+                    [
+                        "sh", "-c", "cd \"$1\" && \"$2\" info --json ../source/../link/sub", "sh", yonder.source.string,
+                        Installation.program,
+                    ], environment: yonder.environment
+                ).run().outputBytes
+                let fields = try #require(try JSONSerialization.jsonObject(with: Data(text)) as? [String: Any])
+                #expect(
+                    Set(fields.keys) == [
+                        "path", "inode", "identifier", "kind", "size", "modified", "content", "localBytes", "sync",
+                        "pendingFields", "policy", "effectivePolicy", "contentVersion", "metadataVersion", "isTrashed",
+                        "trashParent", "error",
+                    ])
+                #expect(fields["path"] as? String == yonder["dir/sub"])
+                #expect(fields["kind"] as? String == "directory")
+                #expect(fields["error"] is NSNull)
+            }
+        }
+
+        @Test("download materializes what was never listed; status counts it") func downloads() async throws {
+            try await Installation.run { yonder in
+                for number in 0..<40 {
+                    try yonder.write(Array(repeating: 1, count: 1000), to: "dir/\(number % 4)/\(number)")
+                }
+                try await yonder.mountSource()
+                let summary = try await yonder.json(TransferSummary.self, "download", yonder["dir/2"], yonder["dir/3"])
+                #expect(summary.refusals == [])
+                #expect(summary.bytes == 20_000)
+                let status = try await yonder.status()
+                #expect(status.items.materializedFiles == 20)
+                #expect(status.bytes == DomainStatus.Bytes(local: 20_000, limit: nil))
+                #expect(status.connection == .online)
+                #expect(status.pending == DomainStatus.Pending(items: 0, bytes: 0))
+                let both = try await yonder.yonder("download", yonder["dir/2"], yonder["missing"])
+                #expect(both.status == 1)
+                #expect(both.errors.hasPrefix("yonder: \(yonder["missing"]): "))
+            }
+        }
+
+        @Test("completions are made for the shells", arguments: ["bash", "zsh", "fish"])
+        func completions(shell: String) async throws {
+            let outcome = try await Command([Installation.program, "--generate-completion-script", shell]).run()
+            #expect(outcome.status == 0)
+            #expect(outcome.output.contains("evict"))
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// How mounts and the daemon come and go.
+    @Suite struct DaemonLife {
+        @Test("umount ends a mount as cleanly as unmount does") func umountEndsTheDomain() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                #expect(try await Command.run("umount", yonder.mount.string).status == 0)
+                #expect(
+                    try await eventually {
+                        try await yonder.json([DomainSummary].self, "domains").first?.isMounted == false
+                    })
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.info("").content == "materialized")
+            }
+        }
+
+        @Test("after SIGKILL the next mount takes away the dead one, and all is as it was")
+        func survivesSIGKILL() async throws {
+            try await Installation.run { yonder in
+                for number in 0..<50 { try yonder.write("text \(number)", to: "dir/\(number)") }
+                try yonder.write("", to: "big")
+                #expect(
+                    try await Command.run("truncate", "-s", "2G", yonder.source.appending("big").string).status == 0)
+                try await yonder.mountSource()
+                let look = "cd \"$1\" && find . -printf '%i %p %s %T@\\n' | sort"
+                let before = try await Command.shell(look, yonder.mount.string).output
+                #expect(try await Command.shell("cat \"$1\"/dir/* > /dev/null", yonder.mount.string).status == 0)
+                // In the middle of a transfer.
+                let reader = try BackgroundProgram("cat", yonder["big"])
+                defer { reader.kill() }
+                #expect(try await eventually { try await !yonder.status().transfers.isEmpty })
+                let daemon = try #require(yonder.daemon)
+                #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+                #expect(await reader.ends())
+                #expect(reader.status != 0)
+
+                let status = try await yonder.yonder("status")
+                #expect(status.status == 69)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.shell(look, yonder.mount.string).output == before)
+                let big = try await yonder.info("big")
+                #expect(big.content != "materialized")
+                let sums = "cd \"$1\" && sha256sum dir/* | sort"
+                #expect(
+                    try await Command.shell(sums, yonder.mount.string).output
+                        == Command.shell(sums, yonder.source.string).output)
+                #expect(
+                    try await Command.run("cmp", yonder["big"], yonder.source.appending("big").string, seconds: 60)
+                        .status
+                        == 0)
+                #expect(try await yonder.status().warnings == [])
+            }
+        }
+
+        @Test("shutdown takes the mounts away; the next mount starts a daemon at once") func shutsDown() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                for _ in 0..<3 {
+                    #expect(try await yonder.yonder("shutdown").status == 0)
+                    let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+                    #expect(!table.contains(yonder.mount.string))
+                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                    #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                }
+            }
+        }
+
+        @Test("a mount in use can be unmounted, and the directory is empty then") func unmountsWhileInUse() async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let holder = try BackgroundProgram("tail", "-f", yonder["file"])
+                defer { holder.kill() }
+                #expect(
+                    try await eventually {
+                        try await yonder.json(WhyReport.self, "why", yonder["file"]).lines.contains {
+                            $0.contains("tail")
+                        }
+                    })
+                let unmounted = try await yonder.yonder("unmount", "mount")
+                #expect(unmounted.status == 0)
+                #expect(unmounted.duration < .seconds(10))
+                #expect(try await Command.run("ls", "-A", yonder.mount.string).output == "")
+                holder.kill()
+                #expect(await holder.ends())
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
+        @Test("only its owner reaches the socket") func socketIsPrivate() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let mode = try await Command.run("stat", "-c", "%a %F", yonder.directory["socket"].string)
+                #expect(mode.line == "600 socket")
+                #expect(
+                    try await Command.run("stat", "-c", "%a", yonder.directory["state"].string).line == "700")
+            }
+        }
+
+        @Test("--foreground stays until the domain is unmounted") func staysInForeground() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                let process = try BackgroundProgram(
+                    Installation.program, "mount", yonder.source.string, yonder.mount.string, "--foreground",
+                    environment: yonder.environment)
+                defer { process.kill() }
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        try await Command.run("cat", yonder["file"]).output == "x"
+                    })
+                #expect(process.isRunning)
+                process.interrupt()
+                #expect(await process.ends(within: .seconds(10)))
+                #expect(process.status == 0)
+                #expect(try await yonder.yonder("status").status == 69)
+                let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+                #expect(!table.contains(yonder.mount.string))
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What changes in the source appears in the mount by itself, kernel caches included.
+    @Suite struct RemoteChanges {
+        private func output(_ arguments: String...) async throws -> String {
+            try await Command(arguments).run().output
+        }
+
+        @Test("new, changed, renamed and deleted files appear") func filesAppear() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "dir/one")
+                try await yonder.mountSource()
+                #expect(try await output("ls", yonder["dir"]) == "one\n")
+                #expect(try await output("cat", yonder["dir/one"]) == "one")
+                // A name that is known not to be there.
+                #expect(try await Command.run("stat", yonder["dir/two"]).status == 1)
+
+                try yonder.write("two", to: "dir/two")
+                #expect(try await eventually { try await output("ls", yonder["dir"]) == "one\ntwo\n" })
+                #expect(try await output("cat", yonder["dir/two"]) == "two")
+
+                try yonder.write("one, longer", to: "dir/one")
+                #expect(try await eventually { try await output("cat", yonder["dir/one"]) == "one, longer" })
+                #expect(try await output("stat", "-c", "%s", yonder["dir/one"]) == "11\n")
+
+                let inode = try await output("stat", "-c", "%i", yonder["dir/two"])
+                try FileManager.default.moveItem(
+                    atPath: yonder.source.appending("dir/two").string,
+                    toPath: yonder.source.appending("dir/three").string)
+                #expect(try await eventually { try await output("ls", yonder["dir"]) == "one\nthree\n" })
+                #expect(try await output("stat", "-c", "%i", yonder["dir/three"]) == inode)
+                #expect(try await output("cat", yonder["dir/three"]) == "two")
+
+                try FileManager.default.removeItem(atPath: yonder.source.appending("dir/one").string)
+                #expect(try await eventually { try await output("ls", yonder["dir"]) == "three\n" })
+                #expect(try await Command.run("cat", yonder["dir/one"]).errors.contains("No such file"))
+            }
+        }
+
+        @Test("a renamed directory keeps its inodes and its content") func directoriesMove() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("deep", to: "old/sub/file")
+                try yonder.write("", to: "place/empty")
+                try await yonder.mountSource()
+                let look = "cd \"$1\" && find . -printf '%i %P\\n' | sort -k 2"
+                #expect(try await output("ls", yonder["place"]) == "empty\n")
+                let before = try await Command.shell(look, yonder["old"]).output
+                #expect(try await output("cat", yonder["old/sub/file"]) == "deep")
+                try FileManager.default.moveItem(
+                    atPath: yonder.source.appending("old").string, toPath: yonder.source.appending("place/new").string)
+                #expect(try await eventually { try await output("ls", yonder["place"]) == "empty\nnew\n" })
+                #expect(try await Command.shell(look, yonder["place/new"]).output == before)
+                #expect(try await yonder.info("place/new/sub/file").content == "materialized")
+            }
+        }
+
+        @Test("mode and times follow") func attributesFollow() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                _ = try await output("ls", yonder.mount.string)
+                _ = try await Command.shell(
+                    "chmod 750 \"$1\" && touch -d @86400.25 \"$1\"", yonder.source.appending("file").string)
+                #expect(
+                    try await eventually {
+                        try await output("stat", "-c", "%a %.9Y", yonder["file"]) == "750 86400.250000000\n"
+                    })
+            }
+        }
+
+        @Test("what happened while nothing was mounted is there afterwards") func catchesUp() async throws {
+            try await Installation.run { yonder in
+                for name in ["a", "b", "dir/c"] { try yonder.write("text", to: name) }
+                try await yonder.mountSource()
+                _ = try await output("ls", "-R", yonder.mount.string)
+                #expect(try await output("cat", yonder["b"]) == "text")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                try FileManager.default.removeItem(atPath: yonder.source.appending("a").string)
+                try yonder.write("other text", to: "b")
+                try yonder.write("new", to: "dir/d")
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await output("ls", yonder.mount.string) == "b\ndir\n")
+                #expect(try await output("cat", yonder["b"]) == "other text")
+                #expect(try await output("ls", yonder["dir"]) == "c\nd\n")
+            }
+        }
+
+        @Test("a reader keeps the version that it opened") func readersKeepTheirVersion() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("first", to: "file")
+                try await yonder.mountSource()
+                #expect(try await output("cat", yonder["file"]) == "first")
+                let hold = """
+                    import os, subprocess, sys, time
+                    f = open(sys.argv[1], 'rb')
+                    with open(sys.argv[2] + '.new', 'wb') as g: g.write(b'second, longer')
+                    os.rename(sys.argv[2] + '.new', sys.argv[2])
+                    subprocess.run([sys.argv[3], 'signal', '--wait'], check=True)
+                    print(f.read().decode())
+                    f.close()
+                    for _ in range(500):
+                        with open(sys.argv[1], 'rb') as f: text = f.read()
+                        if text == b'second, longer': break
+                        time.sleep(0.01)
+                    print(text.decode())
+                    """
+                let outcome = try await Command(
+                    [
+                        "python3", "-c", hold, yonder["file"], yonder.source.appending("file").string,
+                        Installation.program,
+                    ], environment: yonder.environment
+                ).run()
+                #expect(outcome.output == "first\nsecond, longer\n", "\(outcome.errors)")
+            }
+        }
+    }
+}

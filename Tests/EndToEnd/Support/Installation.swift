@@ -1,0 +1,115 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Yonder as a user has it: the two programs, a state directory of their own, and a folder to mount. Everything goes
+/// with the test, also when that fails.
+struct Installation {
+    let directory: TemporaryDirectory
+    /// The folder that is mounted.
+    let source: FilePath
+    /// Where it is mounted.
+    let mount: FilePath
+    let environment: [String: String]
+
+    /// A path in the mount.
+    subscript(_ name: String) -> String { mount.appending(name).string }
+
+    static func run(_ test: (Installation) async throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let installation = Installation(
+            directory: directory, source: try directory.makeDirectory("source"), mount: directory["mount"],
+            environment: [
+                "YONDER_STATE_DIR": directory["state"].string, "YONDER_SOCKET": directory["socket"].string,
+            ])
+        do {
+            try await test(installation)
+        } catch {
+            await installation.end()
+            throw error
+        }
+        await installation.end()
+    }
+
+    // MARK: - The folder
+
+    /// Writes a file of the source folder, with the directories on its way.
+    func write(_ bytes: some Sequence<UInt8>, to name: String) throws {
+        let path = source.appending(name)
+        try FileManager.default.createDirectory(
+            atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: path.string))
+    }
+
+    func write(_ text: String, to name: String) throws {
+        try write(text.utf8, to: name)
+    }
+
+    // MARK: - The programs
+
+    /// Runs `yonder`.
+    func yonder(_ arguments: String..., seconds: Int = 60) async throws -> Command.Outcome {
+        try await Command([Self.program] + arguments, environment: environment, seconds: seconds).run()
+    }
+
+    /// Mounts the source folder, and fails the test if that fails.
+    func mountSource(_ more: String..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let outcome = try await Command(
+            [Self.program, "mount", source.string, mount.string] + more, environment: environment, seconds: 30
+        ).run()
+        try #require(outcome.status == 0, "\(outcome.errors)", sourceLocation: sourceLocation)
+    }
+
+    /// Runs `yonder` with `--json` and reads what it prints.
+    func json<Value: Decodable>(_ type: Value.Type, _ arguments: String...) async throws -> Value {
+        let outcome = try await Command(
+            [Self.program] + arguments + ["--json"], environment: environment, seconds: 60
+        ).run()
+        return try JSONDecoder().decode(Value.self, from: Data(outcome.outputBytes))
+    }
+
+    /// What `yonder info` tells.
+    func info(_ name: String) async throws -> ItemInformation {
+        try await json(ItemInformation.self, "info", self[name])
+    }
+
+    /// What `yonder status` tells of the mounted domain.
+    func status() async throws -> DomainStatus {
+        try #require(try await json(StatusReport.self, "status").domains.first)
+    }
+
+    /// The daemon's process.
+    var daemon: Int32? {
+        let text = try? String(contentsOfFile: directory["state/yonderd.lock"].string, encoding: .utf8)
+        return text.flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+    }
+
+    /// How many files lie in the contents store.
+    var contentFiles: [String] {
+        let domains = directory["state/domains"].string
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: domains)) ?? []
+        return names.flatMap {
+            (try? FileManager.default.contentsOfDirectory(atPath: "\(domains)/\($0)/contents")) ?? []
+        }
+    }
+
+    /// Where the programs of this build are: beside the tests.
+    static let program: String = {
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("yonder").path
+    }()
+
+    /// Ends the daemon and takes away what it may have left.
+    private func end() async {
+        _ = try? await yonder("shutdown", seconds: 20)
+        if let daemon { _ = try? await Command.run("kill", "-9", String(daemon)) }
+        _ = try? await Command.shell("grep -qs \" $1 \" /proc/mounts && umount -l \"$1\"", mount.string)
+    }
+}
+
+/// Tests on a real mount: skipped, and saying why, where there can be none.
+@Suite("on a real mount", .enabled(if: FUSEAvailability.isAvailable, "\(FUSEAvailability.obstacle ?? "")"), .serialized)
+struct RealMount {}

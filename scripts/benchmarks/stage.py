@@ -1,0 +1,201 @@
+"""Where benchmarks run: a scratch directory, mounts of Yonder and rclone in it, and reports. Cleaned up at the end."""
+
+import datetime
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+
+class Unavailable(Exception):
+    """What the benchmark needs is not here."""
+
+
+class Stage:
+    """A scratch directory with what is mounted in it; a context manager that takes all of it away."""
+
+    def __init__(self, directory, programs):
+        self.programs = programs
+        self._parent = directory
+        self._daemons = 0
+        self._mounts = []
+        self._processes = []
+        self._environments = []
+
+    def __enter__(self):
+        if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            raise Unavailable("nothing can be mounted here: there is no /dev/fuse for this user")
+        if self.programs is None:
+            root = pathlib.Path(__file__).resolve().parents[2]
+            shown = subprocess.run(
+                ["swift", "build", "-c", "release", "--show-bin-path"], cwd=root, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True)
+            if shown.returncode != 0:
+                raise Unavailable(f"the build is not to be found: {shown.stderr.strip()}")
+            self.programs = shown.stdout.strip()
+        self.programs = pathlib.Path(self.programs).resolve()
+        for program in ("yonder", "yonderd"):
+            if not os.access(self.programs / program, os.X_OK):
+                raise Unavailable(f"'{self.programs / program}' is not there: swift build -c release makes it")
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="yonder-bench.", dir=self._parent))
+        return self
+
+    def __exit__(self, *_):
+        for environment in self._environments:
+            self._yonder("shutdown", environment=environment, check=False)
+        for mount in reversed(self._mounts):
+            self.unmount(mount)
+        for process in self._processes:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if not any(str(self.scratch) + "/" in line for line in _mount_table()):
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    # --- Mounts ---
+
+    def mount_yonder(self, source):
+        """Mounts a folder as a new domain of a new daemon; returns the mount."""
+        self._daemons += 1
+        state = self.scratch / f"yonder-{self._daemons}"
+        environment = {"YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}")}
+        mount = self.scratch / f"mount-yonder-{self._daemons}"
+        self._environments.append(environment)
+        self._yonder("mount", str(source), str(mount), "--name", "bench", environment=environment)
+        self._mounts.append(mount)
+        return Mount(self, mount, environment)
+
+    def mount_rclone(self, source):
+        """Mounts a folder with rclone: its `local` backend, --vfs-cache-mode full, all else as it comes."""
+        self._daemons += 1
+        mount = self.scratch / f"mount-rclone-{self._daemons}"
+        mount.mkdir()
+        environment = os.environ | {"RCLONE_CONFIG": str(self.scratch / "rclone.conf")}
+        (self.scratch / "rclone.conf").touch()
+        process = subprocess.Popen(
+            ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full", "--read-only",
+             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}")],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._processes.append(process)
+        self._mounts.append(mount)
+        deadline = time.monotonic() + 20
+        while not os.path.ismount(mount):
+            if time.monotonic() > deadline or process.poll() is not None:
+                raise Unavailable("rclone does not mount here")
+            time.sleep(0.05)
+        return Mount(self, mount, None)
+
+    @property
+    def has_rclone(self):
+        return shutil.which("rclone") is not None
+
+    def unmount(self, mount):
+        """Takes a mount away, lazily when it is busy; one that is gone is fine."""
+        if not any(f" {mount} " in line for line in _mount_table()):
+            return
+        command = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
+        for lazy in ([], ["-l"] if os.geteuid() == 0 else ["-z"]):
+            if subprocess.run(command + lazy + [str(mount)], capture_output=True).returncode == 0:
+                return
+            time.sleep(0.5)
+
+    def _yonder(self, *arguments, environment, check=True):
+        done = subprocess.run(
+            [self.programs / "yonder", *arguments], env=os.environ | environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=600)
+        if check and done.returncode != 0:
+            raise Unavailable(f"yonder {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+    # --- What it ran on ---
+
+    def machine(self):
+        rclone = None
+        if self.has_rclone:
+            rclone = subprocess.run(["rclone", "version"], capture_output=True, text=True).stdout.split("\n")[0]
+        return {
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "kernel": platform.release(), "architecture": platform.machine(), "cpus": os.cpu_count(),
+            "loadBefore": os.getloadavg()[0], "rclone": rclone,
+        }
+
+
+class Mount:
+    """A folder that is mounted."""
+
+    def __init__(self, stage, path, environment):
+        self.path = path
+        self._stage = stage
+        self._environment = environment
+
+    def yonder(self, *arguments):
+        """Runs a command of Yonder's for this mount."""
+        return self._stage._yonder(*arguments, environment=self._environment)
+
+    def content_files(self):
+        """Where the bytes are that are here."""
+        contents = pathlib.Path(self._environment["YONDER_STATE_DIR"]) / "domains" / "bench" / "contents"
+        return sorted(contents.iterdir())
+
+
+class Report:
+    """Rows of numbers, of several contenders each, and the limits that hold for them."""
+
+    def __init__(self, title, contenders):
+        self.title = title
+        self.contenders = contenders
+        self.rows = []
+        self.limits = []
+
+    def add(self, name, unit, numbers):
+        """A row: contender → its raw numbers."""
+        self.rows.append((name, unit, numbers))
+
+    def median(self, name, contender):
+        numbers = next(numbers for row, _, numbers in self.rows if row == name)
+        return statistics.median(numbers[contender]) if numbers.get(contender) else None
+
+    def require(self, text, value, least):
+        """A limit: the value, and what it has to be at the least."""
+        self.limits.append((text, value, least))
+
+    @property
+    def is_passed(self):
+        return all(value >= least for _, value, least in self.limits)
+
+    def print(self):
+        print(f"\n{self.title}\n")
+        width = max(len(name) for name, _, _ in self.rows)
+        print(" " * width + "".join(f"{contender:>16}" for contender in self.contenders))
+        for name, unit, _ in self.rows:
+            cells = [self.median(name, contender) for contender in self.contenders]
+            print(f"{name:{width}}" + "".join(f"{'-' if c is None else _number(c) + ' ' + unit:>16}" for c in cells))
+        print()
+        for text, value, least in self.limits:
+            print(f"{'ok    ' if value >= least else 'MISSED'} {text}: {value:.2f} (at least {least:g})")
+
+    def document(self):
+        return {
+            "rows": [{"name": name, "unit": unit, "numbers": numbers} for name, unit, numbers in self.rows],
+            "limits": [
+                {"name": text, "value": value, "least": least, "isPassed": value >= least}
+                for text, value, least in self.limits],
+        }
+
+
+def _number(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _mount_table():
+    with open("/proc/mounts", encoding="utf-8", errors="surrogateescape") as table:
+        return table.readlines()

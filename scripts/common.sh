@@ -1,0 +1,114 @@
+# shellcheck shell=bash
+# What the scripts share. Sourced, not run.
+
+# Where the repository is.
+# shellcheck disable=SC2034
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+complain() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+heading() { printf '\n== %s\n' "$*"; }
+
+# Ends with what to do where there is no Swift, or too old a one.
+need_swift() {
+    local version
+    if ! command -v swift >/dev/null; then
+        complain "Swift is not installed, or not in PATH. Yonder needs Swift 6.2 or newer:"
+        complain "    https://www.swift.org/install/linux/ (swiftly installs it in two commands)"
+        exit 1
+    fi
+    version=$(swift --version 2>/dev/null </dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+    case $version in
+        6.0 | 6.1 | [0-5].* | '')
+            complain "this is Swift ${version:-of an unknown version}; Yonder needs Swift 6.2 or newer:"
+            complain "    https://www.swift.org/install/linux/"
+            exit 1
+            ;;
+    esac
+}
+
+# Installs the packages that are missing, as root or with sudo. Each argument is PACKAGE=CHECK: a program, or
+# pkg-config:NAME for a library.
+need_packages() {
+    local pair package check missing=() as_root=()
+    for pair in "$@"; do
+        package=${pair%%=*}
+        check=${pair#*=}
+        case $check in
+            pkg-config:*) pkg-config --exists "${check#pkg-config:}" 2>/dev/null || missing+=("$package") ;;
+            *) PATH=$PATH:/usr/sbin:/sbin command -v "$check" >/dev/null || missing+=("$package") ;;
+        esac
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if ! command -v apt-get >/dev/null; then
+        complain "missing here: ${missing[*]} (the names are Debian's); install them and try again"
+        exit 1
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            complain "as root, please: apt-get install ${missing[*]}"
+            exit 1
+        fi
+        as_root=(sudo)
+        [ -t 0 ] || as_root=(sudo -n)
+    fi
+    say "installing ${missing[*]}"
+    if ! { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
+            "${missing[@]}"; } </dev/null >&2; then
+        complain "could not install ${missing[*]}; as root: apt-get install ${missing[*]}"
+        exit 1
+    fi
+}
+
+# What building takes beside Swift, and what mounting does.
+need_build_packages() {
+    need_packages libfuse3-dev=pkg-config:fuse3 libsqlite3-dev=pkg-config:sqlite3 pkg-config=pkg-config \
+        fuse3=fusermount3 attr=getfattr "$@"
+}
+
+# Says why nothing can be mounted here; prints nothing when it can.
+mount_obstacle() {
+    if [ ! -e /dev/fuse ] && [ "$(id -u)" -eq 0 ]; then modprobe fuse 2>/dev/null || true; fi
+    if [ ! -e /dev/fuse ]; then
+        say "there is no /dev/fuse (in a container: run it with --device /dev/fuse --cap-add SYS_ADMIN)"
+    elif [ ! -r /dev/fuse ] || [ ! -w /dev/fuse ]; then
+        say "/dev/fuse is not for this user"
+    fi
+}
+
+# A new scratch directory in $scratch. What is started with YONDER_SCRATCH in its environment belongs to it.
+make_scratch() {
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/yonder.XXXXXX")
+    # An ordinary user that a test plays has to get through.
+    chmod 755 "$scratch"
+}
+
+# Takes away every mount below the scratch directory, ends what was started in its name, and removes it.
+remove_scratch() {
+    local mountpoint environment pid
+    # A subshell that is ended has nothing to take away.
+    [ "$BASHPID" = "$$" ] && [ -n "${scratch:-}" ] && [ -d "$scratch" ] || return 0
+    # In the order of their mounting, turned round: an inner mount goes before the one it lies in.
+    mounts_below "$scratch" | tac | while IFS= read -r mountpoint; do
+        if [ "$(id -u)" -eq 0 ]; then umount -l "$mountpoint"; else fusermount3 -u -z "$mountpoint"; fi 2>/dev/null || true
+    done
+    for environment in /proc/[0-9]*/environ; do
+        pid=${environment#/proc/}
+        pid=${pid%/environ}
+        [ "$pid" != "$$" ] || continue
+        if { tr '\0' '\n' <"$environment"; } 2>/dev/null | grep -qxF "YONDER_SCRATCH=$scratch"; then
+            kill -KILL "$pid" 2>/dev/null || true
+        fi
+    done
+    rm -rf --one-file-system "$scratch"
+    scratch=
+}
+
+# The mounts below a directory, a line each; \040 and the like of /proc/mounts made plain.
+mounts_below() {
+    local line
+    awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while IFS= read -r line; do
+        printf '%b\n' "$line"
+    done
+}
