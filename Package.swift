@@ -62,8 +62,8 @@ let targets: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "TestSupport", "yonder", "yonderd",
-            logging, system,
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "Sync", "TestSupport", "yonder",
+            "yonderd", logging, system,
         ],
         path: "Tests/EndToEnd"),
 ]

@@ -38,3 +38,9 @@ public struct ItemIdentifier: RawRepresentable, Hashable, Sendable, Codable, Cus
         self == .rootContainer || self == .workingSet || self == .trashContainer
     }
 }
+
+extension ItemIdentifier: ExpressibleByStringLiteral {
+    public init(stringLiteral value: String) {
+        self.init(value)
+    }
+}

@@ -141,6 +141,17 @@ final class Download: Sendable {
         return tasks != nil
     }
 
+    /// Gives up everything: whoever waits is told that the domain goes.
+    func shutDown() {
+        let (waiters, tasks) = state.withLock { state in
+            state.isOver = true
+            defer { state.waiters = [:] }
+            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+        }
+        for waiter in waiters { waiter.continuation.resume(throwing: FileProviderError(.domainDisabled)) }
+        tasks.forEach { $0.cancel() }
+    }
+
     /// What is here and was not recorded yet; nil when nothing was added since. What fetches under way have brought is
     /// left out: whether it is of one version is known only at their end.
     func takeUnrecorded() -> ByteRanges? {

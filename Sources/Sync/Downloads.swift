@@ -9,6 +9,7 @@ actor Downloads {
     private let warnings: Warnings
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
+    private var isStopped = false
 
     init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
         self.replica = replica
@@ -58,10 +59,11 @@ actor Downloads {
         return true
     }
 
-    /// Stops everything that nobody waits for, and records what is here.
+    /// Stops everything, for good, and records what is here.
     func stopAll() async {
+        isStopped = true
         for download in running.values {
-            _ = download.stopUnlessWaitedFor()
+            download.shutDown()
             await record(download)
         }
     }
@@ -74,6 +76,7 @@ actor Downloads {
     // MARK: - Private
 
     private func download(of number: InodeNumber, version: [UInt8]?) async throws -> Download {
+        guard !isStopped else { throw FileProviderError(.domainDisabled) }
         if let task = active[number] { return try await task.value }
         let task = Task {
             let beginning = try await replica.beginContent(of: number, version: version)

@@ -28,7 +28,7 @@ extension RealMount {
                 for number in 0..<50 { try yonder.write("text \(number)", to: "dir/\(number)") }
                 try yonder.write("", to: "big")
                 #expect(
-                    try await Command.run("truncate", "-s", "2G", yonder.source.appending("big").string).status == 0)
+                    try await Command.run("truncate", "-s", "600M", yonder.source.appending("big").string).status == 0)
                 try await yonder.mountSource()
                 let look = "cd \"$1\" && find . -printf '%i %p %s %T@\\n' | sort"
                 let before = try await Command.shell(look, yonder.mount.string).output

@@ -2,7 +2,7 @@ import Foundation
 
 /// A program that runs beside a test, until the test stops it.
 package struct BackgroundProgram: Sendable {
-    private nonisolated(unsafe) let process: Process  // Only asked and signalled, which Foundation locks.
+    private let process: Process
 
     /// Starts a program. The threads that run tasks block all signals, which it would inherit: they are unblocked.
     package init(_ arguments: String..., environment: [String: String] = [:]) throws {
@@ -18,8 +18,8 @@ package struct BackgroundProgram: Sendable {
 
     package var processIdentifier: Int32 { process.processIdentifier }
     package var isRunning: Bool { process.isRunning }
-    /// How it ended.
-    package var status: Int32 { process.terminationStatus }
+    /// How it ended; nil while it runs.
+    package var status: Int32? { process.isRunning ? nil : process.terminationStatus }
 
     /// As Ctrl-C does.
     package func interrupt() { process.interrupt() }

@@ -33,7 +33,7 @@ package final class DomainHost: Sendable {
     ///   - directory: holds the replica.
     ///   - mountpoint: an empty directory.
     /// - Throws: ``FileProviderError``: what the provider says, `posix` with what `mount` says; what the replica says.
-    init(
+    package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions, logger: Logger,
         makeProvider: ProviderMaker
     ) throws {
@@ -108,7 +108,7 @@ package final class DomainHost: Sendable {
         // What waits for the provider is answered first: nothing on the mount may hang because the mount goes.
         await engine.stop()
         try? mounted.unmount()
-        let isDone = await Self.within(.seconds(5)) { [mounted] in await mounted.waitUntilEnded() }
+        let isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         if !isDone { mounted.abort() }
         try? replica.close()
     }

@@ -1,14 +1,14 @@
 import Foundation
 
 /// How a domain is mounted: what the user said when it was added, kept with it.
-struct DomainOptions: Codable, Hashable, Sendable {
+package struct DomainOptions: Codable, Hashable, Sendable {
     /// How many bytes of content may be here; nil for no limit.
-    var cacheLimit: Int64?
+    package var cacheLimit: Int64?
     /// How often to look for changes, in seconds; nil for what suits the provider.
-    var pollSeconds: Double?
-    var isReadOnly = false
+    package var pollSeconds: Double?
+    package var isReadOnly = false
 
-    init() {}
+    package init() {}
 
     /// Options as they were stored; the usual ones where nothing is, or nothing that can be read.
     init(json: String?) {

@@ -1,0 +1,109 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// A remote that takes its time, or never answers: what is here works, and nobody hangs.
+    @Suite struct SlowRemote {
+        @Test("what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
+        func nobodyHangs() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("here", content: RemoteContent("here"), identifier: "here")
+                tree.addFile("away", content: RemoteContent("away"), identifier: "away")
+                tree.addDirectory("dir", identifier: "dir")
+            } _: { mount async throws in
+                #expect(try await Command.run("ls", mount.path.string).output == "away\ndir\nhere\n")
+                #expect(try await Command.run("cat", mount["here"]).output == "here")
+                let gate = mount.provider.faults.hold(.fetch, heedsCancellation: false)
+                let listing = mount.provider.faults.hold(.enumerate, heedsCancellation: false)
+                let reader = try BackgroundProgram("cat", mount["away"])
+                defer { reader.kill() }
+                let lister = try BackgroundProgram("ls", mount["dir"])
+                defer { lister.kill() }
+                #expect(await mount.provider.log.waits(.fetch, "away"))
+                #expect(await mount.provider.log.waits(.enumerate, "dir"))
+
+                for command in [
+                    ["ls", "-l", mount.path.string], ["cat", mount["here"]], ["stat", mount["away"]],
+                    ["df", mount.path.string], ["getfattr", "-n", "user.yonder.content", mount["away"]],
+                ] {
+                    let outcome = try await Command(command).run()
+                    #expect(outcome.status == 0)
+                    #expect(outcome.duration < .seconds(1), "\(command)")
+                }
+                let before = ContinuousClock.now
+                reader.interrupt()
+                #expect(await reader.ends())
+                #expect(ContinuousClock.now - before < .seconds(1))
+                lister.interrupt()
+                #expect(await lister.ends(within: .seconds(1)))
+
+                let stubborn = try BackgroundProgram("cat", mount["away"])
+                defer { stubborn.kill() }
+                #expect(await mount.provider.log.waits(for: 2, .fetch, "away"))
+                let start = ContinuousClock.now
+                await mount.host.stop()
+                #expect(ContinuousClock.now - start < .seconds(5))
+                #expect(await stubborn.ends())
+                #expect(stubborn.status != 0)
+                gate.open()
+                listing.open()
+            }
+        }
+
+        @Test("the reader's leaving cancels the transfer") func cancelsTransfers() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: .pattern(size: 1 << 20, seed: 1), identifier: "file")
+            } _: { mount async throws in
+                let gate = mount.provider.faults.hold(.fetch)
+                let reader = try BackgroundProgram("md5sum", mount["file"])
+                defer { reader.kill() }
+                #expect(await mount.provider.log.waits(.fetch))
+                reader.interrupt()
+                #expect(await reader.ends(within: .seconds(2)))
+                #expect(await eventually { !mount.provider.log.calls(of: .fetch).contains { !$0.wasCancelled } })
+                gate.open()
+                mount.provider.faults.clear()
+                #expect(try await Command.run("md5sum", mount["file"]).status == 0)
+            }
+        }
+
+        @Test("ten readers at once make one transfer") func oneTransfer() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: .pattern(size: 3 << 20, seed: 2), identifier: "file")
+            } _: { mount async throws in
+                let gate = mount.provider.faults.hold(.fetch)
+                let read = """
+                    for i in 1 2 3 4 5 6 7 8 9 10; do md5sum < "$1" & done; wait
+                    """
+                async let outcome = Command.shell(read, mount["file"])
+                #expect(await mount.provider.log.waits(.fetch))
+                gate.open()
+                let lines = try await outcome.output.split(separator: "\n")
+                #expect(lines.count == 10)
+                #expect(Set(lines).count == 1)
+                let fetched = mount.provider.log.calls(of: .fetch).map { ($0.range ?? 0..<(3 << 20)) }
+                #expect(fetched.reduce(0) { $0 + $1.count } == 3 << 20, "each byte is fetched once: \(fetched)")
+            }
+        }
+
+        @Test("a reader gets bytes as they arrive") func streams() async throws {
+            var options = InMemoryProvider.Options()
+            options.chunkSize = 64 << 10
+            try await ProvidedMount.run(options: options) { tree in
+                tree.addFile("file", content: .pattern(size: 4 << 20, seed: 3), identifier: "file")
+            } _: { mount async throws in
+                let gate = Gate()
+                mount.provider.faults.add(.holdFetch(after: 512 << 10, gate), to: .fetch)
+                let head = try await Command.run("head", "-c", "1000", mount["file"])
+                #expect(head.outputBytes == RemoteContent.pattern(size: 4 << 20, seed: 3)[0..<1000])
+                gate.open()
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Logging
+import SystemPackage
+import TestSupport
+import Testing
+
+/// A mount whose remote is in memory, so that a test decides what the remote does and sees what it is asked. The mount is
+/// touched by other processes only: when something goes wrong they hang, and not the tests.
+struct ProvidedMount {
+    let provider: InMemoryProvider
+    let host: DomainHost
+    let path: FilePath
+
+    /// A path in the mount.
+    subscript(_ name: String) -> String { path.appending(name).string }
+
+    /// Mounts, runs the test, and unmounts whatever the test did.
+    ///
+    /// - Parameter build: makes the remote.
+    static func run(
+        options: InMemoryProvider.Options = InMemoryProvider.Options(), _ build: (inout RemoteTree) -> Void,
+        _ test: (ProvidedMount) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let provider = InMemoryProvider(options: options)
+        provider.change(build)
+        try await run(provider: provider, in: directory, test)
+    }
+
+    /// Mounts a provider with the replica that a directory holds.
+    static func run(
+        provider: InMemoryProvider, in directory: TemporaryDirectory, _ test: (ProvidedMount) async throws -> Void
+    ) async throws {
+        let mountpoint = try directory.makeDirectory("mount")
+        var logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        logger.logLevel = .critical
+        let host = try DomainHost(
+            domain: FileProviderDomain(identifier: "test", source: "memory"), directory: directory["replica"],
+            mountpoint: mountpoint, options: DomainOptions(), logger: logger
+        ) { manager in
+            provider.attach(manager)
+            return provider
+        }
+        do {
+            try await test(ProvidedMount(provider: provider, host: host, path: mountpoint))
+        } catch {
+            await end(host, provider)
+            throw error
+        }
+        await end(host, provider)
+        #expect(!host.isMounted)
+    }
+
+    /// How many calls came that only a process on the mount can cause.
+    var foregroundCalls: Int {
+        provider.log.calls.count { $0.request?.processIdentifier != nil }
+    }
+
+    private static func end(_ host: DomainHost, _ provider: InMemoryProvider) async {
+        provider.faults.clear()
+        await host.stop()
+    }
+}
