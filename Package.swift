@@ -50,15 +50,22 @@ let targets: [Target] = [
     .target(name: "TestSupport", dependencies: [system], path: "Tests/Support"),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
-    .testTarget(name: "ReplicaTests", dependencies: ["Replica", "FileProvider", "Syscalls", logging, system]),
-    .testTarget(name: "VolumeTests", dependencies: ["Volume", "Replica", "FileProvider", "TestSupport", system]),
+    .target(
+        name: "ReplicaTestSupport", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system],
+        path: "Tests/ReplicaSupport"),
+    .testTarget(
+        name: "ReplicaTests",
+        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", logging, system]),
+    .testTarget(
+        name: "VolumeTests",
+        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),
     .testTarget(
         name: "SyncTests",
         dependencies: ["Sync", "Replica", "FileProvider", "FileProviderTesting", "TestSupport", system]),
     .testTarget(
         name: "DirectoryProviderTests",
         dependencies: ["DirectoryProvider", "FileProvider", "FileProviderTesting", "TestSupport", system]),
-    .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", system]),
+    .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
         dependencies: [

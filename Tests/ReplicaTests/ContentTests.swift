@@ -1,5 +1,6 @@
 import FileProvider
 import Foundation
+import ReplicaTestSupport
 import SystemPackage
 import Testing
 
@@ -7,11 +8,11 @@ import Testing
 
 /// The bytes of files: filled, kept apart by version, evicted.
 @Suite struct ContentTests {
-    let fixture: Fixture
+    let fixture: ReplicaFixture
     let replica: Replica
 
     init() throws {
-        fixture = try Fixture()
+        fixture = try ReplicaFixture()
         replica = try fixture.replica()
     }
 

@@ -1,15 +1,16 @@
 import FileProvider
+import ReplicaTestSupport
 import Testing
 
 @testable import Replica
 
 /// What the provider says becomes what the mount shows.
 @Suite struct IngestionTests {
-    let fixture: Fixture
+    let fixture: ReplicaFixture
     let replica: Replica
 
     init() throws {
-        fixture = try Fixture()
+        fixture = try ReplicaFixture()
         replica = try fixture.replica()
     }
 
@@ -140,11 +141,5 @@ import Testing
         #expect(try replica.names() == ["b"])
         #expect(try replica.database.inode(number) == nil)
         #expect(effects.invalidations.contains(.deletion(parent: .root, child: number, name: "a")))
-    }
-}
-
-extension ItemIdentifier: ExpressibleByStringLiteral {
-    public init(stringLiteral value: String) {
-        self.init(value)
     }
 }

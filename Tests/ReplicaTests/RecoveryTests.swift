@@ -1,5 +1,6 @@
 import FileProvider
 import Foundation
+import ReplicaTestSupport
 import Syscalls
 import SystemPackage
 import Testing
@@ -8,10 +9,10 @@ import Testing
 
 /// What a crash leaves behind is mended when the replica is opened again.
 @Suite struct RecoveryTests {
-    let fixture: Fixture
+    let fixture: ReplicaFixture
 
     init() throws {
-        fixture = try Fixture()
+        fixture = try ReplicaFixture()
     }
 
     /// Makes a replica with one file and lets go of it without closing, as a crash does.

@@ -1,17 +1,16 @@
 import FileProvider
 import Foundation
 import Logging
+import Replica
 import Syscalls
 import SystemPackage
 
-@testable import Replica
-
 /// A replica in a folder of its own, which goes with it.
-final class Fixture: Sendable {
-    let directory: FilePath
-    let open = OpenSet()
+package final class ReplicaFixture: Sendable {
+    package let directory: FilePath
+    package let open = OpenSet()
 
-    init() throws {
+    package init() throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("replica-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         directory = FilePath(path)
@@ -21,40 +20,40 @@ final class Fixture: Sendable {
         try? FileManager.default.removeItem(atPath: directory.string)
     }
 
-    func replica() throws -> Replica {
+    package func replica() throws -> Replica {
         try Replica(at: directory, readers: 4, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    var contentFiles: [String] {
+    package var contentFiles: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: directory.appending("contents").string).sorted()) ?? []
     }
 
-    var recoveredFiles: [String] {
+    package var recoveredFiles: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: directory.appending("recovered").string).sorted()) ?? []
     }
 }
 
 /// Inodes that a test says are open.
-final class OpenSet: OpenInodes, @unchecked Sendable {
+package final class OpenSet: OpenInodes, @unchecked Sendable {
     // Unchecked: `numbers` is only touched under `lock`.
     private let lock = NSLock()
     private var numbers: Set<InodeNumber> = []
 
-    func isOpen(_ number: InodeNumber) -> Bool {
+    package func isOpen(_ number: InodeNumber) -> Bool {
         lock.withLock { numbers.contains(number) }
     }
 
-    func insert(_ number: InodeNumber) {
+    package func insert(_ number: InodeNumber) {
         lock.withLock { _ = numbers.insert(number) }
     }
 
-    func remove(_ number: InodeNumber) {
+    package func remove(_ number: InodeNumber) {
         lock.withLock { _ = numbers.remove(number) }
     }
 }
 
 extension FileProviderItem {
-    static func file(
+    package static func file(
         _ name: String, id: String? = nil, in parent: ItemIdentifier = .rootContainer, size: Int64 = 100,
         version: String = "1"
     ) -> FileProviderItem {
@@ -64,7 +63,7 @@ extension FileProviderItem {
             contentModificationDate: FileTimestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789))
     }
 
-    static func directory(
+    package static func directory(
         _ name: String, id: String? = nil, in parent: ItemIdentifier = .rootContainer
     ) -> FileProviderItem {
         FileProviderItem(
@@ -76,7 +75,7 @@ extension FileProviderItem {
 extension Replica {
     /// Lists a directory with these items, as one page.
     @discardableResult
-    func list(
+    package func list(
         _ items: [FileProviderItem], in directory: InodeNumber = .root, open: any OpenInodes
     ) async throws -> ReplicaEffects {
         let beginning = try await beginListing(of: directory)
@@ -90,7 +89,7 @@ extension Replica {
     }
 
     @discardableResult
-    func change(
+    package func change(
         _ updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], open: any OpenInodes
     ) async throws -> ReplicaEffects {
         try await ingest(open: open) { ingestion in
@@ -98,16 +97,16 @@ extension Replica {
         }.1
     }
 
-    func names(in directory: InodeNumber = .root) throws -> [String] {
+    package func names(in directory: InodeNumber = .root) throws -> [String] {
         try database.entries(of: directory, after: 0, limit: 1000).map(\.name).sorted()
     }
 
-    func number(_ identifier: String) throws -> InodeNumber? {
+    package func number(_ identifier: String) throws -> InodeNumber? {
         try database.item(ItemIdentifier(identifier))?.inode.number
     }
 
     /// Fills a file with as many bytes as it says it has.
-    func fill(_ number: InodeNumber) async throws {
+    package func fill(_ number: InodeNumber) async throws {
         let beginning = try await beginContent(of: number, version: nil)
         defer { try? beginning.descriptor.close() }
         try beginning.descriptor.writeAll(

@@ -1,0 +1,256 @@
+import FileProvider
+import Logging
+import Replica
+import ReplicaTestSupport
+import Synchronization
+import Syscalls
+import SystemPackage
+import Testing
+import Volume
+
+/// What POSIX means here, asked without a kernel.
+@Suite struct VolumeTests {
+    let fixture: ReplicaFixture
+    let replica: Replica
+    let volume: Volume
+    let closed = Closed()
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+        volume = Volume(
+            replica: replica, ownership: Ownership(user: 7, group: 8),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, didClose: { [closed] in closed.append($0) }
+        )
+    }
+
+    // MARK: - Names
+
+    @Test("a directory that is not listed is absent, for lookup and listing; after that names are known or ENOENT")
+    func lookup() async throws {
+        #expect(absence { try volume.lookup("a", in: 1) } == .listing(of: .root, beyond: nil))
+        #expect(absence { try volume.openDirectory(1, isProvided: false) } == .listing(of: .root, beyond: 0))
+        #expect(
+            absence { try volume.entries(of: 1, after: 0, limit: 10, isProvided: false) }
+                == .listing(of: .root, beyond: 0))
+        try await replica.list([.file("a"), .directory("d")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        #expect(a.kind == .file)
+        #expect(errno { try volume.lookup("b", in: 1) } == .noSuchFileOrDirectory)
+        #expect(try volume.entries(of: 1, after: 0, limit: 10, isProvided: false).map(\.name) == ["a", "d"])
+        let d = try volume.lookup("d", in: 1)
+        #expect(try volume.parent(of: d.node).node == 1)
+        #expect(absence { try volume.lookup("x", in: d.node) } == .listing(of: number(d), beyond: nil))
+    }
+
+    @Test("what is no directory, and what is not there, have their errno") func wrongKinds() async throws {
+        try await replica.list([.file("a"), .directory("d")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        let d = try volume.lookup("d", in: 1)
+        #expect(errno { try volume.openDirectory(a.node, isProvided: false) } == .notDirectory)
+        #expect(errno { try volume.entries(of: a.node, after: 0, limit: 1, isProvided: false) } == .notDirectory)
+        #expect(errno { try volume.open(d.node, registry: nil) } == .isDirectory)
+        #expect(errno { try volume.linkTarget(of: a.node) } == .invalidArgument)
+        #expect(errno { try volume.attributes(of: 999) } == .staleNFSFileHandle)
+        #expect(errno { try volume.seek(to: .data, in: d.node, from: 0) } == .invalidArgument)
+    }
+
+    @Test("a listing goes on after each entry, while others come and go") func listingGoesOn() async throws {
+        try await replica.list((0..<100).map { .file("f\($0)") }, open: fixture.open)
+        var names: [String] = []
+        var offset: UInt64 = 0
+        while let entry = try volume.entries(of: 1, after: offset, limit: 1, isProvided: false).first {
+            names.append(entry.name)
+            offset = entry.offset
+            if names.count == 50 {
+                try await replica.change([.file("new")], deleted: ["f10", "f60"], open: fixture.open)
+            }
+        }
+        let expected = (0..<100).map { "f\($0)" }.filter { $0 != "f60" } + ["new"]
+        #expect(names == expected)
+    }
+
+    // MARK: - Attributes
+
+    @Test("a dataless file has a block, an empty one none; who owns what says nothing is whoever mounted")
+    func attributes() async throws {
+        var ours = FileProviderItem.file("a", size: 10_000)
+        ours.permissions = 0o640
+        ours.owner = 1
+        ours.group = 2
+        try await replica.list([ours, .file("empty", size: 0), .directory("d")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        #expect(a.blocks == 1)
+        #expect(a.permissions == 0o640)
+        #expect((a.owner, a.group) == (1, 2))
+        let empty = try volume.lookup("empty", in: 1)
+        #expect(empty.blocks == 0)
+        #expect(empty.permissions == 0o644)
+        #expect((empty.owner, empty.group) == (7, 8))
+        #expect(try volume.lookup("d", in: 1).linkCount == 1)
+        try await replica.fill(number(a))
+        #expect(try volume.attributes(of: a.node).blocks == 20)
+    }
+
+    // MARK: - Content
+
+    @Test("a dataless file is all data") func seeksDataless() async throws {
+        try await replica.list([.file("a", size: 10_000)], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        #expect(try volume.seek(to: .data, in: a.node, from: 5) == 5)
+        #expect(try volume.seek(to: .hole, in: a.node, from: 5) == 10_000)
+        #expect(errno { try volume.seek(to: .data, in: a.node, from: 10_000) } == .noSuchAddressOrDevice)
+    }
+
+    @Test("a read of what is not here is absent in just its range, clamped to the file") func readsAbsent() async throws
+    {
+        try await replica.list([.file("a", size: 10_000, version: "v")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        #expect(try volume.open(a.node, registry: nil) == .cached)
+        defer { volume.close(a.node, registry: nil) }
+        let version = Array("v".utf8)
+        #expect(
+            absence { try volume.read(a.node, at: 4096, count: 8192, isProvided: false) }
+                == .content(of: number(a), version: version, range: 4096..<10_000))
+        #expect(try volume.read(a.node, at: 10_000, count: 1, isProvided: false).count == 0)
+        try await replica.fill(number(a))
+        let grant = try volume.read(a.node, at: 4096, count: 8192, isProvided: false)
+        #expect(grant.count == 10_000 - 4096)
+        #expect(try grant.descriptor?.readBytes(at: grant.offset, count: 2) == [7, 7])
+        #expect(errno { try volume.read(1234, at: 0, count: 1, isProvided: false) } == .badFileDescriptor)
+    }
+
+    @Test("how a file is served is decided at its first open and kept to the last close") func opensAgree() async throws
+    {
+        try await replica.list([.file("a")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        let registry = Registry()
+        #expect(try volume.open(a.node, registry: registry) == .cached)
+        try await replica.fill(number(a))
+        // It is here by now, but open already.
+        #expect(try volume.open(a.node, registry: registry) == .cached)
+        #expect(volume.openInodes.isOpen(number(a)))
+        volume.close(a.node, registry: registry)
+        #expect(closed.numbers.isEmpty)
+        volume.close(a.node, registry: registry)
+        #expect(closed.numbers == [number(a)])
+        #expect(!volume.openInodes.isOpen(number(a)))
+
+        #expect(try volume.open(a.node, registry: registry) == .passthrough(backing: 1))
+        #expect(try volume.open(a.node, registry: registry) == .passthrough(backing: 1))
+        volume.close(a.node, registry: registry)
+        #expect(registry.unregistered.isEmpty)
+        volume.close(a.node, registry: registry)
+        #expect(registry.unregistered == [1])
+    }
+
+    @Test("an open file whose remote moves on keeps its version; what is not here of it is ESTALE") func staleReads()
+        async throws
+    {
+        try await replica.list([.file("a", size: 10_000, version: "1")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        fixture.open.insert(number(a))
+        _ = try volume.open(a.node, registry: nil)
+        try await replica.change([.file("a", size: 20, version: "2")], open: fixture.open)
+        // Nobody else sees the new version either, as long as it is open.
+        #expect(try volume.attributes(of: a.node).size == 10_000)
+        fixture.open.remove(number(a))
+        _ = try await replica.ingest(open: fixture.open) { ingestion in try ingestion.settle(number(a)) }
+        #expect(try volume.attributes(of: a.node).size == 20)
+        #expect(errno { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == .staleNFSFileHandle)
+        volume.close(a.node, registry: nil)
+    }
+
+    // MARK: - Extended attributes
+
+    @Test("the daemon's attributes are answered for every item and never listed") func daemonAttributes() async throws {
+        var item = FileProviderItem.file("a", id: "identifier", version: "v1")
+        item.extendedAttributes = ["own": [1, 2, 3]]
+        try await replica.list([item], open: fixture.open)
+        let a = try volume.lookup("a", in: 1).node
+        func text(_ name: String) throws -> String {
+            String(decoding: try volume.extendedAttribute("user.yonder." + name, of: a), as: UTF8.self)
+        }
+        #expect(try text("content") == "dataless")
+        #expect(try text("sync") == "synced")
+        #expect(try text("id") == "identifier")
+        #expect(try text("version") == "v1")
+        #expect(try text("policy") == "inherited")
+        #expect(errno { try text("error") } == .noData)
+        #expect(errno { try text("nonsense") } == .noData)
+        #expect(try volume.extendedAttributeNames(of: a) == ["user.own"])
+        #expect(try volume.extendedAttribute("user.own", of: a) == [1, 2, 3])
+        #expect(errno { try volume.extendedAttribute("user.other", of: a) } == .noData)
+        #expect(errno { try volume.extendedAttribute("security.capability", of: a) } == .notSupported)
+    }
+
+    @Test("writing evict and download ask for it; the rest cannot be written") func writesAttributes() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        func set(_ name: String, isProvided: Bool = false) throws {
+            try volume.setExtendedAttribute(name, of: a.node, isProvided: isProvided)
+        }
+        #expect(absence { try set("user.yonder.evict") } == .eviction(of: number(a)))
+        #expect(absence { try set("user.yonder.download") } == .download(of: number(a)))
+        try set("user.yonder.evict", isProvided: true)
+        #expect(errno { try set("user.yonder.content") } == .notPermitted)
+        #expect(errno { try set("user.own") } == .readOnlyFileSystem)
+    }
+
+    // MARK: - Tools
+
+    private func number(_ attributes: Attributes) -> InodeNumber {
+        InodeNumber(rawValue: Int64(bitPattern: attributes.node))
+    }
+
+    private func absence(_ body: () throws -> some Any) -> Absence? {
+        do {
+            _ = try body()
+            return nil
+        } catch Obstacle.absent(let absence) {
+            return absence
+        } catch {
+            return nil
+        }
+    }
+
+    private func errno(_ body: () throws -> some Any) -> Errno? {
+        do {
+            _ = try body()
+            return nil
+        } catch Obstacle.refused(let errno) {
+            return errno
+        } catch {
+            return nil
+        }
+    }
+
+    /// Inodes whose last handle was closed.
+    final class Closed: Sendable {
+        private let state = Mutex<[InodeNumber]>([])
+
+        var numbers: [InodeNumber] { state.withLock { $0 } }
+
+        func append(_ number: InodeNumber) {
+            state.withLock { $0.append(number) }
+        }
+    }
+
+    /// A kernel that takes every file.
+    final class Registry: PassthroughRegistry {
+        private let state = Mutex<(next: Int32, gone: [Int32])>((1, []))
+
+        var unregistered: [Int32] { state.withLock { $0.gone } }
+
+        func register(_ descriptor: FileDescriptor) throws(Errno) -> Int32 {
+            state.withLock { state in
+                defer { state.next += 1 }
+                return state.next
+            }
+        }
+
+        func unregister(_ backing: Int32) {
+            state.withLock { $0.gone.append(backing) }
+        }
+    }
+}
