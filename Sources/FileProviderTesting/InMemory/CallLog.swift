@@ -86,7 +86,7 @@ public final class CallLog: Sendable {
     /// - Returns: whether it came to be so in time.
     public func waits(
         for count: Int = 1, _ kind: ProviderCallKind, _ identifier: ItemIdentifier? = nil,
-        within deadline: Duration = .seconds(5)
+        within deadline: Duration = .seconds(10)
     ) async -> Bool {
         let end = ContinuousClock.now + deadline
         while self.count(of: kind, identifier) < count {

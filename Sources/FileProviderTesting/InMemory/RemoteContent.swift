@@ -19,13 +19,28 @@ public enum RemoteContent: Hashable, Sendable {
     public subscript(range: Range<Int64>) -> [UInt8] {
         switch self {
         case .bytes(let bytes): Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-        case .pattern(_, let seed): range.map { Self.byte(at: $0, seed: seed) }
+        case .pattern(_, let seed): Self.bytes(in: range, seed: seed)
         }
     }
 
-    /// The byte that a pattern has at an offset: no two blocks of 4,096 bytes are alike.
-    public static func byte(at offset: Int64, seed: UInt64) -> UInt8 {
-        let mixed = (UInt64(bitPattern: offset >> 12) &+ seed) &* 0x9E37_79B9_7F4A_7C15
-        return UInt8(truncatingIfNeeded: (mixed >> 56) &+ UInt64(bitPattern: offset & 0xFFF))
+    // MARK: - Private
+
+    private static let block: Int64 = 4096
+    /// 0, 1, … 255, 0, …: a block is a stretch of it, which is copied and not computed byte by byte.
+    private static let ramp = (0..<block + 256).map { UInt8(truncatingIfNeeded: $0) }
+
+    /// No two neighbouring blocks of a pattern are likely to be alike.
+    private static func bytes(in range: Range<Int64>, seed: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count)
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let number = offset / block
+            let end = min(range.upperBound, (number + 1) * block)
+            let first = Int64(((UInt64(bitPattern: number) &+ seed) &* 0x9E37_79B9_7F4A_7C15) >> 56)
+            bytes += ramp[Int(first + offset % block)..<Int(first + offset % block + end - offset)]
+            offset = end
+        }
+        return bytes
     }
 }

@@ -1,0 +1,66 @@
+import FileProvider
+import Foundation
+import Synchronization
+import SystemPackage
+
+/// Takes a file's content into memory, and knows which bytes of it came.
+public final class CollectingSink: ContentSink {
+    private struct State {
+        var pieces: [(offset: Int64, bytes: [UInt8])] = []
+    }
+
+    private let state = Mutex(State())
+    private let beforeWriting: @Sendable () throws -> Void
+
+    /// - Parameter beforeWriting: called before each piece is taken; may block, and refuse by throwing.
+    public init(beforeWriting: @escaping @Sendable () throws -> Void = {}) {
+        self.beforeWriting = beforeWriting
+    }
+
+    /// How many bytes came, those that came twice counted twice.
+    public var count: Int { state.withLock { $0.pieces.reduce(0) { $0 + $1.bytes.count } } }
+
+    /// The bytes of a range.
+    ///
+    /// - Throws: ``ConformanceFailure`` when some of them did not come.
+    public func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        let pieces = state.withLock { $0.pieces }.sorted { $0.offset < $1.offset }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count)
+        for piece in pieces {
+            let next = range.lowerBound + Int64(bytes.count)
+            let end = min(piece.offset + Int64(piece.bytes.count), range.upperBound)
+            guard piece.offset <= next, end > next else { continue }
+            bytes += piece.bytes[Int(next - piece.offset)..<Int(end - piece.offset)]
+        }
+        try expect(
+            bytes.count == range.count, "no byte came for offset \(range.lowerBound + Int64(bytes.count)) of \(range)")
+        return bytes
+    }
+
+    public func write(_ bytes: RawSpan, at offset: Int64) throws {
+        try beforeWriting()
+        var copy: [UInt8] = []
+        copy.reserveCapacity(bytes.byteCount)
+        // The load is bounds-checked, and any bits are a byte.
+        for index in 0..<bytes.byteCount { copy.append(bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self)) }
+        take(copy, at: offset)
+    }
+
+    public func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+        try beforeWriting()
+        // Opened anew, because the provider's own position in the file is not to be moved.
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/self/fd/\(descriptor.rawValue)"))
+        defer { try? file.close() }
+        try file.seek(toOffset: UInt64(offset))
+        let bytes = [UInt8](try file.read(upToCount: Int(count)) ?? Data())
+        take(bytes, at: offset)
+        guard bytes.count == Int(count) else {
+            throw FileProviderError(.malformedResponse, "the source ends at \(offset + Int64(bytes.count))")
+        }
+    }
+
+    private func take(_ bytes: [UInt8], at offset: Int64) {
+        state.withLock { $0.pieces.append((offset, bytes)) }
+    }
+}

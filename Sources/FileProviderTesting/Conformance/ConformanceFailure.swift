@@ -1,0 +1,29 @@
+import FileProvider
+
+/// What a provider did otherwise than promised.
+public struct ConformanceFailure: Error, CustomStringConvertible {
+    public var description: String
+
+    public init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// Throws when something is not so.
+func expect(_ isSo: Bool, _ otherwise: @autoclosure () -> String) throws {
+    if !isSo { throw ConformanceFailure(otherwise()) }
+}
+
+/// Throws unless a body fails with an error of this kind.
+func expect(
+    _ code: FileProviderError.Code, from what: String, _ body: () async throws -> Void
+) async throws {
+    do {
+        try await body()
+    } catch let error as FileProviderError {
+        return try expect(error.code == code, "\(what): \(error) instead of \(code)")
+    } catch {
+        throw ConformanceFailure("\(what): \(error) instead of \(code)")
+    }
+    throw ConformanceFailure("\(what): succeeds instead of \(code)")
+}

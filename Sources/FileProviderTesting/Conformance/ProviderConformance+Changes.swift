@@ -1,0 +1,69 @@
+import FileProvider
+
+/// The history of changes, for providers that keep one.
+extension ProviderConformance.Subject {
+    func checkChanges() async throws {
+        guard features.changeFeed else { return }
+        try await remote.makeDirectory("directory")
+        try await remote.makeDirectory("other")
+        for name in ["written", "renamed", "moved", "deleted"] {
+            try await remote.write(Array(name.utf8), to: "directory/\(name)")
+        }
+        let anchor = try await session.anchor()
+        // What is not listed is not in the working set.
+        let written = try await session.find("directory/written")
+        let other = try await session.find("other").itemIdentifier
+        try await session.list(other)
+        let renamed = try await session.find("directory/renamed").itemIdentifier
+        let moved = try await session.find("directory/moved").itemIdentifier
+        let deleted = try await session.find("directory/deleted").itemIdentifier
+
+        try await remote.write(Array("new content".utf8), to: "directory/written")
+        try await remote.rename("directory/renamed", to: "directory/another name")
+        try await remote.rename("directory/moved", to: "other/moved")
+        try await remote.delete("directory/deleted")
+        try await remote.write([1], to: "directory/created")
+
+        func last(_ identifier: ItemIdentifier, _ batch: ChangeBatch) -> FileProviderItem? {
+            batch.updated.last { $0.itemIdentifier == identifier }
+        }
+        let changes = try await session.changes(from: anchor, until: "a write") { batch in
+            guard let item = last(written.itemIdentifier, batch) else { return false }
+            return item.documentSize == 11 && item.itemVersion.contentVersion != written.itemVersion.contentVersion
+        }
+        var all = changes
+        func follow(_ what: String, _ isSo: (ChangeBatch) -> Bool) async throws {
+            if isSo(all) { return }
+            let before = all
+            let more = try await session.changes(from: all.anchor, until: what) { batch in
+                var both = before
+                both.updated += batch.updated
+                both.deleted += batch.deleted
+                return isSo(both)
+            }
+            all.updated += more.updated
+            all.deleted += more.deleted
+            all.anchor = more.anchor
+        }
+        try await follow("a rename") { last(renamed, $0)?.filename == "another name" }
+        try await follow("a move") { last(moved, $0)?.parentItemIdentifier == other }
+        try await follow("a deletion") { $0.deleted.contains(deleted) }
+        try await follow("a new file") { $0.updated.contains { $0.filename == "created" } }
+        try expect(
+            !all.deleted.contains(renamed) && !all.deleted.contains(moved), "what was renamed is told as deleted")
+
+        let rest = try await session.changes(from: all.anchor)
+        let known = try await session.find("directory/another name").itemIdentifier
+        try expect(known == renamed, "the changes and the listing give another identifier")
+        try expect(!rest.deleted.contains(renamed), "what was renamed is told as deleted")
+    }
+
+    func checkUnknownAnchor() async throws {
+        guard features.changeFeed else { return }
+        for text in ["", "nonsense", "1.999999999999"] {
+            try await expect(.syncAnchorExpired, from: "changes from the anchor '\(text)'") {
+                _ = try await session.changes(from: SyncAnchor(text))
+            }
+        }
+    }
+}

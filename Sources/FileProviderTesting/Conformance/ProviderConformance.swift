@@ -1,0 +1,90 @@
+import FileProvider
+
+/// What every provider promises, as checks that any provider can be put to. Each takes a remote of its own.
+///
+///     @Test(arguments: ProviderConformance.Check.allCases)
+///     func conforms(to check: ProviderConformance.Check) async throws {
+///         try await ProviderConformance { try MyRemote() }.run(check)
+///     }
+public struct ProviderConformance: Sendable {
+    /// The checks, by name.
+    public enum Check: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
+        case rootIsThere
+        case listingsAreComplete
+        case pagesFollowEachOther
+        case unicodeFormsAreKeptApart
+        case identifiersSurviveRenames
+        case identifiersSurviveARestart
+        case lookupsEqualListings
+        case whatIsNotThereIsNoSuchItem
+        case contentIsExact
+        case rangesAreExact
+        case anOldVersionIsRefused
+        case versionsFollowTheContent
+        case changesAreTold
+        case anUnknownAnchorHasExpired
+        case cancelledCallsReturnSoon
+        case callsMayBeConcurrent
+
+        public var description: String { rawValue }
+    }
+
+    private let makeRemote: @Sendable () async throws -> any RemoteUnderTest
+
+    /// - Parameter makeRemote: makes a new, empty remote for each check.
+    public init(_ makeRemote: @escaping @Sendable () async throws -> any RemoteUnderTest) {
+        self.makeRemote = makeRemote
+    }
+
+    /// Puts the provider to one check. What it does not claim to be able to do is not asked of it.
+    ///
+    /// - Throws: ``ConformanceFailure`` with what is wrong; what the remote throws.
+    public func run(_ check: Check) async throws {
+        let remote = try await makeRemote()
+        do {
+            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+            let provider = try await remote.makeProvider(for: manager)
+            let session = ProviderSession(provider: provider, manager: manager)
+            do {
+                try await run(check, Subject(remote: remote, session: session))
+            } catch {
+                await provider.invalidate()
+                throw error
+            }
+            await provider.invalidate()
+        } catch {
+            await remote.dispose()
+            throw error
+        }
+        await remote.dispose()
+    }
+
+    /// What a check is about.
+    struct Subject: Sendable {
+        let remote: any RemoteUnderTest
+        let session: ProviderSession
+
+        var features: ProviderFeatures { session.provider.features }
+    }
+
+    private func run(_ check: Check, _ subject: Subject) async throws {
+        switch check {
+        case .rootIsThere: try await subject.checkRoot()
+        case .listingsAreComplete: try await subject.checkListings()
+        case .pagesFollowEachOther: try await subject.checkPages()
+        case .unicodeFormsAreKeptApart: try await subject.checkUnicodeForms()
+        case .identifiersSurviveRenames: try await subject.checkRenames()
+        case .identifiersSurviveARestart: try await subject.checkRestart()
+        case .lookupsEqualListings: try await subject.checkLookups()
+        case .whatIsNotThereIsNoSuchItem: try await subject.checkMissingItems()
+        case .contentIsExact: try await subject.checkContent()
+        case .rangesAreExact: try await subject.checkRanges()
+        case .anOldVersionIsRefused: try await subject.checkOldVersion()
+        case .versionsFollowTheContent: try await subject.checkVersions()
+        case .changesAreTold: try await subject.checkChanges()
+        case .anUnknownAnchorHasExpired: try await subject.checkUnknownAnchor()
+        case .cancelledCallsReturnSoon: try await subject.checkCancellation()
+        case .callsMayBeConcurrent: try await subject.checkConcurrency()
+        }
+    }
+}

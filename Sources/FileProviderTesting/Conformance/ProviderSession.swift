@@ -1,0 +1,125 @@
+import FileProvider
+
+/// Uses a provider as the system does: lists page by page, follows changes, fetches; and lets a ``TestManager`` know what
+/// it heard, as a replica would.
+public struct ProviderSession: Sendable {
+    public let provider: any FileProviderReplicatedExtension
+    public let manager: TestManager
+    public let request = FileProviderRequest(reason: .reading)
+
+    public init(provider: any FileProviderReplicatedExtension, manager: TestManager) {
+        self.provider = provider
+        self.manager = manager
+    }
+
+    public func item(_ identifier: ItemIdentifier) async throws -> FileProviderItem {
+        try await provider.item(for: identifier, request: request)
+    }
+
+    /// Lists a directory to its end.
+    ///
+    /// - Throws: ``ConformanceFailure`` for pages that no system would accept; what the provider throws.
+    @discardableResult
+    public func list(
+        _ directory: ItemIdentifier = .rootContainer, pageSize: Int = 1000
+    ) async throws -> [FileProviderItem] {
+        let enumerator = try provider.enumerator(for: directory, request: request)
+        defer { enumerator.invalidate() }
+        var items: [FileProviderItem] = []
+        var seen: Set<ItemIdentifier> = []
+        var visited: Set<FileProviderPage> = [.initial]
+        var page = FileProviderPage.initial
+        while true {
+            let answer = try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: pageSize)
+            try expect(answer.items.count <= 100 * pageSize, "a page of \(answer.items.count) items")
+            for item in answer.items {
+                try expect(item.defect == nil, "'\(item.filename)' cannot be shown: \(item.defect?.description ?? "")")
+                try expect(
+                    item.parentItemIdentifier == directory,
+                    "'\(item.filename)' is listed in '\(directory)' and says it is in '\(item.parentItemIdentifier)'")
+                try expect(
+                    seen.insert(item.itemIdentifier).inserted, "'\(item.filename)' is listed twice in '\(directory)'")
+            }
+            items += answer.items
+            guard let next = answer.nextPage else { break }
+            try expect(next.rawValue.count <= FileProviderPage.maximumLength, "a page token is too long")
+            try expect(visited.insert(next).inserted, "a page token comes a second time")
+            page = next
+        }
+        manager.learn(listingOf: directory, items)
+        return items
+    }
+
+    /// The item at a path, found by listing the directories on the way.
+    public func find(_ path: String) async throws -> FileProviderItem {
+        var item = try await item(.rootContainer)
+        for name in path.split(separator: "/") {
+            let children = try await list(item.itemIdentifier)
+            guard let child = children.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) else {
+                throw ConformanceFailure("'\(name)' of '\(path)' is not listed")
+            }
+            item = child
+        }
+        return item
+    }
+
+    /// Fetches a file's content, all of it or a range.
+    public func fetch(
+        _ identifier: ItemIdentifier, version: [UInt8]? = nil, range: Range<Int64>? = nil
+    ) async throws -> (bytes: [UInt8], item: FileProviderItem) {
+        let sink = CollectingSink()
+        let item = try await provider.fetchContents(
+            for: identifier, version: version, range: range, request: request, into: sink)
+        return (try sink.bytes(in: range ?? 0..<(item.documentSize ?? 0)), item)
+    }
+
+    /// The present point in the provider's history.
+    public func anchor() async throws -> SyncAnchor {
+        let enumerator = try provider.enumerator(for: .workingSet, request: request)
+        defer { enumerator.invalidate() }
+        guard let anchor = try await enumerator.currentSyncAnchor() else {
+            throw ConformanceFailure("the provider declares a change feed and has no anchor")
+        }
+        try expect(anchor.rawValue.count <= SyncAnchor.maximumLength, "the anchor is too long")
+        return anchor
+    }
+
+    /// The changes since an anchor, to their end, as one batch.
+    public func changes(from anchor: SyncAnchor, batchSize: Int = 1000) async throws -> ChangeBatch {
+        let enumerator = try provider.enumerator(for: .workingSet, request: request)
+        defer { enumerator.invalidate() }
+        var all = ChangeBatch(anchor: anchor)
+        while true {
+            let batch = try await enumerator.enumerateChanges(from: all.anchor, suggestedBatchSize: batchSize)
+            manager.learn(batch)
+            all.updated += batch.updated
+            all.deleted += batch.deleted
+            guard batch.moreComing else {
+                all.anchor = batch.anchor
+                return all
+            }
+            try expect(batch.anchor != all.anchor, "more changes are coming, from the same anchor on")
+            all.anchor = batch.anchor
+        }
+    }
+
+    /// Follows the changes since an anchor until they satisfy a condition: a provider may need a moment to notice.
+    ///
+    /// - Throws: ``ConformanceFailure`` when it does not come to be so in time.
+    public func changes(
+        from anchor: SyncAnchor, until what: String, within deadline: Duration = .seconds(10),
+        _ isSo: (ChangeBatch) -> Bool
+    ) async throws -> ChangeBatch {
+        let end = ContinuousClock.now + deadline
+        var all = ChangeBatch(anchor: anchor)
+        while true {
+            let more = try await changes(from: all.anchor)
+            all.updated += more.updated
+            all.deleted += more.deleted
+            all.anchor = more.anchor
+            if isSo(all) { return all }
+            try expect(ContinuousClock.now < end, "the changes do not tell of \(what)")
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+}
