@@ -56,6 +56,8 @@ final class FolderWatcher: Sendable {
             let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
             guard var events = inotify.wait(milliseconds: pause) else { return }
             if events.isEmpty {
+                // Woken by nothing that can be told, a name that is not UTF-8: not by the time.
+                guard pause != nil else { continue }
                 log.reset()
                 manager.signalEnumerator()
                 continue

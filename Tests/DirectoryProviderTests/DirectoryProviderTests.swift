@@ -1,0 +1,258 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+@Suite struct DirectoryProviderTests {
+    @Test(arguments: ProviderConformance.Check.allCases)
+    func conforms(to check: ProviderConformance.Check) async throws {
+        try await ProviderConformance { try FolderRemote() }.run(check)
+    }
+
+    /// What a call throws; nil when it does not.
+    private func failure(of body: () async throws -> Void) async -> FileProviderError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? FileProviderError)?.code
+        }
+    }
+
+    @Test func attributesAreTheFilesOwn() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2, 3], to: "file")
+            _ = try await Command.run("chmod", "640", remote["file"])
+            _ = try await Command.run("touch", "-d", "2001-02-03 04:05:06.123456789 UTC", remote["file"])
+            _ = try await Command.run("ln", "-s", "../not/there", remote["link"])
+            let file = try await session.find("file")
+            #expect(file.permissions == 0o640)
+            #expect(file.documentSize == 3)
+            #expect(file.contentModificationDate == FileTimestamp(seconds: 981_173_106, nanoseconds: 123_456_789))
+            #expect(!file.capabilities.contains(.allowsWriting))
+            let link = try await session.find("link")
+            #expect(link.kind == .symbolicLink)
+            #expect(link.symlinkTargetPath == "../not/there")
+        }
+    }
+
+    @Test func aFileReplacedByAnotherIsAnotherItem() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("old".utf8), to: "file")
+            let anchor = try await session.anchor()
+            let old = try await session.find("file")
+            try await remote.write(Array("newer".utf8), to: "temporary")
+            _ = try await Command.run("mv", "-f", remote["temporary"], remote["file"])
+            let changes = try await session.changes(from: anchor, until: "the replacement") {
+                $0.deleted.contains(old.itemIdentifier)
+                    && $0.updated.contains { $0.filename == "file" && $0.documentSize == 5 }
+            }
+            let new = try #require(changes.updated.last { $0.filename == "file" })
+            #expect(new.itemIdentifier != old.itemIdentifier)
+            #expect(await failure { _ = try await session.item(old.itemIdentifier) } == .noSuchItem)
+            #expect(try await session.fetch(new.itemIdentifier).bytes == Array("newer".utf8))
+        }
+    }
+
+    @Test func aMovedDirectoryTakesWhatItHoldsAlong() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("a")
+            try await remote.makeDirectory("b")
+            try await remote.makeDirectory("a/moving")
+            try await remote.write(Array("inner".utf8), to: "a/moving/inner")
+            let anchor = try await session.anchor()
+            let inner = try await session.find("a/moving/inner")
+            let directory = try await session.find("a/moving").itemIdentifier
+            let b = try await session.find("b").itemIdentifier
+            try await session.list(b)
+            try await remote.rename("a/moving", to: "b/moved")
+            let changes = try await session.changes(from: anchor, until: "the move") {
+                $0.updated.contains { $0.itemIdentifier == directory && $0.parentItemIdentifier == b }
+            }
+            #expect(!changes.deleted.contains(directory))
+            #expect(try await session.fetch(inner.itemIdentifier).bytes == Array("inner".utf8))
+            // The watch went along: what happens in it is told under its new place.
+            try await remote.write([1], to: "b/moved/new")
+            _ = try await session.changes(from: changes.anchor, until: "a file in the moved directory") {
+                $0.updated.contains { $0.filename == "new" && $0.parentItemIdentifier == directory }
+            }
+        }
+    }
+
+    @Test func hardLinksAreTwoItemsOfOneContent() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            try FileManager.default.linkItem(atPath: remote["one"], toPath: remote["two"])
+            let items = try await session.list()
+            #expect(Set(items.map(\.filename)) == ["one", "two"])
+            #expect(Set(items.map(\.itemIdentifier)).count == 2)
+            for item in items {
+                #expect(try await session.fetch(item.itemIdentifier).bytes == Array("shared".utf8))
+                #expect(try await session.item(item.itemIdentifier) == item)
+            }
+            try await remote.delete("one")
+            #expect(try await session.list().map(\.filename) == ["two"])
+            #expect(try await session.fetch(session.find("two").itemIdentifier).bytes == Array("shared".utf8))
+        }
+    }
+
+    @Test func namesThatAreNotUTF8AreReportedAndTheOthersListed() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "good")
+            let made = try await Command.shell("touch \"$1/$(printf 'bad\\377')\"", remote.root.string)
+            try #require(made.status == 0)
+            #expect(try await session.list().map(\.filename) == ["good"])
+            #expect(session.manager.warnings.contains { $0.contains("not UTF-8") })
+            let anchor = try await session.anchor()
+            _ = try await Command.shell("touch \"$1/$(printf 'worse\\377')\" \"$1/better\"", remote.root.string)
+            _ = try await session.changes(from: anchor, until: "the good file") {
+                $0.updated.contains { $0.filename == "better" }
+            }
+        }
+    }
+
+    @Test func whatIsNeitherFileDirectoryNorLinkIsLeftOut() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "file")
+            let made = try await Command.run("mkfifo", remote["fifo"])
+            try #require(made.status == 0)
+            #expect(try await session.list().map(\.filename) == ["file"])
+        }
+    }
+
+    @Test func aRootThatIsGoneIsARemoteThatCannotBeReached() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            try await remote.write([1, 2], to: "directory/file")
+            let file = try await session.find("directory/file").itemIdentifier
+            let directory = try await session.find("directory").itemIdentifier
+            let away = remote.directory["away"].string
+            try FileManager.default.moveItem(atPath: remote.root.string, toPath: away)
+            func allAreUnreachable(_ when: String) async {
+                #expect(await failure { _ = try await session.item(.rootContainer) } == .serverUnreachable, "\(when)")
+                #expect(await failure { _ = try await session.item(file) } == .serverUnreachable, "\(when)")
+                #expect(await failure { _ = try await session.list() } == .serverUnreachable, "\(when)")
+                #expect(await failure { _ = try await session.list(directory) } == .serverUnreachable, "\(when)")
+                #expect(await failure { _ = try await session.fetch(file) } == .serverUnreachable, "\(when)")
+            }
+            await allAreUnreachable("nothing is there")
+            // A mount point whose disk is gone.
+            try FileManager.default.createDirectory(atPath: remote.root.string, withIntermediateDirectories: false)
+            await allAreUnreachable("an empty folder is there")
+            try FileManager.default.removeItem(atPath: remote.root.string)
+            try FileManager.default.moveItem(atPath: away, toPath: remote.root.string)
+            #expect(try await session.fetch(file).bytes == [1, 2])
+        }
+    }
+
+    @Test func aRootThatIsNotThereAtTheBeginningIsSaidSo() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "/"), stateDirectory: directory.path)
+        let code = await failure { _ = try DirectoryProvider(root: directory["missing"], manager: manager) }
+        #expect(code == .serverUnreachable)
+    }
+
+    @Test func aLinkInPlaceOfADirectoryLeadsNowhere() async throws {
+        try await FolderRemote.run { remote, session in
+            let outside = try remote.directory.makeDirectory("outside")
+            _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
+            try await remote.makeDirectory("directory")
+            try await remote.write(Array("public".utf8), to: "directory/file")
+            let directory = try await session.find("directory").itemIdentifier
+            let file = try await session.find("directory/file").itemIdentifier
+            try FileManager.default.moveItem(
+                atPath: remote["directory"], toPath: remote.directory["elsewhere"].string)
+            try FileManager.default.createSymbolicLink(
+                atPath: remote["directory"], withDestinationPath: outside.string)
+            #expect(await failure { _ = try await session.list(directory) } == .noSuchItem)
+            #expect(await failure { _ = try await session.item(file) } == .noSuchItem)
+            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+            // Neither when the link leads to the directory itself.
+            try FileManager.default.removeItem(atPath: remote["directory"])
+            try FileManager.default.createSymbolicLink(
+                atPath: remote["directory"], withDestinationPath: remote.directory["elsewhere"].string)
+            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+        }
+    }
+
+    @Test func aLinkInPlaceOfAFileIsNotFollowed() async throws {
+        try await FolderRemote.run { remote, session in
+            _ = try remote.directory.makeFile("secret", Array("secret".utf8))
+            try await remote.write(Array("public".utf8), to: "file")
+            let file = try await session.find("file").itemIdentifier
+            try await remote.delete("file")
+            try FileManager.default.createSymbolicLink(
+                atPath: remote["file"], withDestinationPath: remote.directory["secret"].string)
+            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+        }
+    }
+
+    @Test(arguments: ["append", "truncate"])
+    func aFileThatChangesWhileItIsFetchedIsOfNoVersion(how: String) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([UInt8](repeating: 7, count: 3 << 20), to: "file")
+            let file = try await session.find("file")
+            let path = remote["file"]
+            let sink = CollectingSink {
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+                defer { try? handle.close() }
+                if how == "append" {
+                    try handle.seekToEnd()
+                    try handle.write(contentsOf: [1])
+                } else {
+                    try handle.truncate(atOffset: 10)
+                }
+            }
+            let code = await failure {
+                _ = try await session.provider.fetchContents(
+                    for: file.itemIdentifier, version: file.itemVersion.contentVersion, range: nil,
+                    request: session.request, into: sink)
+            }
+            #expect(code == .versionNoLongerAvailable)
+        }
+    }
+
+    @Test func fiveThousandFilesComeInPages() async throws {
+        try await FolderRemote.run { remote, session in
+            let made = try await Command.shell("cd \"$1\" && seq -f file-%.0f 5000 | xargs touch", remote.root.string)
+            try #require(made.status == 0)
+            #expect(try await session.list(pageSize: 1000).count == 5000)
+            let enumerator = try session.provider.enumerator(for: .rootContainer, request: session.request)
+            let first = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 1000)
+            #expect(first.items.count == 1000)
+            // Pages go on where they were, whatever is deleted and made meanwhile.
+            try await remote.delete(first.items[999].filename)
+            try await remote.write([1], to: "aaa")
+            let next = try #require(first.nextPage)
+            let second = try await enumerator.enumerateItems(startingAt: next, suggestedPageSize: 1000)
+            #expect(second.items.count == 1000)
+            #expect(Set(first.items.map(\.itemIdentifier)).isDisjoint(with: second.items.map(\.itemIdentifier)))
+        }
+    }
+
+    @Test func whatMayNotBeReadIsSaidSo() async throws {
+        guard !FUSEAvailability.isRoot else { return }
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "file")
+            let file = try await session.find("file").itemIdentifier
+            _ = try await Command.run("chmod", "000", remote["file"])
+            #expect(await failure { _ = try await session.fetch(file) } == .fileReadNoPermission)
+        }
+    }
+
+    @Test func aStoppedProviderSignalsNoMore() async throws {
+        try await FolderRemote.run { remote, session in
+            try await session.list()
+            try await remote.write([1], to: "one")
+            #expect(await eventually { session.manager.signals > 0 })
+            await session.provider.invalidate()
+            #expect(try await session.find("one").documentSize == 1)
+        }
+    }
+}
