@@ -184,6 +184,8 @@ package final class Session: Sendable {
         let waiters = connection.state.update { state in
             defer { state.waiters = [] }
             state.phase = .ended
+            // The kernel gives the number to the next mount, which is not this one.
+            state.device = nil
             return state.waiters
         }
         for waiter in waiters { waiter.resume() }
