@@ -50,14 +50,17 @@ package struct Ingestion {
     package mutating func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         var doomed = [item]
+        var nameless: [InodeNumber] = []
         while let next = doomed.popLast() {
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             try db.run("DELETE FROM item WHERE id = ?", [next.id])
             try db.run(
                 "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
                 [now.nanosecondsSince1970, next.inode.number.rawValue])
-            if next.inode.linkCount <= 1, !open.isOpen(next.inode.number) { try drop(next.inode.number) }
+            if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
         }
+        // A directory stays until its children no longer name it.
+        for number in nameless where !open.isOpen(number) { try drop(number) }
         if let parent = item.parent {
             effects.invalidations += [
                 .deletion(parent: parent, child: item.inode.number, name: item.name),

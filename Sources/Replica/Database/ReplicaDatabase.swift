@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import Synchronization
 import SystemPackage
 
 /// The domain's database: what the mount shows, what the provider agreed to, and what of it is here.
@@ -9,7 +10,8 @@ import SystemPackage
 package final class ReplicaDatabase: Sendable {
     package static let fileName = "replica.sqlite"
 
-    private let pool: DatabasePool
+    /// Gone after ``close()``. Who is at work then holds it until done, and the last one closes the connections.
+    private let pool: Mutex<DatabasePool?>
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
@@ -26,7 +28,7 @@ package final class ReplicaDatabase: Sendable {
             try db.execute(sql: "PRAGMA cache_size = -4096")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
-        pool = try DatabasePool(path: path.string, configuration: configuration)
+        let pool = try DatabasePool(path: path.string, configuration: configuration)
         let migrator = Schema.migrator
         let isNewer = try pool.read { db in try migrator.hasBeenSuperseded(db) }
         if isNewer {
@@ -34,28 +36,37 @@ package final class ReplicaDatabase: Sendable {
                 .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
         }
         try migrator.migrate(pool)
+        self.pool = Mutex(pool)
     }
 
     /// Runs a reading transaction on the calling thread.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try pool.read(body)
+        try current().read(body)
     }
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try pool.write(body)
+        try current().write(body)
     }
 
     /// Runs a writing transaction without blocking the calling thread.
     func write<Value: Sendable>(
         async body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try await pool.write(body)
+        try await current().write(body)
     }
 
-    /// Moves the log into the database file and closes it. Nothing may be under way.
+    /// Moves the log into the database file and closes it. Whoever comes later gets an error.
     func close() throws {
-        try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
-        try pool.close()
+        let pool = pool.withLock { pool in
+            defer { pool = nil }
+            return pool
+        }
+        try pool?.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+    }
+
+    private func current() throws -> DatabasePool {
+        guard let pool = pool.withLock({ $0 }) else { throw FileProviderError(.domainDisabled) }
+        return pool
     }
 }
