@@ -7,10 +7,25 @@ final class CallLanes: Sendable {
         case background
     }
 
+    /// Which lane a call is in, for as long as that can change: a process may come to wait for what was begun ahead of it.
+    final class Ticket: Sendable {
+        private let current: Mutex<Lane>
+
+        init(_ lane: Lane) {
+            current = Mutex(lane)
+        }
+
+        fileprivate(set) var lane: Lane {
+            get { current.withLock { $0 } }
+            set { current.withLock { $0 = newValue } }
+        }
+    }
+
     private struct Waiter {
         var id: Int
-        var lane: Lane
-        var continuation: CheckedContinuation<Bool, Never>
+        var ticket: Ticket
+        /// Resumed with the lane whose place was given; nil when the call was cancelled before.
+        var continuation: CheckedContinuation<Lane?, Never>
     }
 
     private struct State {
@@ -34,29 +49,39 @@ final class CallLanes: Sendable {
     /// Runs a call when there is a place for it.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before it got a place; what `body` throws.
-    func run<Value: Sendable>(_ lane: Lane, _ body: () async throws -> Value) async throws -> Value {
-        try await enter(lane)
+    func run<Value: Sendable>(_ ticket: Ticket, _ body: () async throws -> Value) async throws -> Value {
+        let lane = try await enter(ticket)
         defer { leave(lane) }
         return try await body()
     }
 
-    private func enter(_ lane: Lane) async throws {
+    /// Somebody waits for a call now that was made in the background.
+    func promote(_ ticket: Ticket) {
+        let next = state.withLock { state -> [(Waiter, Lane)] in
+            ticket.lane = .foreground
+            return admitWaiting(&state)
+        }
+        for (waiter, lane) in next { waiter.continuation.resume(returning: lane) }
+    }
+
+    private func enter(_ ticket: Ticket) async throws -> Lane {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
-        let isAdmitted = await withTaskCancellationHandler {
+        let admitted = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isDecided: Bool? = state.withLock { state in
-                    if state.cancelled.remove(id) != nil { return false }
+                let (isDecided, lane) = state.withLock { state -> (Bool, Lane?) in
+                    if state.cancelled.remove(id) != nil { return (true, nil) }
+                    let lane = ticket.lane
                     if admits(lane, state) {
                         take(lane, &state)
-                        return true
+                        return (true, lane)
                     }
-                    state.waiters.append(Waiter(id: id, lane: lane, continuation: continuation))
-                    return nil
+                    state.waiters.append(Waiter(id: id, ticket: ticket, continuation: continuation))
+                    return (false, nil)
                 }
-                if let isDecided { continuation.resume(returning: isDecided) }
+                if isDecided { continuation.resume(returning: lane) }
             }
         } onCancel: {
             let waiter = state.withLock { state -> Waiter? in
@@ -66,26 +91,32 @@ final class CallLanes: Sendable {
                 }
                 return state.waiters.remove(at: index)
             }
-            waiter?.continuation.resume(returning: false)
+            waiter?.continuation.resume(returning: nil)
         }
         _ = state.withLock { $0.cancelled.remove(id) }
-        guard isAdmitted else { throw CancellationError() }
+        guard let admitted else { throw CancellationError() }
+        return admitted
     }
 
     private func leave(_ lane: Lane) {
-        let next = state.withLock { state -> [Waiter] in
+        let next = state.withLock { state -> [(Waiter, Lane)] in
             state.running -= 1
             if lane == .background { state.runningInBackground -= 1 }
-            var admitted: [Waiter] = []
-            for lane in [Lane.foreground, .background] {
-                while admits(lane, state), let index = state.waiters.firstIndex(where: { $0.lane == lane }) {
-                    take(lane, &state)
-                    admitted.append(state.waiters.remove(at: index))
-                }
-            }
-            return admitted
+            return admitWaiting(&state)
         }
-        for waiter in next { waiter.continuation.resume(returning: true) }
+        for (waiter, lane) in next { waiter.continuation.resume(returning: lane) }
+    }
+
+    /// Takes those out of the queue for whom there is a place, and gives it to them.
+    private func admitWaiting(_ state: inout State) -> [(Waiter, Lane)] {
+        var admitted: [(Waiter, Lane)] = []
+        for lane in [Lane.foreground, .background] {
+            while admits(lane, state), let index = state.waiters.firstIndex(where: { $0.ticket.lane == lane }) {
+                take(lane, &state)
+                admitted.append((state.waiters.remove(at: index), lane))
+            }
+        }
+        return admitted
     }
 
     private func admits(_ lane: Lane, _ state: State) -> Bool {

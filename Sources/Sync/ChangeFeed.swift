@@ -124,23 +124,45 @@ actor ChangeFeed {
         try replica.database.set(.syncAnchor, to: anchor?.rawValue)
     }
 
+    /// Lists again all that is listed. One directory that cannot be listed does not keep the others from their news.
+    ///
+    /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
     private func compareEverything() async throws {
-        let directories = try replica.database.materializedDirectories().map(\.number)
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        let directories = try replica.database.materializedDirectories()
+        let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
+            var passing: FileProviderError?
             var remaining = directories.makeIterator()
             func addNext() {
                 guard let directory = remaining.next() else { return }
-                group.addTask { [listings, request] in
-                    do throws(FileProviderError) {
-                        try await listings.compare(directory, request: request)
-                    } catch {
-                        // One that is gone went with a directory above it, or just now.
-                        guard error.code == .noSuchItem else { throw error }
-                    }
-                }
+                group.addTask { try await self.compare(directory.number, directory.identifier) }
             }
             for _ in 0..<Self.atOnce { addNext() }
-            while try await group.next() != nil { addNext() }
+            while let failure = try await group.next() {
+                passing = passing ?? failure
+                addNext()
+            }
+            return passing
+        }
+        if let passing { throw passing }
+    }
+
+    /// - Returns: what kept the directory from being compared and may pass by itself.
+    private func compare(
+        _ number: InodeNumber, _ identifier: ItemIdentifier
+    ) async throws(FileProviderError) -> FileProviderError? {
+        do throws(FileProviderError) {
+            try await listings.compare(number, request: request)
+            return nil
+        } catch {
+            // One that is gone went with a directory above it, or just now.
+            if error.code == .noSuchItem { return nil }
+            switch error.code.reaction {
+            case .latchDomain, .stop: throw error
+            case .parkItem, .changeState, .giveUpAsking, .retry: break
+            }
+            warnings.report("the directory '\(identifier)' cannot be compared with the remote: \(error)")
+            await commits.recordFailure(error, of: number)
+            return error.code.reaction == .retry ? error : nil
         }
     }
 }

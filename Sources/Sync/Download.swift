@@ -33,6 +33,8 @@ final class Download: Sendable {
         var range: Range<Int64>
         var task: Task<Void, Never>?
         var arrived = ByteRanges()
+        /// The last reader has gone and it is being cancelled: its failure concerns nobody who comes now.
+        var isEnding = false
         /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
         var overflow: FileProviderError?
     }
@@ -180,6 +182,7 @@ final class Download: Sendable {
         let (waiter, tasks) = state.withLock { state -> (Waiter?, [Task<Void, Never>]) in
             let waiter = state.waiters.removeValue(forKey: id)
             guard waiter != nil, state.waiters.isEmpty else { return (waiter, []) }
+            for id in state.fetches.keys { state.fetches[id]?.isEnding = true }
             return (waiter, state.fetches.values.compactMap(\.task))
         }
         waiter?.continuation.resume(throwing: CancellationError())
@@ -260,7 +263,7 @@ final class Download: Sendable {
             }
             for range in fetch.arrived.ranges { state.trusted.insert(range) }
             let served = state.takeServed()
-            guard failure != nil else { return (served, [], []) }
+            guard failure != nil, !fetch.isEnding else { return (served, [], []) }
             let lost = state.waiters.filter { $0.value.range.overlaps(fetch.range) }
             for id in lost.keys { state.waiters[id] = nil }
             return (served, Array(lost.values), [])

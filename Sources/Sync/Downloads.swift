@@ -9,6 +9,8 @@ actor Downloads {
     private let warnings: Warnings
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
+    /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
+    private var closing: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
     init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
@@ -33,8 +35,7 @@ actor Downloads {
                     throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
                 }
                 if try await download.wait(for: range ?? 0..<download.size, request: request) { return }
-                if running[number] === download { forget(download) }
-                await Task.yield()
+                await close(download)
             }
         } catch {
             let failure = ProviderCalls.failure(from: error)
@@ -77,6 +78,10 @@ actor Downloads {
 
     private func download(of number: InodeNumber, version: [UInt8]?) async throws -> Download {
         guard !isStopped else { throw FileProviderError(.domainDisabled) }
+        while let end = closing[number] {
+            await end.value
+            if closing[number] == end { closing[number] = nil }
+        }
         if let task = active[number] { return try await task.value }
         let task = Task {
             let beginning = try await replica.beginContent(of: number, version: version)
@@ -105,8 +110,17 @@ actor Downloads {
 
     private func idle(_ download: Download) async {
         guard download.endIfIdle() else { return }
-        await record(download)
+        await close(download)
+    }
+
+    /// Records what a transfer that is over has brought, once, and forgets it.
+    private func close(_ download: Download) async {
+        guard running[download.number] === download else { return }
         forget(download)
+        let end = Task { await record(download) }
+        closing[download.number] = end
+        await end.value
+        if closing[download.number] == end { closing[download.number] = nil }
     }
 
     private func record(_ download: Download) async {
@@ -127,14 +141,13 @@ actor Downloads {
     /// be old, so the next who reads begins anew.
     private func overflowed(_ download: Download, _ error: FileProviderError) async {
         warnings.report(error.message)
-        await record(download)
-        forget(download)
+        await close(download)
     }
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
     /// next who opens it reads the new version.
     private func versionGone(_ download: Download) async {
-        forget(download)
+        await close(download)
         let request = FileProviderRequest(reason: .synchronization)
         do {
             let item = try await calls.make(for: request) {

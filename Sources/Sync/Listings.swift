@@ -7,9 +7,16 @@ actor Listings {
     private final class Active {
         var waiters: [Int: Waiter] = [:]
         var task: Task<Void, Never>?
+        /// Its last waiter has gone and it is being cancelled: whoever comes now needs another.
+        var isEnding = false
+        let ticket: CallLanes.Ticket
         var isStreamed = false
         var highestItem: Int64 = 0
         let news = ListingNews()
+
+        init(ticket: CallLanes.Ticket) {
+            self.ticket = ticket
+        }
     }
 
     private struct Waiter {
@@ -24,6 +31,7 @@ actor Listings {
     private let warnings: Warnings
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
+    private var isStopped = false
 
     static let pageSize = 1000
     private static let mostRestarts = 5
@@ -38,6 +46,7 @@ actor Listings {
     /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
     func list(_ number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws(FileProviderError) {
         do {
+            await ending(of: number)
             if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
             try await wait(for: number, beyond: beyond, request: request)
         } catch {
@@ -64,7 +73,9 @@ actor Listings {
     /// How many directories are being listed.
     var count: Int { active.count }
 
+    /// Ends all that is under way and refuses what comes later. Waits for none.
     func stop() {
+        isStopped = true
         for listing in active.values { listing.task?.cancel() }
     }
 
@@ -72,11 +83,16 @@ actor Listings {
 
     private func wait(for number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws {
         try Task.checkCancellation()
+        await ending(of: number)
+        guard !isStopped else { throw FileProviderError(.domainDisabled) }
         nextWaiter += 1
         let id = nextWaiter
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let listing = active[number] ?? start(number, request: request)
+                if ProviderCalls.lane(of: request) == .foreground, listing.ticket.lane == .background {
+                    calls.promote(listing.ticket)
+                }
                 if let beyond, listing.isStreamed, listing.highestItem > beyond {
                     continuation.resume()
                 } else if Task.isCancelled {
@@ -100,11 +116,17 @@ actor Listings {
     /// The last one who waited has gone: nobody wants the listing any more.
     private func stopIfAlone(_ number: InodeNumber) {
         guard let listing = active[number], listing.waiters.isEmpty else { return }
+        listing.isEnding = true
         listing.task?.cancel()
     }
 
+    /// Waits until no cancelled listing of a directory is ending.
+    private func ending(of number: InodeNumber) async {
+        while let listing = active[number], listing.isEnding, let task = listing.task { await task.value }
+    }
+
     private func start(_ number: InodeNumber, request: FileProviderRequest) -> Active {
-        let listing = Active()
+        let listing = Active(ticket: CallLanes.Ticket(ProviderCalls.lane(of: request)))
         active[number] = listing
         listing.task = Task {
             let result: Result<Void, FileProviderError>
@@ -148,7 +170,8 @@ actor Listings {
         var restarts = 0
         var page = FileProviderPage.initial
         var visited: Set<FileProviderPage> = [page]
-        let enumerator = try await calls.make(for: request) { provider in
+        let ticket = active[number]?.ticket
+        let enumerator = try await calls.make(for: request, ticket: ticket) { provider in
             try provider.enumerator(for: beginning.identifier, request: request)
         }
         defer { enumerator.invalidate() }
@@ -156,7 +179,7 @@ actor Listings {
             try Task.checkCancellation()
             let position = page
             do {
-                let result = try await calls.make(for: request) { _ in
+                let result = try await calls.make(for: request, ticket: ticket) { _ in
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
                 }
                 try check(result, visited: visited, in: beginning.identifier)
@@ -229,7 +252,9 @@ actor Listings {
             }
             do {
                 found.append(
-                    try await calls.make(for: request) { try await $0.item(for: identifier, request: request) })
+                    try await calls.make(for: request, ticket: active[number]?.ticket) {
+                        try await $0.item(for: identifier, request: request)
+                    })
             } catch {
                 guard error.code == .noSuchItem else { throw error }
                 gone.append(item)

@@ -8,6 +8,7 @@ actor LookAhead {
     private let listings: Listings
     private var predictor = WalkPredictor()
     private var running = 0
+    private var isStopped = false
     private var lastUse = ContinuousClock.now
     private static let atOnce = 12
     private static let patience = Duration.seconds(2)
@@ -25,7 +26,14 @@ actor LookAhead {
         pump()
     }
 
+    /// Begins nothing any more.
+    func stop() {
+        isStopped = true
+        predictor.stop()
+    }
+
     private func pump() {
+        guard !isStopped else { return }
         if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
         while running < Self.atOnce, let next = predictor.next() {
             running += 1

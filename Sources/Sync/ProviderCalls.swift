@@ -26,18 +26,19 @@ final class ProviderCalls: Sendable {
 
     /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
     ///
-    /// - Parameter progress: told whenever something arrives, so that the call is not given up for making no progress.
+    /// - Parameters:
+    ///   - ticket: the call's place among the others, when that may change; else it follows from the request.
+    ///   - progress: told whenever something arrives, so that the call is not given up for making no progress.
     func make<Value: Sendable>(
-        for request: FileProviderRequest, progress: CallProgress = CallProgress(),
+        for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil, progress: CallProgress = CallProgress(),
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws(FileProviderError) -> Value {
+        let ticket = ticket ?? CallLanes.Ticket(Self.lane(of: request))
         var attempt = 1
         while true {
             try connection.check()
             do {
-                let lane: CallLanes.Lane =
-                    request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
-                let value = try await lanes.run(lane) {
+                let value = try await lanes.run(ticket) {
                     // Those who waited for their turn while the remote went away do not ask it one after the other.
                     do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
@@ -54,6 +55,16 @@ final class ProviderCalls: Sendable {
                 attempt += 1
             }
         }
+    }
+
+    /// Whether somebody waits for what is asked for.
+    static func lane(of request: FileProviderRequest) -> CallLanes.Lane {
+        request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
+    }
+
+    /// Calls with this ticket go first from now on.
+    func promote(_ ticket: CallLanes.Ticket) {
+        lanes.promote(ticket)
     }
 
     /// The call was not made.

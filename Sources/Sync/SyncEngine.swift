@@ -53,6 +53,7 @@ package final class SyncEngine: Sendable {
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
+        await lookAhead.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()

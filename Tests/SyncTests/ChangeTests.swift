@@ -1,0 +1,238 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// How news from the remote come in.
+    @Suite struct ChangeTests {
+        private func tree(_ tree: inout RemoteTree) {
+            tree.addFile("a", content: RemoteContent("a"), identifier: "a")
+            tree.addFile("b", content: RemoteContent("b"), identifier: "b")
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("inner", in: "d", content: RemoteContent("inner"), identifier: "inner")
+            tree.addDirectory("unlisted", identifier: "unlisted")
+        }
+
+        /// With the root and `d` listed and an anchor taken.
+        private func run(
+            options: InMemoryProvider.Options = .init(), _ test: (EngineFixture) async throws -> Void
+        ) async throws {
+            try await EngineFixture.run(options: options, fill: tree) { fixture in
+                try await fixture.list("d")
+                try await fixture.engine.refresh()
+                fixture.kernel.clear()
+                fixture.provider.log.clear()
+                try await test(fixture)
+            }
+        }
+
+        @Test func aNewFileIsShownAndTheKernelForgetsThatItWasNotThere() async throws {
+            try await run { fixture in
+                fixture.provider.change {
+                    $0.addFile("new", content: RemoteContent("new"), identifier: "new")
+                    $0.addFile("far", in: "unlisted", content: RemoteContent("far"), identifier: "far")
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names().contains("new"))
+                #expect(fixture.kernel.invalidations.contains(.entry(parent: .root, name: "new")))
+                #expect(fixture.kernel.invalidations.contains(.contents(.root)))
+                #expect(try fixture.replica.database.item("far") == nil)
+                #expect(fixture.provider.log.count(of: .enumerate) == 0)
+            }
+        }
+
+        @Test func aChangedFileIsReadAnew() async throws {
+            try await run { fixture in
+                _ = try await fixture.read("a")
+                let number = try fixture.number("a")
+                fixture.provider.change { $0.write(RemoteContent("other"), to: "a") }
+                try await fixture.engine.refresh()
+                #expect(fixture.kernel.invalidations.contains(.contents(number)))
+                #expect(try fixture.inode("a").size == 5)
+                #expect(try fixture.number("a") == number)
+                #expect(try await fixture.read("a") == Array("other".utf8))
+            }
+        }
+
+        @Test func aRenamedFileKeepsItsInodeAndItsContent() async throws {
+            try await run { fixture in
+                _ = try await fixture.read("a")
+                #expect(try await eventually { try fixture.inode("a").content == .materialized })
+                let number = try fixture.number("a")
+                let directory = try fixture.number("d")
+                fixture.kernel.clear()
+                fixture.provider.change { $0.move("a", to: "d", as: "moved") }
+                try await fixture.engine.refresh()
+                let told = fixture.kernel.invalidations
+                #expect(told.contains(.entry(parent: .root, name: "a")))
+                #expect(told.contains(.entry(parent: directory, name: "moved")))
+                #expect(told.contains(.contents(.root)))
+                #expect(told.contains(.contents(directory)))
+                #expect(try fixture.number("a") == number)
+                #expect(try fixture.inode("a").content == .materialized)
+                #expect(try fixture.names(in: directory).sorted() == ["inner", "moved"])
+            }
+        }
+
+        @Test func namesThatAreSwappedArrive() async throws {
+            try await run { fixture in
+                let (a, b) = (try fixture.number("a"), try fixture.number("b"))
+                fixture.provider.change {
+                    $0.rename("a", to: "c")
+                    $0.rename("b", to: "a")
+                    $0.rename("a", to: "b")
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.replica.database.lookup("b", in: .root).inode?.number == a)
+                #expect(try fixture.replica.database.lookup("a", in: .root).inode?.number == b)
+                #expect(fixture.engine.warnings.texts.isEmpty)
+            }
+        }
+
+        @Test func aDeletedDirectoryGoesWithAllBelowIt() async throws {
+            try await run { fixture in
+                let number = try fixture.number("d")
+                fixture.provider.change { $0.delete("d") }
+                try await fixture.engine.refresh()
+                #expect(fixture.kernel.invalidations.contains(.deletion(parent: .root, child: number, name: "d")))
+                #expect(try fixture.replica.database.item("d") == nil)
+                #expect(try fixture.replica.database.item("inner") == nil)
+                #expect(try fixture.names() == ["a", "b", "unlisted"])
+            }
+        }
+
+        @Test func changesComeInBatches() async throws {
+            var options = InMemoryProvider.Options()
+            options.pageSize = 7
+            try await run(options: options) { fixture in
+                fixture.provider.change { tree in
+                    for number in 0..<50 { tree.addFile("new\(number)", content: RemoteContent("x")) }
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names().count == 54)
+                #expect(fixture.provider.log.count(of: .changes) == 8)
+                #expect(fixture.provider.log.count(of: .enumerate) == 0)
+            }
+        }
+
+        @Test func theProvidersSignalIsHeeded() async throws {
+            try await run { fixture in
+                fixture.engine.start()
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("x")) }
+                let isShown = try await eventually { try fixture.names().contains("new") }
+                #expect(isShown)
+            }
+        }
+
+        @Test func twoRoundsNeverRunAtOnce() async throws {
+            try await run { fixture in
+                fixture.provider.faults.delay(.changes, by: .milliseconds(5))
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<10 {
+                        group.addTask {
+                            fixture.provider.change { $0.addFile("n\(number)", content: RemoteContent("x")) }
+                            try await fixture.engine.refresh()
+                            #expect(try fixture.names().contains("n\(number)"))
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(fixture.provider.log.mostAtOnce(.changes) == 1)
+            }
+        }
+
+        @Test func theSameAnchorWithMoreToComeIsReportedAndNotFollowed() async throws {
+            try await run { fixture in
+                fixture.provider.faults.add(.sameAnchorMoreComing, to: .changes)
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("x")) }
+                try await fixture.engine.refresh()
+                #expect(fixture.provider.log.count(of: .changes) == 1)
+                #expect(fixture.hasWarning("the same sync anchor again"))
+                #expect(try fixture.names().contains("new"))
+            }
+        }
+
+        @Test func anExpiredAnchorComparesEverythingAndLooksUpWhatIsMissing() async throws {
+            try await run { fixture in
+                let moved = try fixture.number("b")
+                fixture.provider.change {
+                    $0.delete("a")
+                    $0.move("b", to: "unlisted")
+                    $0.delete("inner")
+                    $0.addFile("new", in: "d", content: RemoteContent("x"))
+                    $0.expireAnchors()
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names() == ["d", "unlisted"])
+                #expect(try fixture.names(in: fixture.number("d")) == ["new"])
+                #expect(try fixture.number("b") == moved)
+                for identifier in ["a", "b", "inner"] as [ItemIdentifier] {
+                    #expect(fixture.provider.log.count(of: .item, identifier) == 1)
+                }
+                #expect(fixture.provider.log.count(of: .enumerate, "unlisted") == 0)
+                fixture.provider.log.clear()
+                try await fixture.engine.refresh()
+                #expect(fixture.provider.log.count(of: .enumerate) == 0)
+            }
+        }
+
+        @Test(arguments: [FileProviderError.Code.fileReadNoPermission, .timedOut])
+        func oneDirectoryThatCannotBeComparedDoesNotKeepTheOthers(code: FileProviderError.Code) async throws {
+            try await run { fixture in
+                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(code), times: nil)
+                fixture.provider.change {
+                    $0.delete("a")
+                    $0.expireAnchors()
+                }
+                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(failure?.code == (code == .timedOut ? .timedOut : nil))
+                let names = try fixture.names()
+                #expect(names == ["b", "d", "unlisted"])
+                #expect(fixture.hasWarning("the directory 'd' cannot be compared"))
+                #expect(try fixture.replica.database.failure(of: fixture.number("d"))?.code == code.rawValue)
+            }
+        }
+
+        @Test func anAnchorOfFarTooManyBytesIsReported() async throws {
+            try await run { fixture in
+                let long = SyncAnchor(rawValue: [UInt8](repeating: 1, count: 501))
+                fixture.provider.faults.add(.anchor(long), to: .changes, times: 1)
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("x")) }
+                try await fixture.engine.refresh()
+                #expect(fixture.hasWarning("a sync anchor of 501 bytes"))
+                #expect(try fixture.names().contains("new"))
+            }
+        }
+
+        @Test func withoutAHistoryEverythingIsCompared() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await run(options: options) { fixture in
+                fixture.provider.change {
+                    $0.delete("a")
+                    $0.write(RemoteContent("longer"), to: "b")
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names() == ["b", "d", "unlisted"])
+                #expect(try fixture.inode("b").size == 6)
+                #expect(fixture.provider.log.count(of: .changes) == 0)
+            }
+        }
+
+        @Test func newsWhileADirectoryIsListedAreNotUndoneByItsOldPages() async throws {
+            try await run { fixture in
+                let gate = fixture.provider.faults.hold(.enumerate, of: "unlisted", skipping: 0)
+                let lister = Task { try await fixture.list("unlisted") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.change { $0.addFile("late", in: "unlisted", content: RemoteContent("x")) }
+                try await fixture.engine.refresh()
+                gate.open()
+                #expect(try await lister.value == ["late"])
+            }
+        }
+    }
+}

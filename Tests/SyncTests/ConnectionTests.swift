@@ -1,0 +1,128 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What happens while the remote is away.
+    @Suite struct ConnectionTests {
+        private struct Odd: Error {}
+
+        private func files(_ tree: inout RemoteTree) {
+            for number in 0..<60 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        }
+
+        @Test(arguments: [
+            (FileProviderError.Code.serverUnreachable, Connection.State.offline), (.notAuthenticated, .unauthenticated),
+        ])
+        func oneFailureStopsTheCallsOfAll(code: FileProviderError.Code, state: Connection.State) async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                #expect(fixture.engine.connection.state == .online)
+                fixture.provider.faults.failEverything(with: FileProviderError(code))
+                let start = ContinuousClock.now
+                for number in 0..<20 {
+                    let failure = await fixture.failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }
+                    #expect(failure?.code == code)
+                }
+                // One, and on a slow machine one more for each second.
+                let seconds = Int((ContinuousClock.now - start).components.seconds)
+                #expect((1...1 + seconds).contains(fixture.provider.log.count(of: .fetch)))
+                #expect(fixture.engine.connection.state == state)
+                // What concerns all is no fault of the file.
+                #expect(try fixture.replica.database.failure(of: fixture.number("f0")) == nil)
+            }
+        }
+
+        @Test func thoseWhoQueuedDoNotAskOneAfterTheOther() async throws {
+            var options = InMemoryProvider.Options()
+            options.concurrentCalls = 4
+            try await EngineFixture.run(options: options, fill: files) { fixture in
+                try await fixture.list()
+                let gate = fixture.provider.faults.hold(.fetch)
+                fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)
+                await withTaskGroup(of: FileProviderError.Code?.self) { group in
+                    for number in 0..<50 {
+                        group.addTask {
+                            await fixture.failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }?.code
+                        }
+                    }
+                    #expect(await eventually { gate.waiting == 4 })
+                    gate.open()
+                    for await code in group { #expect(code == .serverUnreachable) }
+                }
+                #expect(fixture.provider.log.count(of: .fetch) == 4)
+                // Four calls that fail together are one outage: the first probe comes soon.
+                #expect(fixture.engine.connection.pauseBeforeProbe == .seconds(1))
+            }
+        }
+
+        @Test(arguments: [FileProviderError.Code.serverUnreachable, .notAuthenticated])
+        func theLatchLiftsByItself(code: FileProviderError.Code) async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                fixture.engine.start()
+                #expect(await fixture.provider.log.waits(.anchor))
+                fixture.provider.faults.failEverything(with: FileProviderError(code))
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == code)
+                fixture.provider.faults.clear()
+                #expect(await eventually(within: .seconds(10)) { fixture.engine.connection.state == .online })
+                #expect(try await fixture.read("f1") == Array("x".utf8))
+            }
+        }
+
+        @Test func aProviderThatSaysItIsResolvedIsAskedAtOnce() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.fail(.fetch, with: FileProviderError(.notAuthenticated))
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .notAuthenticated)
+                fixture.engine.errorWasResolved()
+                #expect(try await fixture.read("f1") == Array("x".utf8))
+            }
+        }
+
+        @Test func whatIsHereCanBeReadWhileTheRemoteIsAway() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                _ = try await fixture.read("f1")
+                #expect(try await eventually { try fixture.inode("f1").content == .materialized })
+                fixture.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
+                _ = await fixture.failure { _ = try await fixture.read("f2") }
+                #expect(try await fixture.read("f1") == Array("x".utf8))
+                #expect(try await fixture.list().count == 60)
+            }
+        }
+
+        @Test func anErrorOfNoKnownKindIsTriedAgain() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.fail(.fetch, with: Odd(), times: 2)
+                #expect(try await fixture.read("f1") == Array("x".utf8))
+                #expect(fixture.provider.log.count(of: .fetch) == 3)
+
+                fixture.provider.faults.fail(.fetch, with: Odd(), times: nil)
+                let failure = await fixture.failure { _ = try await fixture.read("f2") }
+                #expect(failure?.readerErrno == .ioError)
+                #expect(try fixture.replica.database.failure(of: fixture.number("f2"))?.attempts == 1)
+            }
+        }
+
+        @Test func anErrorOfTheItemsOwnDoesNotLatch() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.fail(.fetch, of: "f1", with: FileProviderError(.fileReadNoPermission))
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .fileReadNoPermission)
+                #expect(fixture.engine.connection.state == .online)
+                #expect(
+                    try fixture.replica.database.failure(of: fixture.number("f1"))?.code == "fileReadNoPermission")
+                #expect(try await fixture.read("f2") == Array("x".utf8))
+            }
+        }
+    }
+}

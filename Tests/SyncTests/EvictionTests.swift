@@ -1,0 +1,152 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Making a tree local and dataless again.
+    @Suite struct EvictionTests {
+        private static let names: [ItemIdentifier] = ["a", "b", "c", "deep"]
+
+        private func tree(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            for name in ["a", "b", "c"] {
+                tree.addFile(name, in: "d", content: RemoteContent("12345"), identifier: ItemIdentifier(name))
+            }
+            tree.addDirectory("below", in: "d", identifier: "below")
+            tree.addFile("deep", in: "below", content: RemoteContent("12345"), identifier: "deep")
+            tree.addSymbolicLink("link", to: "a", in: "d", identifier: "link")
+            tree.addFile("empty", in: "d", content: RemoteContent(""), identifier: "empty")
+        }
+
+        private func run(_ test: (EngineFixture) async throws -> Void) async throws {
+            try await EngineFixture.run(fill: tree) { fixture in
+                try await fixture.list()
+                try await test(fixture)
+            }
+        }
+
+        private func downloadAll(_ fixture: EngineFixture) async throws {
+            let failures = try await fixture.engine.download(
+                fixture.number("d"), request: fixture.request, progress: { _, _ in })
+            try #require(failures.isEmpty)
+        }
+
+        @Test func aTreeIsDownloadedAndEvicted() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                for name in Self.names { #expect(try fixture.inode(name).content == .materialized) }
+                let before = try Self.names.map { try fixture.inode($0) }
+
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.isEmpty)
+                #expect(report.evictedFiles == 4)
+                #expect(report.freedBytes == 20)
+                #expect(try fixture.inode("d").content == .dataless)
+                #expect(try fixture.inode("below").content == .dataless)
+                for (name, old) in zip(Self.names, before) {
+                    let inode = try fixture.inode(name)
+                    #expect(inode.content == .dataless)
+                    #expect(inode.number == old.number)
+                    #expect(inode.size == old.size)
+                    #expect(inode.modifiedAt == old.modifiedAt)
+                    #expect(fixture.kernel.invalidations.contains(.contents(inode.number)))
+                }
+                #expect(try await fixture.list("d/below") == ["deep"])
+                #expect(try fixture.number("deep") == before[3].number)
+                #expect(try await fixture.read("deep") == Array("12345".utf8))
+            }
+        }
+
+        @Test func theRestGoesWhenOneRefuses() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                fixture.open.insert(try fixture.number("b"))
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.map(\.number) == [try fixture.number("b")])
+                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                #expect(report.evictedFiles == 3)
+                #expect(try fixture.inode("b").content == .materialized)
+                #expect(try fixture.inode("d").content == .materialized)
+                #expect(try fixture.inode("below").content == .dataless)
+            }
+        }
+
+        @Test func whatIsKeptDownloadedRefuses() async throws {
+            try await run { fixture in
+                fixture.provider.change { $0.edit("c") { $0.contentPolicy = .keepDownloaded } }
+                try await downloadAll(fixture)
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.map(\.number) == [try fixture.number("c")])
+                #expect(report.refusals.map(\.refusal) == [.nonEvictable])
+                #expect(report.evictedFiles == 3)
+            }
+        }
+
+        @Test func strictStopsAtTheFirstThatRefuses() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                fixture.open.insert(try fixture.number("a"))
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: true)
+                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                #expect(report.evictedFiles == 0)
+                #expect(try fixture.inode("c").content == .materialized)
+            }
+        }
+
+        @Test func evictingStopsWhatIsReadAheadAndNotWhatIsWaitedFor() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                let gate = fixture.provider.faults.hold(.fetch, of: "a")
+                let reader = Task { try await fixture.read("a") }
+                #expect(await eventually { gate.waiting == 1 })
+                let report = try await fixture.engine.evict(fixture.number("a"), isStrict: false)
+                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                gate.open()
+                #expect(try await reader.value == Array("12345".utf8))
+            }
+        }
+
+        @Test func evictingWhatIsNotHereIsASuccess() async throws {
+            try await run { fixture in
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: true)
+                #expect(report.refusals.isEmpty)
+                #expect(report.freedBytes == 0)
+            }
+        }
+
+        @Test func aDownloadGoesOnPastWhatFails() async throws {
+            try await run { fixture in
+                fixture.provider.faults.fail(
+                    .fetch, of: "b", with: FileProviderError(.fileReadNoPermission), times: nil)
+                fixture.provider.faults.fail(
+                    .enumerate, of: "below", with: FileProviderError(.fileReadNoPermission), times: nil)
+                let failures = try await fixture.engine.download(
+                    fixture.number("d"), request: fixture.request, progress: { _, _ in })
+                #expect(failures.map(\.error.code) == [.fileReadNoPermission, .fileReadNoPermission])
+                #expect(Set(failures.map(\.number)) == [try fixture.number("b"), try fixture.number("below")])
+                #expect(try fixture.inode("a").content == .materialized)
+                #expect(try fixture.inode("c").content == .materialized)
+            }
+        }
+
+        @Test func aDownloadCanBeCancelled() async throws {
+            try await run { fixture in
+                let gate = fixture.provider.faults.hold(.fetch)
+                let download = Task {
+                    try await fixture.engine.download(
+                        fixture.number("d"), request: fixture.request, progress: { _, _ in })
+                }
+                #expect(await eventually { gate.waiting > 0 })
+                let start = ContinuousClock.now
+                download.cancel()
+                _ = try? await download.value
+                #expect(ContinuousClock.now - start < .seconds(1))
+                #expect(await eventually { gate.waiting == 0 })
+            }
+        }
+    }
+}

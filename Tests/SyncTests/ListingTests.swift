@@ -1,0 +1,184 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// How directories are listed.
+    @Suite struct ListingTests {
+        private func thirtyFiles(_ tree: inout RemoteTree) {
+            for number in 0..<30 { tree.addFile("f\(number)", content: RemoteContent("x")) }
+        }
+
+        private var tenAPage: InMemoryProvider.Options {
+            var options = InMemoryProvider.Options()
+            options.pageSize = 10
+            return options
+        }
+
+        @Test func oneListingServesEverybody() async throws {
+            try await EngineFixture.run(fill: thirtyFiles) { fixture in
+                let gate = fixture.provider.faults.hold(.enumerate)
+                try await withThrowingTaskGroup(of: [String].self) { group in
+                    for _ in 0..<10 { group.addTask { try await fixture.list() } }
+                    #expect(await fixture.provider.log.waits(.enumerate))
+                    gate.open()
+                    for try await names in group { #expect(names.count == 30) }
+                }
+                try await fixture.list()
+                #expect(fixture.provider.log.count(of: .enumerate) == 1)
+            }
+        }
+
+        @Test func theFirstEntriesComeBeforeTheLastPage() async throws {
+            try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
+                let gate = fixture.provider.faults.hold(.enumerate, skipping: 1)
+                try await fixture.engine.list(.root, beyond: 0, request: fixture.request)
+                #expect(try fixture.names().count == 10)
+                #expect(try fixture.replica.database.inode(.root)?.content == .partial)
+                gate.open()
+                #expect(try await fixture.list() == (0..<30).map { "f\($0)" })
+            }
+        }
+
+        @Test func anExpiredPageStartsAgainWithoutDuplicatesOrGaps() async throws {
+            try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
+                fixture.provider.faults.fail(.enumerate, with: FileProviderError(.pageExpired), skipping: 2)
+                let names = try await fixture.list()
+                #expect(names == (0..<30).map { "f\($0)" })
+                #expect(fixture.provider.log.count(of: .enumerate) == 6)
+            }
+        }
+
+        @Test func pagesThatExpireForeverAreGivenUp() async throws {
+            try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
+                fixture.provider.faults.fail(.enumerate, with: FileProviderError(.pageExpired), times: nil)
+                #expect(await fixture.failure { try await fixture.list() }?.code == .pageExpired)
+                #expect(fixture.provider.log.count(of: .enumerate) < 20)
+            }
+        }
+
+        @Test(arguments: [
+            FaultScript.Effect.pageToken(nil),
+            .pageToken(FileProviderPage(rawValue: [UInt8](repeating: 1, count: 501))),
+        ])
+        func aTokenThatMakesNoSenseIsReported(effect: FaultScript.Effect) async throws {
+            try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
+                fixture.provider.faults.add(effect, to: .enumerate)
+                #expect(await fixture.failure { try await fixture.list() }?.code == .malformedResponse)
+                #expect(fixture.hasWarning("a page token"))
+                #expect(try fixture.replica.database.inode(.root)?.content == .dataless)
+                fixture.provider.faults.clear()
+                let names = try await fixture.list()
+                #expect(names.count == 30)
+            }
+        }
+
+        @Test func aPageOfFarTooManyItemsIsRefused() async throws {
+            try await EngineFixture.run { fixture in
+                let item = FileProviderItem(
+                    itemIdentifier: "x", parentItemIdentifier: .rootContainer, filename: "x", kind: .directory,
+                    itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
+                fixture.provider.faults.add(
+                    .extraItems(Array(repeating: item, count: 100 * Listings.pageSize + 1)), to: .enumerate)
+                #expect(await fixture.failure { try await fixture.list() }?.code == .malformedResponse)
+                #expect(fixture.hasWarning("a page of 100001 items"))
+            }
+        }
+
+        @Test func itemsThatCannotBeShownAreReportedAndTheOthersShown() async throws {
+            try await EngineFixture.run(fill: { tree in
+                for name in ["", ".", "..", "a/b", "nul\0", String(repeating: "x", count: 256)] {
+                    tree.addFile(name, content: RemoteContent("x"))
+                }
+                tree.addSymbolicLink("empty", to: "")
+                let negative = tree.addFile("negative", content: RemoteContent("x"))
+                tree.edit(negative) { $0.documentSize = -1 }
+                tree.addFile("good", content: RemoteContent("x"))
+                tree.addFile("caf\u{E9}", content: RemoteContent("composed"))
+                tree.addFile("cafe\u{301}", content: RemoteContent("decomposed"))
+            }) { fixture in
+                let names = try await fixture.list().map { Array($0.utf8) }
+                #expect(names == ["good", "caf\u{E9}", "cafe\u{301}"].map { Array($0.utf8) })
+                #expect(fixture.engine.warnings.texts.count == 8)
+            }
+        }
+
+        @Test func twoItemsOfOneNameAreBothShown() async throws {
+            try await EngineFixture.run(fill: { tree in
+                tree.addFile("a.txt", content: RemoteContent("first"), identifier: "1")
+                tree.addFile("a.txt", content: RemoteContent("second"), identifier: "2")
+            }) { fixture in
+                let names = try await fixture.list()
+                #expect(names.count == 2)
+                #expect(Set(names).count == 2)
+                #expect(names.contains("a.txt"))
+                #expect(fixture.hasWarning("two items are called 'a.txt'"))
+                #expect(try await fixture.read("1") == Array("first".utf8))
+                #expect(try await fixture.read("2") == Array("second".utf8))
+            }
+        }
+
+        @Test func theOnlyWaiterLeavingCancelsTheListing() async throws {
+            try await EngineFixture.run(fill: thirtyFiles) { fixture in
+                let gate = fixture.provider.faults.hold(.enumerate, times: 1)
+                let lister = Task { await fixture.failure { try await fixture.list() } }
+                #expect(await fixture.provider.log.waits(.enumerate))
+                let start = ContinuousClock.now
+                lister.cancel()
+                #expect(await lister.value?.code == .userCancelled)
+                #expect(ContinuousClock.now - start < .seconds(1))
+                #expect(await eventually { fixture.provider.log.calls(of: .enumerate).first?.wasCancelled == true })
+                gate.open()
+                let names = try await fixture.list()
+                #expect(names.count == 30)
+            }
+        }
+
+        @Test func whoComesWhileACancelledListingEndsIsServed() async throws {
+            try await EngineFixture.run(fill: thirtyFiles) { fixture in
+                for _ in 0..<20 {
+                    let gate = fixture.provider.faults.hold(.enumerate, times: 1)
+                    let leaves = Task { await fixture.failure { try await fixture.list() } }
+                    #expect(await eventually { gate.arrivals == 1 })
+                    leaves.cancel()
+                    #expect(await leaves.value?.code == .userCancelled)
+                    #expect(try await fixture.list().count == 30)
+                    _ = try await fixture.engine.evict(.root, isStrict: false)
+                }
+            }
+        }
+
+        @Test func aMissingDirectoryIsLookedUpBeforeItGoes() async throws {
+            try await EngineFixture.run(fill: { $0.addDirectory("d", identifier: "d") }) { fixture in
+                try await fixture.list()
+                let number = try fixture.number("d")
+                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"))
+                #expect(await fixture.failure { try await fixture.list("d") }?.code == .cannotSynchronize)
+                #expect(fixture.provider.log.count(of: .item, "d") == 1)
+                #expect(try fixture.number("d") == number)
+
+                fixture.provider.change { $0.delete("d") }
+                fixture.kernel.clear()
+                let failure = await fixture.failure { try await fixture.engine.list(number, request: fixture.request) }
+                #expect(failure?.code == .noSuchItem)
+                #expect(try fixture.replica.database.item("d") == nil)
+                #expect(fixture.kernel.invalidations.contains(.deletion(parent: .root, child: number, name: "d")))
+            }
+        }
+
+        @Test func theRootNeverGoes() async throws {
+            try await EngineFixture.run(fill: thirtyFiles) { fixture in
+                let error = FileProviderError.noSuchItem(.rootContainer)
+                fixture.provider.faults.fail(.enumerate, with: error)
+                fixture.provider.faults.fail(.item, with: error)
+                #expect(await fixture.failure { try await fixture.list() }?.code == .serverUnreachable)
+                let names = try await fixture.list()
+                #expect(names.count == 30)
+            }
+        }
+    }
+}

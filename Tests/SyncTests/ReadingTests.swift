@@ -1,0 +1,163 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// How content comes here.
+    @Suite struct ReadingTests {
+        private let mebibyte: Int64 = 1 << 20
+
+        @Test func tenReadersMakeOneTransfer() async throws {
+            try await EngineFixture.run(fill: {
+                $0.addFile("f", content: .pattern(size: 500_000, seed: 1), identifier: "f")
+            }
+            ) { fixture in
+                try await fixture.list()
+                let gate = fixture.provider.faults.hold(.fetch)
+                try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                    for _ in 0..<10 { group.addTask { try await fixture.read("f") } }
+                    #expect(await fixture.provider.log.waits(.fetch))
+                    gate.open()
+                    let expected = RemoteContent.pattern(size: 500_000, seed: 1)[0..<500_000]
+                    for try await bytes in group { #expect(bytes == expected) }
+                }
+                #expect(fixture.provider.log.count(of: .fetch) == 1)
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            }
+        }
+
+        @Test func theFirstBytesArriveBeforeTheLast() async throws {
+            var options = InMemoryProvider.Options()
+            options.chunkSize = 65_536
+            try await EngineFixture.run(
+                options: options, fill: { $0.addFile("f", content: .pattern(size: 500_000, seed: 2), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                let gate = Gate()
+                fixture.provider.faults.add(.holdFetch(after: 65_536, gate), to: .fetch)
+                let first = try await fixture.read("f", 0..<4096)
+                #expect(first == RemoteContent.pattern(size: 500_000, seed: 2)[0..<4096])
+                #expect(try fixture.inode("f").content != .materialized)
+                #expect(fixture.provider.log.calls(of: .fetch).map(\.isRunning) == [true])
+                gate.open()
+                #expect(try await fixture.read("f").count == 500_000)
+            }
+        }
+
+        @Test func partOfAHugeFileMovesLittle() async throws {
+            let size: Int64 = 5 << 30
+            try await EngineFixture.run(fill: {
+                $0.addFile("f", content: .pattern(size: size, seed: 3), identifier: "f")
+            }) {
+                fixture in
+                try await fixture.list()
+                let middle = (1 << 30) + 5 as Int64
+                #expect(
+                    try await fixture.read("f", middle..<middle + 4096)
+                        == RemoteContent.pattern(size: size, seed: 3)[middle..<middle + 4096])
+                #expect(
+                    try await fixture.read("f", size - 10..<size)
+                        == RemoteContent.pattern(size: size, seed: 3)[size - 10..<size])
+                let ranges = fixture.provider.log.calls(of: .fetch).compactMap(\.range)
+                #expect(ranges.count == 2)
+                #expect(ranges.reduce(0) { $0 + $1.count } <= 2 * Int(FetchPlan.randomWindow))
+                #expect(try await eventually { try fixture.inode("f").localBytes > 0 })
+                #expect(try fixture.inode("f").content == .partial)
+            }
+        }
+
+        @Test func whatIsHereIsNotFetchedAgain() async throws {
+            try await EngineFixture.run(fill: {
+                $0.addFile("f", content: .pattern(size: 3 << 20, seed: 4), identifier: "f")
+            }
+            ) { fixture in
+                try await fixture.list()
+                _ = try await fixture.read("f", 0..<1000)
+                #expect(try await eventually { try fixture.inode("f").localBytes > 0 })
+                let before = fixture.provider.log.count(of: .fetch)
+                _ = try await fixture.read("f", 0..<1000)
+                #expect(fixture.provider.log.count(of: .fetch) == before)
+                #expect(
+                    try await fixture.read("f") == RemoteContent.pattern(size: 3 << 20, seed: 4)[0..<3 << 20])
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            }
+        }
+
+        @Test func withoutRangesEverythingComesInOneFetch() async throws {
+            var options = InMemoryProvider.Options()
+            options.partialContentFetching = false
+            try await EngineFixture.run(
+                options: options, fill: { $0.addFile("f", content: .pattern(size: 3 << 20, seed: 5), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                _ = try await fixture.read("f", (2 << 20)..<(2 << 20) + 10)
+                #expect(try await fixture.read("f").count == 3 << 20)
+                #expect(fixture.provider.log.calls(of: .fetch).map(\.range) == [nil])
+            }
+        }
+
+        @Test(arguments: [true, false])
+        func theLastReadersLeavingCancelsTheTransfer(heedsCancellation: Bool) async throws {
+            try await EngineFixture.run(fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }) {
+                fixture in
+                try await fixture.list()
+                let gate = fixture.provider.faults.hold(.fetch, times: 1, heedsCancellation: heedsCancellation)
+                let reader = Task { await fixture.failure { _ = try await fixture.read("f") } }
+                #expect(await fixture.provider.log.waits(.fetch))
+                let start = ContinuousClock.now
+                reader.cancel()
+                #expect(await reader.value?.code == .userCancelled)
+                #expect(ContinuousClock.now - start < .seconds(1))
+                gate.open()
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).first?.wasCancelled == true })
+                #expect(try await fixture.read("f") == Array("hello".utf8))
+            }
+        }
+
+        @Test func whoStaysGetsTheFileWhenAnotherLeaves() async throws {
+            try await EngineFixture.run(fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }) {
+                fixture in
+                try await fixture.list()
+                let gate = fixture.provider.faults.hold(.fetch)
+                let stays = Task { try await fixture.read("f") }
+                #expect(await fixture.provider.log.waits(.fetch))
+                let leaves = Task { await fixture.failure { _ = try await fixture.read("f") } }
+                leaves.cancel()
+                #expect(await leaves.value?.code == .userCancelled)
+                gate.open()
+                #expect(try await stays.value == Array("hello".utf8))
+                #expect(fixture.provider.log.count(of: .fetch) == 1)
+            }
+        }
+
+        @Test func aTransferThatDoesNotMoveIsGivenUp() async throws {
+            try await EngineFixture.run(
+                patience: .milliseconds(100),
+                fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                _ = fixture.provider.faults.hold(.fetch, times: 1, heedsCancellation: false)
+                #expect(await fixture.failure { _ = try await fixture.read("f") }?.code == .timedOut)
+                #expect(fixture.engine.connection.state == .online)
+                #expect(try await fixture.read("f") == Array("hello".utf8))
+            }
+        }
+
+        @Test func aSlowTransferThatMovesIsNotGivenUp() async throws {
+            var options = InMemoryProvider.Options()
+            options.chunkSize = 10
+            options.chunkDelay = .milliseconds(40)
+            try await EngineFixture.run(
+                options: options, patience: .milliseconds(250),
+                fill: { $0.addFile("f", content: .pattern(size: 100, seed: 6), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                #expect(try await fixture.read("f").count == 100)
+            }
+        }
+    }
+}

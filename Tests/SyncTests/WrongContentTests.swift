@@ -1,0 +1,137 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Content that is not what it should be.
+    @Suite struct WrongContentTests {
+        private static let text = String(repeating: "0123456789", count: 10)
+
+        private func fill(_ tree: inout RemoteTree) {
+            tree.addFile("f", content: RemoteContent(Self.text), identifier: "f")
+        }
+
+        @Test func tooFewBytesAreAnError() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.cutFetch(10), to: .fetch, times: 1)
+                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                #expect(failure?.code == .malformedResponse)
+                #expect(failure?.readerErrno == .ioError)
+                #expect(fixture.hasWarning("too few bytes for 'f'"))
+                #expect(try fixture.inode("f").content != .materialized)
+                #expect(try fixture.replica.database.failure(of: fixture.number("f"))?.code == "malformedResponse")
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                #expect(try fixture.replica.database.failure(of: fixture.number("f")) == nil)
+            }
+        }
+
+        @Test func tooManyBytesAreAnError() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
+                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                #expect(failure?.code == .malformedResponse)
+                #expect(fixture.hasWarning("bytes 100 to 105 of 'f', which has 100"))
+                #expect(try await eventually { try fixture.inode("f").content == .dataless })
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            }
+        }
+
+        @Test func tooManyBytesAreReportedWhenNobodyWaitsForThem() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
+                _ = try await fixture.read("f", 0..<10)
+                #expect(await eventually { fixture.hasWarning("of 'f', which has 100") })
+                #expect(try await eventually { try fixture.inode("f").content == .dataless })
+            }
+        }
+
+        @Test func whoReadsWhileAFailedTransferIsClearedAwayGetsTheFile() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                for _ in 0..<20 {
+                    fixture.provider.faults.add(.surplus(1), to: .fetch, times: 1)
+                    _ = await fixture.failure { _ = try await fixture.read("f") }
+                    let bytes = try await fixture.read("f")
+                    #expect(bytes == Array(Self.text.utf8))
+                    #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                    _ = try await fixture.engine.evict(fixture.number("f"), isStrict: true)
+                }
+            }
+        }
+
+        @Test func bytesOfAnotherVersionAreNotKept() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)
+                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                #expect(failure?.code == .versionNoLongerAvailable)
+                #expect(try fixture.inode("f").content != .materialized)
+                #expect(await eventually { (try? await fixture.read("f")) == Array(Self.text.utf8) })
+            }
+        }
+
+        @Test func aDownloadIsDoneOnlyOnceItsVersionIsKnown() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)
+                let failures = try await fixture.engine.download(
+                    fixture.number("f"), request: fixture.request, progress: { _, _ in })
+                #expect(failures.map(\.error.code) == [.versionNoLongerAvailable])
+                #expect(try fixture.inode("f").content != .materialized)
+            }
+        }
+
+        @Test func theRemoteMovesOnInTheMiddle() async throws {
+            let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
+            let new = RemoteContent.pattern(size: 6 << 20, seed: 2)
+            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }) { fixture in
+                try await fixture.list()
+                let opened = try fixture.inode("f")
+                #expect(try await fixture.read("f", 0..<100) == old[0..<100])
+                fixture.provider.change { $0.write(new, to: "f") }
+                let failure = await fixture.failure {
+                    _ = try await fixture.read(opened.number, version: opened.contentVersion, 5 << 20..<6 << 20)
+                }
+                #expect(failure?.code == .versionNoLongerAvailable)
+                #expect(failure?.readerErrno == .staleNFSFileHandle)
+                #expect(try await eventually { try fixture.inode("f").contentVersion != opened.contentVersion })
+                #expect(try fixture.inode("f").size == 6 << 20)
+                #expect(try await fixture.read("f") == new[0..<6 << 20])
+            }
+        }
+
+        @Test func whoHasItOpenKeepsWhatIsHereOfTheOldVersion() async throws {
+            let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
+            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }) { fixture in
+                try await fixture.list()
+                let opened = try fixture.inode("f")
+                fixture.open.insert(opened.number)
+                _ = try await fixture.read("f", 0..<100)
+                #expect(try await eventually { try fixture.inode("f").localBytes > 0 })
+                fixture.provider.change { $0.write(RemoteContent("new"), to: "f") }
+                try await fixture.engine.refresh()
+                #expect(
+                    try await fixture.read(opened.number, version: opened.contentVersion, 0..<100) == old[0..<100])
+                let failure = await fixture.failure {
+                    _ = try await fixture.read(opened.number, version: opened.contentVersion, 5 << 20..<6 << 20)
+                }
+                #expect(failure?.code == .versionNoLongerAvailable)
+                #expect(try fixture.inode("f").contentVersion == opened.contentVersion)
+                fixture.open.remove(opened.number)
+                fixture.engine.inodeWasClosed(opened.number)
+                #expect(try await eventually { try fixture.inode("f").contentVersion != opened.contentVersion })
+                #expect(try await fixture.read("f") == Array("new".utf8))
+            }
+        }
+    }
+}
