@@ -48,6 +48,7 @@ actor Downloads {
     /// Records what is here of a file and waits for it, so that the database knows.
     func settle(_ number: InodeNumber) async {
         if let download = running[number] { await record(download) }
+        await closing[number]?.value
     }
 
     /// Stops a file's transfer.

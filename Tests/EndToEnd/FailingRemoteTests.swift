@@ -65,6 +65,27 @@ extension RealMount {
             }
         }
 
+        @Test("a failure stays readable until it goes well") func saysWhy() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+            } _: { mount async throws in
+                let why = ["getfattr", "--only-values", "-n", "user.yonder.error", mount["file"]]
+                _ = try await Command.run("ls", mount.path.string)
+                #expect(try await Command(why).run().status == 1)
+                mount.provider.faults.fail(
+                    .fetch, with: FileProviderError(.fileReadNoPermission, "the badge is out of date"), times: nil)
+                #expect(try await Command.run("cat", mount["file"]).status == 1)
+                #expect(
+                    try await eventually {
+                        let text = try await Command(why).run().output
+                        return text.contains("fileReadNoPermission") && text.contains("the badge is out of date")
+                    })
+                mount.provider.faults.clear()
+                #expect(try await Command.run("cat", mount["file"]).output == "text")
+                #expect(try await eventually { try await Command(why).run().status == 1 })
+            }
+        }
+
         @Test("an unreachable remote is not stormed, and what is here works") func latches() async throws {
             try await ProvidedMount.run { tree in
                 for number in 0..<50 { tree.addFile("file\(number)", content: RemoteContent("\(number)")) }
