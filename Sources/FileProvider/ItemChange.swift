@@ -1,5 +1,3 @@
-import SystemPackage
-
 /// How creating an item is meant.
 public struct CreateItemOptions: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32
@@ -38,19 +36,6 @@ public struct DeleteItemOptions: OptionSet, Hashable, Sendable {
 
     /// With all that it contains. Without it, a directory that is not empty is refused with `directoryNotEmpty`.
     public static let recursive = DeleteItemOptions(rawValue: 1 << 0)
-}
-
-/// A file's bytes on their way to the remote: one generation, which does not change while it is read.
-public struct ContentSource: Hashable, Sendable {
-    /// Open for reading. The system closes it after the call.
-    public var descriptor: FileDescriptor
-    /// How many bytes, from offset 0 on.
-    public var size: Int64
-
-    public init(descriptor: FileDescriptor, size: Int64) {
-        self.descriptor = descriptor
-        self.size = size
-    }
 }
 
 /// What became of a local change on the remote.
