@@ -15,6 +15,12 @@ public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
     case anchor
     /// Fetching content.
     case fetch
+    /// Making an item.
+    case create
+    /// Changing an item.
+    case modify
+    /// Deleting an item.
+    case delete
 }
 
 /// One call to a provider, as it was made and how it ended.
@@ -25,13 +31,30 @@ public struct ProviderCall: Sendable {
         case failed(any Error)
     }
 
+    /// How a change was meant.
+    public enum Options: Hashable, Sendable {
+        case create(CreateItemOptions)
+        case modify(ModifyItemOptions)
+        case delete(DeleteItemOptions)
+    }
+
     public var kind: ProviderCallKind
-    /// The item or container that it was about.
+    /// The item or container that it was about; for new items the template's identifier.
     public var identifier: ItemIdentifier
     /// For fetches: nil for everything.
     public var range: Range<Int64>?
     /// In whose name; nil where a provider is not told.
     public var request: FileProviderRequest?
+    /// For changes: the name that the item was sent with.
+    public var name: String?
+    /// For changes: what was sent.
+    public var fields: ItemFields?
+    /// For changes: the version that they were based on.
+    public var baseVersion: ItemVersion?
+    /// For changes: how they were meant.
+    public var options: Options?
+    /// For changes with content: how many bytes it has.
+    public var size: Int64?
     public var outcome = Outcome.running
 
     public var isRunning: Bool {

@@ -32,6 +32,18 @@ public final class FaultScript: Sendable {
         case sameAnchorMoreComing
         /// A batch of changes, or the present anchor, is this one.
         case anchor(SyncAnchor)
+        /// A change is carried out, and the call throws all the same: the answer was lost.
+        case applyThenFail(any Error)
+        /// A change is refused, and not carried out.
+        case refuse(reason: String)
+        /// The remote keeps other content than was sent, and says that it is to be fetched; with nil it only says so.
+        case shouldFetchContent(RemoteContent?)
+        /// What was made or changed has this identifier from then on.
+        case answerIdentifier(ItemIdentifier)
+        /// An upload waits at the gate once it has taken so many bytes.
+        case holdUpload(after: Int64, Gate)
+        /// An upload throws once it has taken so many bytes. The remote is left as it was.
+        case failUpload(after: Int64, any Error)
     }
 
     private struct Rule {
@@ -110,7 +122,7 @@ public final class FaultScript: Sendable {
         }
         for rule in rules {
             switch rule.effect {
-            case .hold(let gate), .holdFetch(_, let gate): gate.open()
+            case .hold(let gate), .holdFetch(_, let gate), .holdUpload(_, let gate): gate.open()
             default: break
             }
         }

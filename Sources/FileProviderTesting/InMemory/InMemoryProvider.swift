@@ -17,6 +17,19 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         /// How long each of these takes.
         public var chunkDelay = Duration.zero
         public var concurrentCalls = 16
+        /// Whether items can be created, changed and deleted.
+        public var writing = true
+        /// Whether a call that would give two items of a directory one name fails with `filenameCollision`. What a test
+        /// does to the tree itself is not held to it.
+        public var uniqueNames = true
+        /// The fields that the remote can keep. Others come back as still pending. Where a new item is, how it is called
+        /// and what it contains is always kept.
+        public var holds = ItemFields(rawValue: .max)
+        /// Whether an upload of the bytes that the remote has already is no conflict, whatever version it is based on:
+        /// so a call is recognized that is made again because its answer was lost.
+        public var recognizesEqualUploads = true
+        /// How many bytes an upload takes at once.
+        public var uploadChunkSize: Int64 = 1 << 20
 
         public init() {}
     }
@@ -68,7 +81,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     public var features: ProviderFeatures {
         ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
-            concurrentCalls: options.concurrentCalls)
+            writing: options.writing, conditionalWrites: options.writing, concurrentCalls: options.concurrentCalls)
     }
 
     public func invalidate() async {

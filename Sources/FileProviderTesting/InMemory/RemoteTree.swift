@@ -4,20 +4,25 @@ import FileProvider
 ///
 /// Names are not looked at: a remote may well have two items of one name, or names that no file system takes.
 public struct RemoteTree: Sendable {
-    private struct Node {
+    struct Node {
         var item: FileProviderItem
         var content: RemoteContent
         /// The place in listings: items come in the order in which they were made.
         var serial: Int
     }
 
-    private var nodes: [ItemIdentifier: Node] = [:]
-    private var children: [ItemIdentifier: [ItemIdentifier]] = [:]
+    var nodes: [ItemIdentifier: Node] = [:]
+    var children: [ItemIdentifier: [ItemIdentifier]] = [:]
     private var counter = 0
     /// Which items changed, oldest first.
-    private var history: [ItemIdentifier] = []
+    var history: [ItemIdentifier] = []
     /// Anchors of another life have expired.
     private var life = 1
+    /// What became of templates: who offers one again gets the item that was made.
+    var made: [ItemIdentifier: ItemIdentifier] = [:]
+    /// The changes that came through a provider and were carried out, oldest first: each upload and each new item
+    /// once. An item that was there already, and was recognized, is not among them.
+    public internal(set) var applied: [AppliedChange] = []
 
     init() {
         let root = FileProviderItem(
@@ -158,7 +163,7 @@ public struct RemoteTree: Sendable {
 
     private func anchor(at position: Int) -> SyncAnchor { SyncAnchor("\(life).\(position)") }
 
-    private mutating func add(
+    mutating func add(
         _ name: String, in parent: ItemIdentifier, kind: ItemKind, content: RemoteContent,
         identifier: ItemIdentifier?, _ complete: (inout FileProviderItem) -> Void
     ) -> ItemIdentifier {
@@ -175,7 +180,7 @@ public struct RemoteTree: Sendable {
         return identifier
     }
 
-    private mutating func update(_ identifier: ItemIdentifier, _ change: (inout Node, Int) -> Void) {
+    mutating func update(_ identifier: ItemIdentifier, _ change: (inout Node, Int) -> Void) {
         guard var node = nodes[identifier] else { return }
         counter += 1
         change(&node, counter)

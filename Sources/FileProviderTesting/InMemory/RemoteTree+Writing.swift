@@ -1,0 +1,245 @@
+import FileProvider
+
+/// A change that came through a provider and was carried out.
+public struct AppliedChange: Hashable, Sendable {
+    /// `create`, `modify` or `delete`.
+    public var kind: ProviderCallKind
+    /// The item on the remote, by the identifier that it had after the change.
+    public var identifier: ItemIdentifier
+    /// The identifier that the system used: a template's for a new item.
+    public var sentIdentifier: ItemIdentifier
+    /// What was stored.
+    public var fields: ItemFields
+    /// How many bytes came with it; nil when none were sent.
+    public var size: Int64?
+}
+
+/// How a change is to be carried out.
+struct RemoteWriting: Sendable {
+    /// The item as it is afterwards, and what could not be stored.
+    struct Answer: Sendable {
+        var item: FileProviderItem
+        var pending: ItemFields
+    }
+
+    let options: InMemoryProvider.Options
+    /// What was sent.
+    var content: RemoteContent?
+    /// What is kept in its place.
+    var storedContent: RemoteContent?
+    var newIdentifier: ItemIdentifier?
+
+    init(options: InMemoryProvider.Options) {
+        self.options = options
+    }
+}
+
+/// What a provider's caller may do to the tree, with the checks that a remote makes. It fails before it changes anything.
+extension RemoteTree {
+    mutating func create(
+        _ template: FileProviderItem, _ fields: ItemFields, _ options: CreateItemOptions, _ writing: RemoteWriting
+    ) throws -> RemoteWriting.Answer {
+        let sent = template.itemIdentifier
+        if let known = made[sent], let item = self[known] {
+            return RemoteWriting.Answer(item: item, pending: differences(template, fields, item, writing))
+        }
+        let parent = template.parentItemIdentifier
+        guard self[parent]?.kind == .directory else { throw FileProviderError.noSuchItem(parent) }
+        try checkName(template.filename)
+        let content = content(of: template, writing)
+        let pending = fields.subtracting(writing.options.holds).subtracting(.place).subtracting(.contents)
+        if let there = item(named: template.filename, in: parent) {
+            if options.contains(.mayAlreadyExist), isSame(there, template, content) {
+                made[sent] = there.itemIdentifier
+                update(there.itemIdentifier) { node, _ in
+                    node.item.merge(fields.subtracting(pending).subtracting(.place), of: template)
+                }
+                return RemoteWriting.Answer(item: self[there.itemIdentifier] ?? there, pending: pending)
+            }
+            if writing.options.uniqueNames { throw FileProviderError.filenameCollision(with: there) }
+        }
+        guard let content else { throw FileProviderError(.cannotSynchronize, "its content was not sent") }
+        let stored = writing.storedContent ?? content
+        let identifier = add(
+            template.filename, in: parent, kind: template.kind, content: stored, identifier: writing.newIdentifier
+        ) { item in
+            item.symlinkTargetPath = template.symlinkTargetPath
+            if item.kind == .file { item.documentSize = stored.size }
+            item.merge(fields.subtracting(pending), of: template)
+        }
+        made[sent] = identifier
+        return try answer(.create, identifier, sent, fields.subtracting(pending), pending, size: writing.content?.size)
+    }
+
+    mutating func modify(
+        _ item: FileProviderItem, _ base: ItemVersion, _ fields: ItemFields, _ writing: RemoteWriting
+    ) throws -> RemoteWriting.Answer {
+        let sent = item.itemIdentifier
+        guard let current = self[sent] else { throw FileProviderError.noSuchItem(sent) }
+        let pending = fields.subtracting(writing.options.holds)
+        var kept = fields.subtracting(pending)
+        var upload: RemoteContent?
+        if kept.contains(.contents) {
+            guard current.kind == .file, let content = content(of: item, writing) else {
+                throw FileProviderError(.cannotSynchronize, "its content was not sent")
+            }
+            let isThere = writing.options.recognizesEqualUploads && isEqual(content, self.content(of: sent))
+            guard isThere || base.contentVersion == current.itemVersion.contentVersion else {
+                throw FileProviderError(.localVersionConflictingWithServer, item: current)
+            }
+            if isThere { kept.remove(.contents) } else { upload = writing.storedContent ?? content }
+        }
+        try checkPlace(of: item, current, kept, writing)
+        if let upload { write(upload, to: sent) }
+        let parent = kept.contains(.parentItemIdentifier) ? item.parentItemIdentifier : current.parentItemIdentifier
+        if parent != current.parentItemIdentifier { move(sent, to: parent) }
+        update(sent) { node, _ in node.item.merge(kept, of: item) }
+        let identifier = writing.newIdentifier ?? sent
+        if identifier != sent { giveIdentifier(identifier, to: sent) }
+        return try answer(
+            .modify, identifier, sent, kept, pending, size: kept.contains(.contents) ? writing.content?.size : nil)
+    }
+
+    mutating func delete(_ identifier: ItemIdentifier, _ base: ItemVersion, recursively: Bool) throws {
+        guard let item = self[identifier] else { return }
+        if item.kind == .file, item.itemVersion.contentVersion != base.contentVersion {
+            throw FileProviderError.deletionRejected(of: item)
+        }
+        if !recursively, !items(in: identifier).isEmpty {
+            throw FileProviderError(.directoryNotEmpty, item: item)
+        }
+        delete(identifier)
+        applied.append(
+            AppliedChange(kind: .delete, identifier: identifier, sentIdentifier: identifier, fields: [], size: nil))
+    }
+
+    // MARK: - Private
+
+    private mutating func answer(
+        _ kind: ProviderCallKind, _ identifier: ItemIdentifier, _ sent: ItemIdentifier, _ fields: ItemFields,
+        _ pending: ItemFields, size: Int64?
+    ) throws -> RemoteWriting.Answer {
+        guard let item = self[identifier] else { throw FileProviderError.noSuchItem(identifier) }
+        applied.append(
+            AppliedChange(kind: kind, identifier: identifier, sentIdentifier: sent, fields: fields, size: size))
+        return RemoteWriting.Answer(item: item, pending: pending)
+    }
+
+    private func item(named name: String, in directory: ItemIdentifier) -> FileProviderItem? {
+        items(in: directory).first { $0.filename.utf8.elementsEqual(name.utf8) }
+    }
+
+    private func checkName(_ name: String) throws {
+        if let defect = FileProviderItem.defect(ofFilename: name) {
+            throw FileProviderError(.cannotSynchronize, defect.description)
+        }
+    }
+
+    private func checkPlace(
+        of item: FileProviderItem, _ current: FileProviderItem, _ fields: ItemFields, _ writing: RemoteWriting
+    ) throws {
+        guard !fields.isDisjoint(with: .place) else { return }
+        let name = fields.contains(.filename) ? item.filename : current.filename
+        let parent = fields.contains(.parentItemIdentifier) ? item.parentItemIdentifier : current.parentItemIdentifier
+        try checkName(name)
+        guard self[parent]?.kind == .directory else { throw FileProviderError.noSuchItem(parent) }
+        var above = parent
+        while above != .rootContainer, let next = self[above] {
+            if above == item.itemIdentifier {
+                throw FileProviderError(.cannotSynchronize, "a directory cannot come below itself", item: current)
+            }
+            above = next.parentItemIdentifier
+        }
+        if writing.options.uniqueNames, let there = self.item(named: name, in: parent),
+            there.itemIdentifier != item.itemIdentifier
+        {
+            throw FileProviderError.filenameCollision(with: there)
+        }
+    }
+
+    /// What an item contains when it was sent so; nil for a file whose bytes are not here.
+    private func content(of item: FileProviderItem, _ writing: RemoteWriting) -> RemoteContent? {
+        if let content = writing.content { return content }
+        return item.kind == .file && item.documentSize ?? 0 > 0 ? nil : .bytes([])
+    }
+
+    /// Whether an item that is there is the one that is offered again. One without its bytes is known by its size.
+    private func isSame(_ there: FileProviderItem, _ template: FileProviderItem, _ content: RemoteContent?) -> Bool {
+        guard there.kind == template.kind else { return false }
+        switch there.kind {
+        case .directory: return true
+        case .symbolicLink: return there.symlinkTargetPath == template.symlinkTargetPath
+        case .file:
+            guard let content else { return there.documentSize == template.documentSize }
+            return isEqual(content, self.content(of: there.itemIdentifier))
+        }
+    }
+
+    private func isEqual(_ one: RemoteContent, _ other: RemoteContent?) -> Bool {
+        guard let other, one.size == other.size else { return false }
+        return one[0..<one.size] == other[0..<other.size]
+    }
+
+    /// What of a template that is offered again is not on the remote as it is now.
+    private func differences(
+        _ template: FileProviderItem, _ fields: ItemFields, _ item: FileProviderItem, _ writing: RemoteWriting
+    ) -> ItemFields {
+        var pending = fields.subtracting(writing.options.holds).subtracting(.place).subtracting(.contents)
+        if let content = writing.content, !isEqual(content, self.content(of: item.itemIdentifier)) {
+            pending.insert(.contents)
+        }
+        for field in ItemFields.all where fields.contains(field) && field != .contents {
+            var merged = item
+            merged.merge(field, of: template)
+            if merged != item { pending.insert(field) }
+        }
+        return pending
+    }
+
+    private mutating func giveIdentifier(_ new: ItemIdentifier, to old: ItemIdentifier) {
+        guard var node = nodes.removeValue(forKey: old) else { return }
+        node.item.itemIdentifier = new
+        nodes[new] = node
+        let parent = node.item.parentItemIdentifier
+        children[parent] = children[parent]?.map { $0 == old ? new : $0 }
+        for child in children[old] ?? [] { nodes[child]?.item.parentItemIdentifier = new }
+        children[new] = children.removeValue(forKey: old)
+        for (template, item) in made where item == old { made[template] = new }
+        history += [old, new]
+    }
+}
+
+extension ItemFields {
+    /// Where an item is and how it is called.
+    static let place: ItemFields = [.filename, .parentItemIdentifier]
+
+    static let all: [ItemFields] = [
+        .contents, .filename, .parentItemIdentifier, .lastUsedDate, .tagData, .favoriteRank, .creationDate,
+        .contentModificationDate, .fileSystemFlags, .extendedAttributes, .permissions, .ownership,
+    ]
+}
+
+extension FileProviderItem {
+    /// Takes over some fields of another item. What that one does not say stays as it is.
+    mutating func merge(_ fields: ItemFields, of other: FileProviderItem) {
+        if fields.contains(.filename) { filename = other.filename }
+        if fields.contains(.parentItemIdentifier) { parentItemIdentifier = other.parentItemIdentifier }
+        if fields.contains(.lastUsedDate) { lastUsedDate = other.lastUsedDate ?? lastUsedDate }
+        if fields.contains(.tagData) { tagData = other.tagData ?? tagData }
+        if fields.contains(.favoriteRank) { favoriteRank = other.favoriteRank ?? favoriteRank }
+        if fields.contains(.creationDate) { creationDate = other.creationDate ?? creationDate }
+        if fields.contains(.contentModificationDate) {
+            contentModificationDate = other.contentModificationDate ?? contentModificationDate
+        }
+        if !fields.isDisjoint(with: [.permissions, .fileSystemFlags]) {
+            permissions = other.permissions ?? permissions
+        }
+        if fields.contains(.extendedAttributes) {
+            extendedAttributes = other.extendedAttributes ?? extendedAttributes
+        }
+        if fields.contains(.ownership) {
+            owner = other.owner ?? owner
+            group = other.group ?? group
+        }
+    }
+}
