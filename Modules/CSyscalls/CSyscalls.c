@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -66,6 +67,45 @@ int64_t yonder_file_system_type(int descriptor)
 }
 
 const int yonder_open_path = O_PATH;
+const int yonder_open_temporary = O_TMPFILE;
+
+int yonder_rename_new(int from, const char *name, int to, const char *new_name)
+{
+    return renameat2(from, name, to, new_name, RENAME_NOREPLACE);
+}
+
+int yonder_exchange(int one, const char *name, int other, const char *other_name)
+{
+    return renameat2(one, name, other, other_name, RENAME_EXCHANGE);
+}
+
+int yonder_set_modified(int file, const char *name, int64_t seconds, int64_t nanoseconds)
+{
+    struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = seconds, .tv_nsec = nanoseconds},
+    };
+    return utimensat(file, name, times, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+}
+
+int yonder_set_owner(int file, uint32_t owner, uint32_t group)
+{
+    return fchownat(file, "", owner, group, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+}
+
+ssize_t yonder_listxattr(const char *path, char *list, size_t size) { return listxattr(path, list, size); }
+
+ssize_t yonder_getxattr(const char *path, const char *name, char *value, size_t size)
+{
+    return getxattr(path, name, value, size);
+}
+
+int yonder_setxattr(const char *path, const char *name, const void *value, size_t size)
+{
+    return setxattr(path, name, value, size, 0);
+}
+
+int yonder_removexattr(const char *path, const char *name) { return removexattr(path, name); }
 
 ssize_t yonder_llistxattr(const char *path, char *list, size_t size) { return llistxattr(path, list, size); }
 

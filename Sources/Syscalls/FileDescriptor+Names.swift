@@ -89,16 +89,18 @@ extension FileDescriptor {
         return networked.contains(yonder_file_system_type(rawValue))
     }
 
-    private static func openAt(_ directory: Int32, _ name: String, _ flags: Int32) throws(Errno) -> FileDescriptor {
+    static func openAt(
+        _ directory: Int32, _ name: String, _ flags: Int32, _ permissions: UInt16 = 0
+    ) throws(Errno) -> FileDescriptor {
         while true {
-            let descriptor = openat(directory, name, flags | O_CLOEXEC)
+            let descriptor = openat(directory, name, flags | O_CLOEXEC, mode_t(permissions))
             if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
             guard Errno.current == .interrupted else { throw Errno.current }
         }
     }
 
     /// Calls something that fills a buffer of whichever size it needs. Nil when it fails.
-    private static func bytes(_ call: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> [UInt8]? {
+    static func bytes(_ call: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> [UInt8]? {
         for _ in 0..<8 {
             let size = call(nil, 0)
             guard size > 0 else { return size == 0 ? [] : nil }

@@ -9,6 +9,8 @@ package struct FileSystemStatistics: Hashable, Sendable {
     package var availableBlocks: UInt64
     package var files: UInt64
     package var freeFiles: UInt64
+    /// Whether it is mounted read-only.
+    package var isReadOnly: Bool
 
     /// Of the file system that holds a path. (statvfs)
     package init(of path: FilePath) throws(Errno) {
@@ -20,5 +22,6 @@ package struct FileSystemStatistics: Hashable, Sendable {
         availableBlocks = UInt64(statistics.f_bavail)
         files = UInt64(statistics.f_files)
         freeFiles = UInt64(statistics.f_ffree)
+        isReadOnly = statistics.f_flag & UInt(ST_RDONLY) != 0
     }
 }

@@ -33,6 +33,26 @@ int yonder_statx(int directory, const char *name, struct yonder_status *status);
 /* open(2)'s O_PATH. */
 extern const int yonder_open_path;
 
+/* open(2)'s O_TMPFILE. */
+extern const int yonder_open_temporary;
+
+/* renameat2(2) with RENAME_NOREPLACE, or with RENAME_EXCHANGE. */
+int yonder_rename_new(int from, const char *name, int to, const char *new_name);
+int yonder_exchange(int one, const char *name, int other, const char *other_name);
+
+/* utimensat(2): a name in an open directory, or `file` itself when the name is empty; follows no link. Sets the
+ * modification time and leaves the other. */
+int yonder_set_modified(int file, const char *name, int64_t seconds, int64_t nanoseconds);
+
+/* fchownat(2) of an open file. */
+int yonder_set_owner(int file, uint32_t owner, uint32_t group);
+
+/* listxattr(2), getxattr(2), setxattr(2) and removexattr(2). */
+ssize_t yonder_listxattr(const char *path, char *list, size_t size);
+ssize_t yonder_getxattr(const char *path, const char *name, char *value, size_t size);
+int yonder_setxattr(const char *path, const char *name, const void *value, size_t size);
+int yonder_removexattr(const char *path, const char *name);
+
 /* llistxattr(2) and lgetxattr(2). */
 ssize_t yonder_llistxattr(const char *path, char *list, size_t size);
 ssize_t yonder_lgetxattr(const char *path, const char *name, char *value, size_t size);

@@ -1,0 +1,48 @@
+import CSyscalls
+import Glibc
+import SystemPackage
+
+/// Attributes of an open file; one that is open just to be named does (see ``openReference(named:)``). A symbolic link
+/// has an owner and a time, and nothing else of these.
+extension FileDescriptor {
+    /// Sets the lower twelve bits of the mode. (chmod)
+    package func setPermissions(_ permissions: UInt16) throws(Errno) {
+        guard chmod(processPath, mode_t(permissions)) == 0 else { throw Errno.current }
+    }
+
+    /// Sets the owner and the group. May clear the set-user-ID and set-group-ID bits. (fchownat)
+    package func setOwner(_ owner: UInt32, group: UInt32) throws(Errno) {
+        guard yonder_set_owner(rawValue, owner, group) == 0 else { throw Errno.current }
+    }
+
+    /// Sets the time of the last modification. (utimensat)
+    package func setModified(_ moment: FileMoment) throws(Errno) {
+        guard yonder_set_modified(rawValue, "", moment.seconds, moment.nanoseconds) == 0 else { throw Errno.current }
+    }
+
+    /// All extended attributes with their full names; none where the file system has no such thing, and none of those
+    /// that may not be read. (listxattr, getxattr)
+    package func extendedAttributes() -> [String: [UInt8]] {
+        let path = processPath
+        guard let list = Self.bytes({ yonder_listxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
+        var attributes: [String: [UInt8]] = [:]
+        for bytes in list.split(separator: 0) {
+            guard let name = String(validating: bytes, as: UTF8.self),
+                let value = Self.bytes({ yonder_getxattr(path, name, $0, $1) })
+            else { continue }
+            attributes[name] = value
+        }
+        return attributes
+    }
+
+    /// Sets an extended attribute by its full name. (setxattr)
+    package func setExtendedAttribute(_ name: String, to value: [UInt8]) throws(Errno) {
+        guard yonder_setxattr(processPath, name, value, value.count) == 0 else { throw Errno.current }
+    }
+
+    /// Removes an extended attribute by its full name; one that is not there is fine. (removexattr)
+    package func removeExtendedAttribute(_ name: String) throws(Errno) {
+        guard yonder_removexattr(processPath, name) != 0, Errno.current != .noData else { return }
+        throw Errno.current
+    }
+}
