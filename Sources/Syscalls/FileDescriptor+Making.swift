@@ -112,6 +112,13 @@ extension FileDescriptor {
         guard fsync(file.rawValue) == 0 || Errno.current == .invalidArgument else { throw Errno.current }
     }
 
+    /// The same open file under one more number, which is to be closed for itself. (fcntl with F_DUPFD_CLOEXEC)
+    package func duplicateCloseOnExec() throws(Errno) -> FileDescriptor {
+        let descriptor = fcntl(rawValue, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw Errno.current }
+        return FileDescriptor(rawValue: descriptor)
+    }
+
     /// What this process can call an open file whatever becomes of its names.
     var processPath: String { "/proc/self/fd/\(rawValue)" }
 }

@@ -5,6 +5,11 @@ import SystemPackage
 package struct FileMoment: Hashable, Sendable {
     package var seconds: Int64
     package var nanoseconds: Int64
+
+    package init(seconds: Int64, nanoseconds: Int64) {
+        self.seconds = seconds
+        self.nanoseconds = nanoseconds
+    }
 }
 
 /// What the kernel knows of a file.

@@ -5,21 +5,25 @@ import SystemPackage
 /// A local or network-mounted folder as the remote: the embedded default.
 package final class DirectoryProvider: FileProviderReplicatedExtension {
     package let features: ProviderFeatures
-    private let folder: Folder
+    let folder: Folder
     private let log = ChangeLog()
     private let watcher: FolderWatcher?
-    private let calls = BlockingCalls()
+    let calls = BlockingCalls()
     private let manager: any FileProviderManager
     private static let chunk: Int64 = 1 << 20
 
-    /// - Parameter root: the folder, which must be there.
+    /// - Parameters:
+    ///   - root: the folder, which must be there.
+    ///   - leftoverAge: how many seconds old a file has to be that a change broken off left behind before it is removed.
     /// - Throws: `serverUnreachable` with what is wrong with it.
-    package init(root: FilePath, manager: any FileProviderManager) throws {
+    package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
         self.manager = manager
-        folder = try Folder(path: root, manager: manager)
+        folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
         // What other machines do to a network mount is not told: it has to be compared.
         watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
-        features = ProviderFeatures(partialContentFetching: true, changeFeed: watcher != nil, concurrentCalls: 16)
+        features = ProviderFeatures(
+            partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
+            conditionalWrites: !folder.isReadOnly, concurrentCalls: 16)
     }
 
     package func invalidate() async {

@@ -27,18 +27,23 @@ final class Folder: Sendable {
     let path: FilePath
     let items: FolderItems
     let isOnNetwork: Bool
-    private let manager: any FileProviderManager
+    /// Whether nothing in it can be changed.
+    let isReadOnly: Bool
+    let manager: any FileProviderManager
+    let leftoverAge: Int64
     private let state: Mutex<State>
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
-    init(path: FilePath, manager: any FileProviderManager) throws {
+    init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.path = path
+        self.leftoverAge = leftoverAge
         self.manager = manager
         do {
             let root = try FileDescriptor.openDirectory(path)
             defer { try? root.close() }
             let status = try FileStatus(of: root)
-            items = FolderItems(rootDevice: status.device)
+            isReadOnly = (try? FileSystemStatistics(of: path).isReadOnly) ?? false
+            items = FolderItems(rootDevice: status.device, capabilities: isReadOnly ? .readOnly : .ordinary)
             isOnNetwork = root.isOnNetworkFileSystem
             state = Mutex(State(identity: items.identifier(of: status, named: "", parent: .rootContainer)))
         } catch {
@@ -77,6 +82,12 @@ final class Folder: Sendable {
     ///
     /// - Throws: `noSuchItem`, `serverUnreachable`, POSIX errors.
     func find(_ identifier: ItemIdentifier) throws -> Place {
+        guard let place = try findIfThere(identifier) else { throw FileProviderError.noSuchItem(identifier) }
+        return place
+    }
+
+    /// As ``find(_:)``, with nil for what is not there.
+    func findIfThere(_ identifier: ItemIdentifier) throws -> Place? {
         if identifier == .rootContainer {
             let root = try openRoot()
             return Place(directory: root, name: nil, parent: .rootContainer, status: try FileStatus(of: root))
@@ -85,7 +96,19 @@ final class Folder: Sendable {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
-        throw FileProviderError.noSuchItem(identifier)
+        return nil
+    }
+
+    /// An item's place when it has this name in this directory; nil when it has not.
+    func place(of identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) throws -> Place? {
+        guard let directory = try? openDirectory(parent) else { return nil }
+        guard let status = try? FileStatus(of: name, in: directory),
+            items.identifier(of: status, named: name, parent: parent) == identifier
+        else {
+            try? directory.close()
+            return nil
+        }
+        return Place(directory: directory, name: name, parent: parent, status: status)
     }
 
     /// Opens a directory by its identifier.

@@ -64,7 +64,7 @@ final class FolderEnumerator: FileProviderEnumerator {
     private func sortedNames(of directory: FileDescriptor, isFirst: Bool) throws -> [[UInt8]] {
         if !isFirst, let known = names.withLock({ $0 }) { return known }
         watcher?.watch(directory, as: container)
-        let all = try directory.names().sorted { $0.lexicographicallyPrecedes($1) }
+        let all = try folder.shownNames(in: directory).sorted { $0.lexicographicallyPrecedes($1) }
         names.withLock { $0 = all }
         return all
     }

@@ -10,11 +10,14 @@ import SystemPackage
 /// when it is renamed.
 struct FolderItems: Sendable {
     let rootDevice: UInt64
+    /// What may be done with every item.
+    let capabilities: ItemCapabilities
 
-    /// - Returns: nil for what is no item: FIFOs, sockets and devices.
+    /// - Returns: nil for what is no item: FIFOs, sockets and devices, and what is on its way in or out.
     func item(
         named name: String, in directory: FileDescriptor, parent: ItemIdentifier, status: FileStatus
     ) -> FileProviderItem? {
+        if HiddenName.isOne(name) { return nil }
         let kind: ItemKind
         switch status.kind {
         case .regular: kind = .file
@@ -29,7 +32,7 @@ struct FolderItems: Sendable {
         }
         return FileProviderItem(
             itemIdentifier: identifier(of: status, named: name, parent: parent), parentItemIdentifier: parent,
-            filename: name, kind: kind, itemVersion: Self.version(of: status), capabilities: .readOnly,
+            filename: name, kind: kind, itemVersion: Self.version(of: status), capabilities: capabilities,
             documentSize: status.size, creationDate: status.birth.map(FileTimestamp.init),
             contentModificationDate: FileTimestamp(status.modified), permissions: status.permissions,
             owner: status.owner, group: status.group, symlinkTargetPath: target,
@@ -39,7 +42,7 @@ struct FolderItems: Sendable {
     func root(status: FileStatus) -> FileProviderItem {
         FileProviderItem(
             itemIdentifier: .rootContainer, parentItemIdentifier: .rootContainer, filename: "/", kind: .directory,
-            itemVersion: Self.version(of: status), capabilities: .readOnly, documentSize: status.size,
+            itemVersion: Self.version(of: status), capabilities: capabilities, documentSize: status.size,
             creationDate: status.birth.map(FileTimestamp.init),
             contentModificationDate: FileTimestamp(status.modified), permissions: status.permissions,
             owner: status.owner, group: status.group)

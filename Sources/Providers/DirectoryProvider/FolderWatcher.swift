@@ -81,6 +81,8 @@ final class FolderWatcher: Sendable {
         for event in events {
             if event.kind == .overflow { return log.reset() }
             guard let directory = watches.withLock({ $0.directories[event.watch] }) else { continue }
+            // The provider's own steps, which nobody is to see.
+            if let name = event.name, HiddenName.isOne(name) { continue }
             switch event.kind {
             case .ended: watches.withLock { $0.directories[event.watch] = nil }
             case .directoryChanged: add(ChangeLog.Place(directory: directory))

@@ -1,0 +1,94 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// The writing half. Every change is there at once and whole, and on the disk when the call returns.
+extension DirectoryProvider {
+    package func createItem(
+        basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
+        request: FileProviderRequest
+    ) async throws -> ItemChange {
+        try await write(template.parentItemIdentifier, template.filename, contents) { writer, contents in
+            try writer.create(template, fields, contents: contents, options: options)
+        }
+    }
+
+    package func modifyItem(
+        _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
+        options: ModifyItemOptions, request: FileProviderRequest
+    ) async throws -> ItemChange {
+        try await write(item.itemIdentifier, item.filename, contents) { writer, contents in
+            try writer.modify(item, base: baseVersion, changedFields, contents: contents)
+        }
+    }
+
+    package func deleteItem(
+        identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
+    ) async throws {
+        try await write(identifier, nil, nil) { writer, _ in
+            try writer.delete(identifier, base: baseVersion, recursively: options.contains(.recursive))
+        }
+    }
+
+    /// Runs a change. A cancelled one returns at once and may go on for a moment, so it reads from a descriptor of its
+    /// own: the number of the one that was given may soon mean another file.
+    private func write<Value: Sendable>(
+        _ identifier: ItemIdentifier, _ name: String?, _ contents: ContentSource?,
+        _ body: @escaping @Sendable (FolderWriter, ContentSource?) throws -> Value
+    ) async throws -> Value {
+        var own: ContentSource?
+        if let contents {
+            do {
+                own = ContentSource(descriptor: try contents.descriptor.duplicateCloseOnExec(), size: contents.size) {
+                    try contents.confirm()
+                }
+            } catch {
+                throw FileProviderError.posix(error)
+            }
+        }
+        let source = Held(source: own)
+        return try await calls.run { [folder] wish in
+            do {
+                return try body(FolderWriter(folder: folder, wish: wish), source.source)
+            } catch let error as Errno {
+                throw folder.writeFailure(error, of: identifier, named: name)
+            }
+        }
+    }
+
+    /// Closes its source's descriptor when nobody needs it any more.
+    private final class Held: Sendable {
+        let source: ContentSource?
+
+        init(source: ContentSource?) {
+            self.source = source
+        }
+
+        deinit { try? source?.descriptor.close() }
+    }
+}
+
+extension Folder {
+    /// What a failed system call means to the system that wanted to change something.
+    func writeFailure(_ error: Errno, of identifier: ItemIdentifier, named name: String?) -> FileProviderError {
+        let what = name.map { "'\($0)'" } ?? "the item"
+        func cannot(_ why: String) -> FileProviderError {
+            FileProviderError(
+                .cannotSynchronize, "the source will not take \(what): \(why)", itemIdentifier: identifier)
+        }
+        return switch error {
+        case .noSpace, .diskQuotaExceeded:
+            FileProviderError(.insufficientQuota, "the source has no room for \(what)", itemIdentifier: identifier)
+        case .readOnlyFileSystem: cannot("it is mounted read-only")
+        case .permissionDenied, .notPermitted: cannot("writing is not permitted there")
+        case .fileNameTooLong: cannot("the name is too long for its file system")
+        case .invalidArgument, .illegalByteSequence: cannot("its file system does not take such a name")
+        case .fileTooLarge: cannot("the file is too large for its file system")
+        case .improperLink: cannot("it reaches over two file systems")
+        case .tooManyLinks: cannot("its directory is full")
+        case .directoryNotEmpty: FileProviderError(.directoryNotEmpty, itemIdentifier: identifier)
+        case .tooManySymbolicLinkLevels: FileProviderError.noSuchItem(identifier)
+        default: failure(error, of: identifier)
+        }
+    }
+}

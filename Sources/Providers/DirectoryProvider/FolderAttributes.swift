@@ -1,0 +1,136 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// Gives files the attributes of items.
+enum FolderAttributes {
+    /// What a folder keeps of an item beside its content, its name and its place.
+    static let kept: ItemFields = [
+        .permissions, .fileSystemFlags, .ownership, .extendedAttributes, .contentModificationDate,
+    ]
+
+    /// Sets those attributes of an open file that an item says and that are among the fields.
+    ///
+    /// - Returns: the fields that this file cannot have.
+    static func apply(
+        _ fields: ItemFields, of item: FileProviderItem, to file: FileDescriptor
+    ) throws(Errno) -> ItemFields {
+        var status = try FileStatus(of: file)
+        let isOurs = Machine.userIdentifier == 0 || Machine.userIdentifier == status.owner
+        var pending = notKept(fields, of: item, status)
+        // Owners first, which may take bits of the mode away; the mode next, which may forbid; the time at the end.
+        if fields.contains(.ownership), try !setOwner(of: file, item, status) { pending.insert(.ownership) }
+        if fields.contains(.extendedAttributes), let wanted = item.extendedAttributes,
+            try !setAttributes(of: file, wanted, status)
+        {
+            pending.insert(.extendedAttributes)
+        }
+        let modes = fields.intersection([.permissions, .fileSystemFlags])
+        status = try FileStatus(of: file)
+        if !modes.isEmpty, status.kind != .symbolicLink, let mode = item.permissions, mode != status.permissions {
+            do throws(Errno) {
+                try file.setPermissions(mode & 0o7777)
+            } catch {
+                // Of one's own file it is not forbidden: the file system has no such thing.
+                guard isOurs, error == .notPermitted || error == .notSupported else { throw error }
+                pending.formUnion(modes)
+            }
+        }
+        if fields.contains(.contentModificationDate), let date = item.contentModificationDate,
+            date != FileTimestamp(status.modified)
+        {
+            try file.setModified(FileMoment(seconds: date.seconds, nanoseconds: date.nanoseconds))
+        }
+        return pending
+    }
+
+    /// Takes over from an old file what an item says nothing of: as much as this process may.
+    ///
+    /// - Parameter fields: what the item does say.
+    static func carryOver(
+        from old: FileDescriptor, _ status: FileStatus, to file: FileDescriptor, except fields: ItemFields,
+        of item: FileProviderItem
+    ) throws(Errno) {
+        let now = try FileStatus(of: file)
+        if now.owner != status.owner || now.group != status.group {
+            if (try? file.setOwner(status.owner, group: status.group)) == nil {
+                try? file.setOwner(now.owner, group: status.group)
+            }
+        }
+        let saysAttributes = fields.contains(.extendedAttributes) && item.extendedAttributes != nil
+        for (name, value) in old.extendedAttributes() {
+            // These are about the bytes, which are others now.
+            if ["security.capability", "security.ima", "security.evm"].contains(name) { continue }
+            if saysAttributes, name.utf8.starts(with: userPrefix.utf8) { continue }
+            try? file.setExtendedAttribute(name, to: value)
+        }
+        // A file whose owner could not be carried over must not run as somebody else.
+        let isSame = try FileStatus(of: file).owner == status.owner
+        try? file.setPermissions(isSame ? status.permissions : status.permissions & 0o777)
+    }
+
+    private static let userPrefix = "user."
+
+    private static func notKept(_ fields: ItemFields, of item: FileProviderItem, _ status: FileStatus) -> ItemFields {
+        var pending: ItemFields = []
+        if fields.contains(.lastUsedDate), item.lastUsedDate != nil { pending.insert(.lastUsedDate) }
+        if fields.contains(.tagData), item.tagData != nil { pending.insert(.tagData) }
+        if fields.contains(.favoriteRank), item.favoriteRank != nil { pending.insert(.favoriteRank) }
+        if fields.contains(.creationDate), let date = item.creationDate, date != status.birth.map(FileTimestamp.init) {
+            pending.insert(.creationDate)
+        }
+        return pending
+    }
+
+    private static func setOwner(
+        of file: FileDescriptor, _ item: FileProviderItem, _ status: FileStatus
+    ) throws(Errno) -> Bool {
+        let owner = item.owner ?? status.owner
+        let group = item.group ?? status.group
+        if owner == status.owner, group == status.group { return true }
+        guard Machine.userIdentifier == 0 else { return false }
+        do throws(Errno) {
+            try file.setOwner(owner, group: group)
+        } catch {
+            guard [.notPermitted, .notSupported, .invalidArgument].contains(error) else { throw error }
+            return false
+        }
+        return true
+    }
+
+    private static func setAttributes(
+        of file: FileDescriptor, _ wanted: [String: [UInt8]], _ status: FileStatus
+    ) throws(Errno) -> Bool {
+        if status.kind == .symbolicLink { return wanted.isEmpty }
+        var old: [String: [UInt8]] = [:]
+        for (name, value) in file.extendedAttributes() where name.utf8.starts(with: userPrefix.utf8) {
+            old[name] = value
+        }
+        var isDone = true
+        var isOpened = false
+        func change(_ body: () throws(Errno) -> Void) throws(Errno) {
+            do throws(Errno) {
+                try body()
+            } catch {
+                switch error {
+                case .permissionDenied where !isOpened && status.permissions & 0o200 == 0:
+                    // A file that its owner may not write takes no attributes from its owner either.
+                    isOpened = true
+                    try file.setPermissions(status.permissions | 0o200)
+                    return try change(body)
+                case .notSupported, .noSpace, .argListTooLong, .outOfRange, .notPermitted, .invalidArgument:
+                    isDone = false
+                default: throw error
+                }
+            }
+        }
+        for (name, value) in wanted where old[userPrefix + name] != value {
+            try change { () throws(Errno) in try file.setExtendedAttribute(userPrefix + name, to: value) }
+        }
+        for name in old.keys where wanted[String(name.dropFirst(userPrefix.count))] == nil {
+            try change { () throws(Errno) in try file.removeExtendedAttribute(name) }
+        }
+        if isOpened { try file.setPermissions(status.permissions) }
+        return isDone
+    }
+}

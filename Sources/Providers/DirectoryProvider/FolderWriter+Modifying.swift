@@ -1,0 +1,186 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// Changing what is there.
+extension FolderWriter {
+    /// A name in an open directory, whose identifier is known.
+    private struct Spot {
+        var directory: FileDescriptor
+        var name: String
+        var parent: ItemIdentifier
+    }
+
+    func modify(
+        _ item: FileProviderItem, base: ItemVersion, _ fields: ItemFields, contents: ContentSource?
+    ) throws -> ItemChange {
+        guard let place = try find(item, fields) else { return try recognize(item, fields, contents) }
+        return try modify(place, item, base, fields, contents)
+    }
+
+    /// Finds an item where it is known to be, or where this call wants it: an earlier one like it may have moved it and
+    /// its answer been lost.
+    private func find(_ item: FileProviderItem, _ fields: ItemFields) throws -> Folder.Place? {
+        if let place = try folder.findIfThere(item.itemIdentifier) { return place }
+        guard !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) else { return nil }
+        return try folder.place(of: item.itemIdentifier, named: item.filename, in: item.parentItemIdentifier)
+    }
+
+    /// New content makes another file of an item. When the answer to an earlier call like this was lost, that file is
+    /// there, and the item is not.
+    private func recognize(
+        _ item: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?
+    ) throws -> ItemChange {
+        guard fields.contains(.contents), let contents else {
+            throw FileProviderError.noSuchItem(item.itemIdentifier)
+        }
+        let directory = try openTarget(item.parentItemIdentifier)
+        defer { try? directory.close() }
+        guard let status = try status(of: item.filename, in: directory),
+            try hasContent(item.filename, status, in: directory, contents)
+        else { throw FileProviderError.noSuchItem(item.itemIdentifier) }
+        let pending = try apply(fields, of: item, to: item.filename, in: directory, expecting: status)
+        return try answer(item.filename, in: directory, item.parentItemIdentifier, pending)
+    }
+
+    private func modify(
+        _ place: borrowing Folder.Place, _ item: FileProviderItem, _ base: ItemVersion, _ fields: ItemFields,
+        _ contents: ContentSource?
+    ) throws -> ItemChange {
+        guard let name = place.name else { return try modifyRoot(place, item, fields) }
+        let spot = Spot(directory: place.directory, name: name, parent: place.parent)
+        return try modify(spot, place.status, item, base, fields, contents)
+    }
+
+    private func modify(
+        _ old: Spot, _ status: FileStatus, _ item: FileProviderItem, _ base: ItemVersion, _ fields: ItemFields,
+        _ contents: ContentSource?
+    ) throws -> ItemChange {
+        let fields = try fieldsToStore(fields, of: old, status, base, contents)
+        let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
+        let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
+        defer { try? target?.close() }
+        let new = Spot(
+            directory: target ?? old.directory, name: fields.contains(.filename) ? item.filename : old.name,
+            parent: isElsewhere ? item.parentItemIdentifier : old.parent)
+        let moves = new.parent != old.parent || !new.name.utf8.elementsEqual(old.name.utf8)
+        if moves {
+            try checkName(new.name)
+            if try self.status(of: new.name, in: new.directory) != nil {
+                throw collision(new.name, in: new.directory, new.parent)
+            }
+        }
+        let pending: ItemFields
+        if fields.contains(.contents) {
+            pending = try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
+        } else {
+            if moves { try move(from: old, to: new, status) }
+            pending = try apply(fields, of: item, to: new.name, in: new.directory, expecting: status)
+        }
+        if moves { try old.directory.synchronize(asDirectory: true) }
+        try new.directory.synchronize(asDirectory: true)
+        let change = try answer(new.name, in: new.directory, new.parent, pending)
+        if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
+        return change
+    }
+
+    /// What is left to do of a change.
+    ///
+    /// - Throws: `localVersionConflictingWithServer` when new content is based on another version than is there.
+    private func fieldsToStore(
+        _ fields: ItemFields, of spot: Spot, _ status: FileStatus, _ base: ItemVersion, _ contents: ContentSource?
+    ) throws -> ItemFields {
+        let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
+        guard fields.contains(.contents) else {
+            // The time belongs to the bytes. With other bytes it would make them look like those of the base.
+            return isBase ? fields : fields.subtracting(.contentModificationDate)
+        }
+        guard status.kind == .regular else {
+            throw FileProviderError(.cannotSynchronize, "'\(spot.name)' is no file on the source")
+        }
+        if isBase { return fields }
+        guard let contents, try hasContent(spot.name, status, in: spot.directory, contents) else {
+            throw conflict(at: spot)
+        }
+        return fields.subtracting(.contents)
+    }
+
+    /// The root has neither a name nor a place here that could be changed.
+    private func modifyRoot(
+        _ place: borrowing Folder.Place, _ item: FileProviderItem, _ fields: ItemFields
+    ) throws -> ItemChange {
+        let pending = try FolderAttributes.apply(fields, of: item, to: place.directory)
+        let root = folder.items.root(status: try FileStatus(of: place.directory))
+        return .applied(root, stillPending: pending, shouldFetchContent: false)
+    }
+
+    private func openTarget(_ parent: ItemIdentifier) throws -> FileDescriptor {
+        do {
+            return try folder.openDirectory(parent)
+        } catch let error as Errno {
+            throw folder.writeFailure(error, of: parent, named: nil)
+        }
+    }
+
+    private func conflict(at spot: Spot) -> any Error {
+        guard let item = try? folder.item(named: spot.name, in: spot.directory, parent: spot.parent) else {
+            return Errno.noSuchFileOrDirectory
+        }
+        return FileProviderError(.localVersionConflictingWithServer, item: item)
+    }
+
+    /// Puts a new file in the place of the old one, which is moved first where both are wanted: at no moment is there
+    /// no file, or two.
+    private func replaceContent(
+        from old: Spot, to new: Spot, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
+        _ fields: ItemFields, _ contents: ContentSource?
+    ) throws -> ItemFields {
+        let upload = try upload(contents, of: item, into: new.directory, permissions: status.permissions & 0o777)
+        let before = try old.directory.openReference(named: old.name)
+        defer { try? before.close() }
+        guard try FileStatus(of: before).isSameFile(as: status) else { throw conflict(at: old) }
+        try FolderAttributes.carryOver(from: before, status, to: upload.file, except: fields, of: item)
+        let pending = try FolderAttributes.apply(fields, of: item, to: upload.file)
+        try finish(upload, contents)
+        if moves { try move(from: old, to: new, status) }
+        do {
+            if case .done = try upload.replace(new.name, expecting: status, folder) { return pending }
+        } catch {
+            if moves { try? move(from: new, to: old, status) }
+            throw error
+        }
+        if moves { try? move(from: new, to: old, status) }
+        throw conflict(at: old)
+    }
+
+    /// - Throws: `filenameCollision`; `cannotSynchronize` for a directory that would come below itself.
+    private func move(from old: Spot, to new: Spot, _ status: FileStatus) throws {
+        do {
+            try old.directory.renameNew(old.name, to: new.name, in: new.directory)
+        } catch {
+            switch error {
+            case .fileExists: throw collision(new.name, in: new.directory, new.parent)
+            case .invalidArgument, .notSupported: try moveByHand(from: old, to: new, status)
+            default: throw error
+            }
+        }
+        // Another file may have come under the old name since it was looked at.
+        guard let moved = try? FileStatus(of: new.name, in: new.directory), moved.isSameFile(as: status) else {
+            try? new.directory.renameNew(new.name, to: old.name, in: old.directory)
+            throw Errno.noSuchFileOrDirectory
+        }
+    }
+
+    /// Where a file system cannot see to it that the new name is free. What is lost is the moment in between.
+    private func moveByHand(from old: Spot, to new: Spot, _ status: FileStatus) throws {
+        if try self.status(of: new.name, in: new.directory) != nil {
+            throw collision(new.name, in: new.directory, new.parent)
+        }
+        do {
+            try old.directory.rename(old.name, to: new.name, in: new.directory)
+        } catch {
+            guard error == .invalidArgument, status.kind == .directory else { throw error }
+            throw FileProviderError(.cannotSynchronize, "'\(old.name)' cannot come below itself")
+        }
+    }
+}

@@ -1,0 +1,179 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// Brings changes into the folder. All functions block, and throw what the system says of a failed call.
+struct FolderWriter {
+    let folder: Folder
+    let wish: BlockingCalls.Wish
+
+    // MARK: - Making
+
+    func create(
+        _ template: FileProviderItem, _ fields: ItemFields, contents: ContentSource?, options: CreateItemOptions
+    ) throws -> ItemChange {
+        try checkName(template.filename)
+        let parent = template.parentItemIdentifier
+        let directory = try folder.openDirectory(parent)
+        defer { try? directory.close() }
+        let name = template.filename
+        if let status = try status(of: name, in: directory) {
+            guard options.contains(.mayAlreadyExist),
+                try isSame(name, status, in: directory, template, contents)
+            else { throw collision(name, in: directory, parent) }
+            return try adopt(name, status, in: directory, parent, template, fields)
+        }
+        let pending: ItemFields
+        do {
+            switch template.kind {
+            case .file: pending = try makeFile(template, fields, contents, in: directory)
+            case .directory:
+                let mode = fields.contains(.permissions) ? template.permissions : nil
+                try directory.makeDirectory(named: name, permissions: (mode ?? 0o777) & 0o777)
+                pending = try apply(fields, of: template, to: name, in: directory)
+            case .symbolicLink:
+                guard let target = template.symlinkTargetPath, !target.isEmpty else {
+                    throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
+                }
+                try directory.makeLink(named: name, to: target)
+                pending = try apply(fields, of: template, to: name, in: directory)
+            }
+        } catch Errno.fileExists {
+            throw collision(name, in: directory, parent)
+        }
+        try directory.synchronize(asDirectory: true)
+        return try answer(name, in: directory, parent, pending)
+    }
+
+    private func makeFile(
+        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, in directory: FileDescriptor
+    ) throws -> ItemFields {
+        let mode = fields.contains(.permissions) ? template.permissions : nil
+        let upload = try upload(contents, of: template, into: directory, permissions: (mode ?? 0o666) & 0o777)
+        let pending = try FolderAttributes.apply(fields, of: template, to: upload.file)
+        try finish(upload, contents)
+        try upload.publish(as: template.filename)
+        return pending
+    }
+
+    /// What is there is what was offered, most likely because the answer to the first offer was lost.
+    private func adopt(
+        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ parent: ItemIdentifier,
+        _ template: FileProviderItem, _ fields: ItemFields
+    ) throws -> ItemChange {
+        let pending = try apply(fields, of: template, to: name, in: directory, expecting: status)
+        try directory.synchronize(asDirectory: true)
+        return try answer(name, in: directory, parent, pending)
+    }
+
+    // MARK: - Helpers
+
+    /// Takes a file's content in, unconfirmed.
+    func upload(
+        _ contents: ContentSource?, of item: FileProviderItem, into directory: FileDescriptor, permissions: UInt16
+    ) throws -> Upload {
+        guard contents != nil || item.documentSize ?? 0 == 0 else {
+            throw FileProviderError(
+                .cannotSynchronize, "the content of '\(item.filename)' was not sent",
+                itemIdentifier: item.itemIdentifier)
+        }
+        let upload = try Upload(in: directory, permissions: permissions)
+        if let contents { try upload.copy(contents, wish) }
+        return upload
+    }
+
+    /// From here on the file may be seen.
+    func finish(_ upload: Upload, _ contents: ContentSource?) throws {
+        try contents?.confirm()
+        try upload.file.synchronize()
+        // The disk may have taken its time.
+        try wish.check()
+    }
+
+    func checkName(_ name: String) throws {
+        if let defect = FileProviderItem.defect(ofFilename: name) {
+            throw FileProviderError(.cannotSynchronize, defect.description)
+        }
+        if HiddenName.isOne(name) {
+            throw FileProviderError(.excludedFromSync, "the provider needs names like '\(name)' for itself")
+        }
+    }
+
+    /// - Returns: nil when nothing has the name.
+    func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus? {
+        do throws(Errno) {
+            return try FileStatus(of: name, in: directory)
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+            return nil
+        }
+    }
+
+    func collision(
+        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier
+    ) -> FileProviderError {
+        if let item = try? folder.item(named: name, in: directory, parent: parent) {
+            return FileProviderError.filenameCollision(with: item)
+        }
+        return FileProviderError(.cannotSynchronize, "the source has something called '\(name)' that is no item")
+    }
+
+    /// Gives what has a name the attributes of an item.
+    ///
+    /// - Parameter status: what has to have that name, where that is known; ENOENT when it has not.
+    func apply(
+        _ fields: ItemFields, of item: FileProviderItem, to name: String, in directory: FileDescriptor,
+        expecting status: FileStatus? = nil
+    ) throws(Errno) -> ItemFields {
+        let file = try directory.openReference(named: name)
+        defer { try? file.close() }
+        if let status, try !FileStatus(of: file).isSameFile(as: status) { throw .noSuchFileOrDirectory }
+        return try FolderAttributes.apply(fields, of: item, to: file)
+    }
+
+    func answer(
+        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier, _ pending: ItemFields
+    ) throws -> ItemChange {
+        guard let item = try folder.item(named: name, in: directory, parent: parent) else {
+            throw Errno.noSuchFileOrDirectory
+        }
+        return .applied(item, stillPending: pending, shouldFetchContent: false)
+    }
+
+    /// Whether what is there is what is offered. A file that is offered without its bytes is known by its size.
+    private func isSame(
+        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ template: FileProviderItem,
+        _ contents: ContentSource?
+    ) throws -> Bool {
+        switch (template.kind, status.kind) {
+        case (.directory, .directory): return true
+        case (.symbolicLink, .symbolicLink):
+            return try directory.linkTarget(named: name).elementsEqual((template.symlinkTargetPath ?? "").utf8)
+        case (.file, .regular):
+            guard let contents else { return status.size == template.documentSize ?? 0 }
+            return try hasContent(name, status, in: directory, contents)
+        default: return false
+        }
+    }
+
+    /// Whether a file contains just these bytes.
+    func hasContent(
+        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ source: ContentSource
+    ) throws -> Bool {
+        guard status.kind == .regular, status.size == source.size,
+            let file = try? directory.openFile(named: name)
+        else { return false }
+        defer { try? file.close() }
+        guard try FileStatus(of: file).isUnchanged(from: status) else { return false }
+        let piece = 1 << 20
+        var offset: Int64 = 0
+        while offset < source.size {
+            try wish.check()
+            let bytes = try source.read(at: offset, count: piece)
+            guard try file.readBytes(at: offset, count: bytes.count) == bytes else { return false }
+            offset += Int64(bytes.count)
+        }
+        try source.confirm()
+        return try FileStatus(of: file).isUnchanged(from: status)
+    }
+}
