@@ -51,6 +51,11 @@ public final class TestManager: FileProviderManager {
         }
     }
 
+    /// An item is gone, or has another identifier.
+    public func forget(_ identifier: ItemIdentifier) {
+        state.withLock { $0.items[identifier] = nil }
+    }
+
     // MARK: - What a test asks it
 
     /// How often the provider said that there are changes.

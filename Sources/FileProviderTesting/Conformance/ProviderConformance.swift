@@ -25,8 +25,32 @@ public struct ProviderConformance: Sendable {
         case anUnknownAnchorHasExpired
         case cancelledCallsReturnSoon
         case callsMayBeConcurrent
+        // Asked only of providers that write.
+        case newItemsAreThere
+        case anyNameIsKept
+        case aCreationMadeAgainIsTheSameItem
+        case aTakenNameIsACollision
+        case uploadsReplaceContent
+        case anUploadOnAnOldVersionIsAConflict
+        case brokenUploadsLeaveNothing
+        case itemsAreRenamedAndMoved
+        case namesCanBeSwapped
+        case metadataIsStored
+        case deletionsFollowTheVersion
+        case fullDirectoriesAreKept
 
         public var description: String { rawValue }
+
+        var isAboutWriting: Bool {
+            switch self {
+            case .newItemsAreThere, .anyNameIsKept, .aCreationMadeAgainIsTheSameItem, .aTakenNameIsACollision,
+                .uploadsReplaceContent, .anUploadOnAnOldVersionIsAConflict, .brokenUploadsLeaveNothing,
+                .itemsAreRenamedAndMoved, .namesCanBeSwapped, .metadataIsStored, .deletionsFollowTheVersion,
+                .fullDirectoriesAreKept:
+                true
+            default: false
+            }
+        }
     }
 
     private let makeRemote: @Sendable () async throws -> any RemoteUnderTest
@@ -68,6 +92,7 @@ public struct ProviderConformance: Sendable {
     }
 
     private func run(_ check: Check, _ subject: Subject) async throws {
+        if check.isAboutWriting, !subject.features.writing { return }
         switch check {
         case .rootIsThere: try await subject.checkRoot()
         case .listingsAreComplete: try await subject.checkListings()
@@ -85,6 +110,18 @@ public struct ProviderConformance: Sendable {
         case .anUnknownAnchorHasExpired: try await subject.checkUnknownAnchor()
         case .cancelledCallsReturnSoon: try await subject.checkCancellation()
         case .callsMayBeConcurrent: try await subject.checkConcurrency()
+        case .newItemsAreThere: try await subject.checkNewItems()
+        case .anyNameIsKept: try await subject.checkNames()
+        case .aCreationMadeAgainIsTheSameItem: try await subject.checkRepeatedCreation()
+        case .aTakenNameIsACollision: try await subject.checkCollisions()
+        case .uploadsReplaceContent: try await subject.checkUploads()
+        case .anUploadOnAnOldVersionIsAConflict: try await subject.checkConflicts()
+        case .brokenUploadsLeaveNothing: try await subject.checkBrokenUploads()
+        case .itemsAreRenamedAndMoved: try await subject.checkMoves()
+        case .namesCanBeSwapped: try await subject.checkSwap()
+        case .metadataIsStored: try await subject.checkMetadata()
+        case .deletionsFollowTheVersion: try await subject.checkDeletions()
+        case .fullDirectoriesAreKept: try await subject.checkFullDirectories()
         }
     }
 }

@@ -1,0 +1,97 @@
+import FileProvider
+import Foundation
+
+/// Changes, sent as the system sends them. What the provider answers the manager learns.
+extension ProviderSession {
+    /// What a provider made of a change.
+    public struct Stored: Sendable {
+        public var item: FileProviderItem
+        public var stillPending: ItemFields
+        public var shouldFetchContent: Bool
+    }
+
+    /// The reason with which a provider would not have an item.
+    public struct Refusal: Error, Hashable, Sendable {
+        public var reason: String
+    }
+
+    /// A new item as the system would offer it, with an identifier of its own.
+    public static func template(
+        _ name: String, in parent: ItemIdentifier = .rootContainer, kind: ItemKind = .file, size: Int64? = nil,
+        target: String? = nil
+    ) -> FileProviderItem {
+        FileProviderItem(
+            itemIdentifier: ItemIdentifier("local-\(UUID().uuidString)"), parentItemIdentifier: parent, filename: name,
+            kind: kind, itemVersion: .beforeFirstSync, documentSize: kind == .file ? size ?? 0 : nil,
+            symlinkTargetPath: target)
+    }
+
+    /// Makes an item.
+    ///
+    /// - Parameter fields: what is set beside the name, the place and the content.
+    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an answer that no system would accept; what the provider throws.
+    @discardableResult
+    public func create(
+        _ template: FileProviderItem, content: [UInt8]? = nil, fields: ItemFields = [],
+        options: CreateItemOptions = []
+    ) async throws -> Stored {
+        let content = try content.map { try TestContent($0) }
+        return try await create(template, source: content?.source, fields: fields, options: options)
+    }
+
+    /// As the other, with content that does not stay as it is.
+    @discardableResult
+    public func create(
+        _ template: FileProviderItem, source: ContentSource?, fields: ItemFields = [],
+        options: CreateItemOptions = []
+    ) async throws -> Stored {
+        var template = template
+        if let source { template.documentSize = source.size }
+        let all = fields.union([.filename, .parentItemIdentifier]).union(source == nil ? [] : .contents)
+        let change = try await provider.createItem(
+            basedOn: template, fields: all, contents: source, options: options, request: request)
+        return try learn(change, insteadOf: nil)
+    }
+
+    /// Changes an item. Its version is the one that the change is based on.
+    @discardableResult
+    public func modify(
+        _ item: FileProviderItem, _ fields: ItemFields, content: [UInt8]? = nil, base: ItemVersion? = nil
+    ) async throws -> Stored {
+        let content = try content.map { try TestContent($0) }
+        return try await modify(item, fields, source: content?.source, base: base)
+    }
+
+    /// As the other, with content that does not stay as it is.
+    @discardableResult
+    public func modify(
+        _ item: FileProviderItem, _ fields: ItemFields, source: ContentSource?, base: ItemVersion? = nil
+    ) async throws -> Stored {
+        var item = item
+        if let source { item.documentSize = source.size }
+        let all = source == nil ? fields : fields.union(.contents)
+        let change = try await provider.modifyItem(
+            item, baseVersion: base ?? item.itemVersion, changedFields: all, contents: source,
+            options: .failOnConflict, request: request)
+        return try learn(change, insteadOf: item.itemIdentifier)
+    }
+
+    /// Deletes an item. Its version is the one that the deletion is based on.
+    public func delete(_ item: FileProviderItem, recursively: Bool = false) async throws {
+        try await provider.deleteItem(
+            identifier: item.itemIdentifier, baseVersion: item.itemVersion, options: recursively ? .recursive : [],
+            request: request)
+        manager.forget(item.itemIdentifier)
+    }
+
+    private func learn(_ change: ItemChange, insteadOf identifier: ItemIdentifier?) throws -> Stored {
+        switch change {
+        case .refused(let reason): throw Refusal(reason: reason)
+        case .applied(let item, let pending, let shouldFetch):
+            try expect(item.defect == nil, "'\(item.filename)' cannot be shown: \(item.defect?.description ?? "")")
+            if let identifier, identifier != item.itemIdentifier { manager.forget(identifier) }
+            manager.learn([item])
+            return Stored(item: item, stillPending: pending, shouldFetchContent: shouldFetch)
+        }
+    }
+}
