@@ -64,7 +64,9 @@ let targets: [Target] = [
         dependencies: ["Sync", "Replica", "FileProvider", "FileProviderTesting", "TestSupport", system]),
     .testTarget(
         name: "DirectoryProviderTests",
-        dependencies: ["DirectoryProvider", "FileProvider", "FileProviderTesting", "TestSupport", system]),
+        dependencies: [
+            "DirectoryProvider", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
+        ]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",

@@ -13,6 +13,10 @@ extension ProviderSession {
     /// The reason with which a provider would not have an item.
     public struct Refusal: Error, Hashable, Sendable {
         public var reason: String
+
+        public init(reason: String) {
+            self.reason = reason
+        }
     }
 
     /// A new item as the system would offer it, with an identifier of its own.

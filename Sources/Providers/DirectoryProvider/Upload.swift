@@ -13,9 +13,11 @@ final class Upload {
     /// - Parameters:
     ///   - directory: stays the caller's to close, later than this ends.
     ///   - permissions: less what the umask takes away.
-    init(in directory: FileDescriptor, permissions: UInt16) throws(Errno) {
+    ///   - isNameless: false to have a hidden name from the beginning, as where a file system wants one.
+    init(in directory: FileDescriptor, permissions: UInt16, isNameless: Bool = true) throws(Errno) {
         self.directory = directory
         do throws(Errno) {
+            guard isNameless else { throw .notSupported }
             file = try directory.makeNamelessFile(permissions: permissions)
         } catch {
             guard [.notSupported, .invalidArgument, .isDirectory, .noSuchFileOrDirectory].contains(error) else {

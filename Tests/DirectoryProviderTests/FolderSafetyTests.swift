@@ -1,0 +1,200 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// Where writing must not reach, and what nobody is to see.
+@Suite struct FolderSafetyTests {
+    private func failure(of body: () async throws -> Void) async -> FileProviderError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? FileProviderError)?.code
+        }
+    }
+
+    private func names(_ path: String) throws -> Set<String> {
+        Set(try FileManager.default.contentsOfDirectory(atPath: path))
+    }
+
+    @Test func aLinkInPlaceOfADirectoryLeadsNowhere() async throws {
+        try await FolderRemote.run { remote, session in
+            let outside = try remote.directory.makeDirectory("outside")
+            _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
+            try await remote.makeDirectory("directory")
+            try await remote.write(Array("public".utf8), to: "directory/file")
+            let directory = try await session.find("directory")
+            let file = try await session.find("directory/file")
+            try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote.directory["elsewhere"].string)
+            try FileManager.default.createSymbolicLink(
+                atPath: remote["directory"], withDestinationPath: outside.string)
+            let template = ProviderSession.template("new", in: directory.itemIdentifier)
+            #expect(await failure { _ = try await session.create(template, content: [1]) } == .noSuchItem)
+            #expect(await failure { _ = try await session.modify(file, .contents, content: [1]) } == .noSuchItem)
+            try await session.delete(file)
+            try await session.delete(directory, recursively: true)
+            #expect(try names(outside.string) == ["file"])
+            #expect(try names(remote.directory["elsewhere"].string) == ["file"])
+            #expect(try names(remote.root.string) == ["directory"])
+        }
+    }
+
+    @Test func aLinkInADirectoryIsDeletedAndNotWhatItLeadsTo() async throws {
+        try await FolderRemote.run { remote, session in
+            let outside = try remote.directory.makeDirectory("outside")
+            _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
+            try await remote.makeDirectory("directory")
+            try FileManager.default.createSymbolicLink(
+                atPath: remote["directory/link"], withDestinationPath: outside.string)
+            let made = try await Command.shell(
+                "cd \"$1\" && mkfifo fifo && mkdir \"$(printf 'bad\\377')\" && touch \"$(printf 'bad\\377/worse\\376')\"",
+                remote["directory"])
+            try #require(made.status == 0)
+            let directory = try await session.find("directory")
+            #expect(await failure { try await session.delete(directory) } == .directoryNotEmpty)
+            try await session.delete(directory, recursively: true)
+            #expect(try names(remote.root.string).isEmpty)
+            #expect(try names(outside.string) == ["file"])
+        }
+    }
+
+    @Test func whatIsNoItemIsNeitherReplacedNorTaken() async throws {
+        try await FolderRemote.run { remote, session in
+            _ = try await Command.run("mkfifo", remote["fifo"])
+            let made = await failure { _ = try await session.create(ProviderSession.template("fifo"), content: [1]) }
+            #expect(made == .cannotSynchronize)
+            var file = try await session.create(ProviderSession.template("file"), content: [1]).item
+            file.filename = "fifo"
+            #expect(await failure { _ = try await session.modify(file, .filename) } == .cannotSynchronize)
+            #expect(try names(remote.root.string) == ["fifo", "file"])
+        }
+    }
+
+    @Test func hiddenNamesAreTheProvidersOwn() async throws {
+        try await FolderRemote.run { remote, session in
+            let anchor = try await session.anchor()
+            try await session.list()
+            let hidden = HiddenName.make()
+            try await remote.write([1], to: hidden)
+            try await remote.write([1], to: "file")
+            let changes = try await session.changes(from: anchor, until: "the file") {
+                $0.updated.contains { $0.filename == "file" }
+            }
+            #expect(!changes.updated.contains { $0.filename == hidden })
+            // A young one may be of a change under way.
+            #expect(try await session.list().map(\.filename) == ["file"])
+            #expect(try names(remote.root.string) == ["file", hidden])
+            let template = ProviderSession.template(HiddenName.make())
+            #expect(await failure { _ = try await session.create(template, content: [1]) } == .excludedFromSync)
+        }
+    }
+
+    @Test func oldLeftoversAreRemovedWhenTheirDirectoryIsListed() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            try await remote.write([1], to: "directory/\(HiddenName.make())")
+            let provider = try DirectoryProvider(root: remote.root, manager: session.manager, leftoverAge: 0)
+            let other = ProviderSession(provider: provider, manager: session.manager)
+            let directory = try await other.find("directory")
+            #expect(try await other.list(directory.itemIdentifier).isEmpty)
+            await provider.invalidate()
+            #expect(try names(remote["directory"]).isEmpty)
+            // Young or old, they keep no directory alive.
+            try await remote.write([1], to: "directory/\(HiddenName.make())")
+            try await session.delete(directory)
+            #expect(try names(remote.root.string).isEmpty)
+        }
+    }
+
+    @Test func whereFilesNeedANameItIsHiddenAndGone() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("old".utf8), to: "there")
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            func upload(_ text: String) throws -> Upload {
+                let upload = try Upload(in: root, permissions: 0o644, isNameless: false)
+                try upload.file.writeAll(text.utf8)
+                return upload
+            }
+            do {
+                let abandoned = try upload("abandoned")
+                #expect(try names(remote.root.string).count == 2)
+                #expect(throws: Errno.fileExists) { try abandoned.publish(as: "there") }
+            }
+            #expect(try names(remote.root.string) == ["there"])
+            try upload("new").publish(as: "new")
+            let status = try FileStatus(of: "there", in: root)
+            #expect(try upload("first").replace("there", expecting: status, folder) == .done)
+            #expect(try upload("second").replace("there", expecting: status, folder) == .conflict)
+            #expect(try names(remote.root.string) == ["new", "there"])
+            #expect(try String(contentsOfFile: remote["there"], encoding: .utf8) == "first")
+        }
+    }
+
+    @Test func filesPutAsideAreGivenBackBesideANewOne() async throws {
+        try await FolderRemote.run { remote, session in
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let hidden = HiddenName.make()
+            try await remote.write([1], to: hidden)
+            try await remote.write([2], to: "file")
+            folder.giveBack(hidden, as: "file", in: root)
+            #expect(try names(remote.root.string) == ["file", "1 file"])
+            #expect(session.manager.warnings.count == 1)
+        }
+    }
+
+    /// A small file system of its own, where this process may make one.
+    private func onTemporaryFileSystem(
+        _ options: String, _ test: (FolderRemote, ProviderSession) async throws -> Void
+    ) async throws {
+        let remote = try FolderRemote()
+        defer { remote.directory.remove() }
+        let root = remote.root.string
+        guard FUSEAvailability.isRoot,
+            try await Command.run("mount", "-t", "tmpfs", "-o", options, "tmpfs", root).status == 0
+        else { return }
+        let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+        var failure: (any Error)?
+        do {
+            let provider = try await remote.makeProvider(for: manager)
+            try await test(remote, ProviderSession(provider: provider, manager: manager))
+            await provider.invalidate()
+        } catch {
+            failure = error
+        }
+        _ = try await Command.run("umount", "-l", root)
+        if let failure { throw failure }
+    }
+
+    @Test func aFullDiskIsAQuota() async throws {
+        try await onTemporaryFileSystem("size=256k") { remote, session in
+            let file = try await session.create(ProviderSession.template("file"), content: [1, 2]).item
+            let much = [UInt8](repeating: 1, count: 1 << 20)
+            let made = await failure { _ = try await session.create(ProviderSession.template("much"), content: much) }
+            #expect(made == .insufficientQuota)
+            #expect(
+                await failure { _ = try await session.modify(file, .contents, content: much) } == .insufficientQuota)
+            #expect(try await session.list() == [file])
+            #expect(try names(remote.root.string) == ["file"])
+            try await session.create(ProviderSession.template("little"), content: [1])
+        }
+    }
+
+    @Test func aReadOnlyDiskIsNotWritten() async throws {
+        try await onTemporaryFileSystem("ro") { _, session async throws in
+            #expect(!session.provider.features.writing)
+            #expect(try await session.item(.rootContainer).capabilities == .readOnly)
+            let made = await failure { _ = try await session.create(ProviderSession.template("file"), content: [1]) }
+            #expect(made == .cannotSynchronize)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// What the conformance suite cannot ask: what becomes of the files themselves.
+@Suite struct FolderWritingTests {
+    private struct Broken: Error {}
+
+    private func failure(of body: () async throws -> Void) async -> FileProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? FileProviderError
+        }
+    }
+
+    /// The names in a directory of the folder, hidden ones too.
+    private func names(_ remote: FolderRemote, _ path: String = "") throws -> Set<String> {
+        Set(try FileManager.default.contentsOfDirectory(atPath: remote[path]))
+    }
+
+    private func text(_ remote: FolderRemote, _ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: remote[path]) ?? Data(), as: UTF8.self)
+    }
+
+    @Test func newContentKeepsWhatTheItemDoesNotSay() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2, 3], to: "file")
+            let set = try await Command.shell(
+                "chmod 4751 \"$1\" && python3 -c 'import os,sys; os.setxattr(sys.argv[1], \"user.kept\", b\"yes\")' \"$1\"",
+                remote["file"])
+            try #require(set.status == 0)
+            if FUSEAvailability.isRoot { _ = try await Command.run("chown", "12345:23456", remote["file"]) }
+            _ = try await Command.run("chmod", "4751", remote["file"])
+            let old = try await session.find("file")
+            let new = try await session.modify(old, .contents, content: [4]).item
+            #expect(new.permissions == 0o4751)
+            #expect(new.owner == old.owner)
+            #expect(new.group == old.group)
+            #expect(new.extendedAttributes == ["kept": Array("yes".utf8)])
+            #expect(new.itemIdentifier != old.itemIdentifier)
+            #expect(try names(remote) == ["file"])
+        }
+    }
+
+    @Test func aReaderNeverSeesHalfOfAFile() async throws {
+        try await FolderRemote.run { remote, session in
+            let size = 4 << 20
+            try await remote.write([UInt8](repeating: 0, count: size), to: "file")
+            let path = remote["file"]
+            let isOver = Atomic<Bool>(false)
+            async let odd = Task.detached { () -> [String] in
+                var odd: [String] = []
+                while !isOver.load(ordering: .relaxed) {
+                    guard let data = FileManager.default.contents(atPath: path) else {
+                        odd.append("no file")
+                        continue
+                    }
+                    let values = Set(data)
+                    if data.count != size || values.count != 1 { odd.append("\(data.count) bytes of \(values)") }
+                }
+                return odd
+            }.value
+            var item = try await session.find("file")
+            for round in 1...8 {
+                item = try await session.modify(item, .contents, content: .init(repeating: UInt8(round), count: size))
+                    .item
+            }
+            isOver.store(true, ordering: .relaxed)
+            #expect(await odd.isEmpty)
+        }
+    }
+
+    @Test(arguments: [false, true], ["write", "replace", "delete"])
+    func whoChangesTheFileDuringAnUploadKeepsHisChange(renames: Bool, how: String) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("base".utf8), to: "file")
+            var base = try await session.find("file")
+            if renames { base.filename = "renamed" }
+            let path = remote["file"]
+            // Asked when all is copied, and the version was looked at before.
+            let content = try TestContent(Array("mine".utf8)) {
+                switch how {
+                case "write": try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
+                case "replace": try Data("theirs".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+                default: try FileManager.default.removeItem(atPath: path)
+                }
+            }
+            let error = await failure {
+                _ = try await session.modify(base, renames ? .filename : [], source: content.source)
+            }
+            if how == "delete" {
+                #expect(error?.code == .noSuchItem)
+                #expect(try names(remote).isEmpty)
+                return
+            }
+            // A file that was replaced and not only written is another one: it is not renamed.
+            let isGone = how == "replace" && renames
+            #expect(error?.code == (isGone ? .noSuchItem : .localVersionConflictingWithServer))
+            if !isGone { #expect(error?.item?.documentSize == 6) }
+            #expect(try names(remote) == ["file"])
+            #expect(text(remote, "file") == "theirs")
+        }
+    }
+
+    @Test func whoMakesAFileDuringAnUploadKeepsIt() async throws {
+        try await FolderRemote.run { remote, session in
+            let path = remote["file"]
+            let content = try TestContent(Array("mine".utf8)) {
+                try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
+            }
+            let error = await failure {
+                _ = try await session.create(ProviderSession.template("file"), source: content.source)
+            }
+            #expect(error?.code == .filenameCollision)
+            #expect(error?.item?.documentSize == 6)
+            #expect(try names(remote) == ["file"])
+            #expect(text(remote, "file") == "theirs")
+        }
+    }
+
+    @Test func aCancelledUploadReturnsAtOnceAndLeavesNothing() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("base".utf8), to: "file")
+            let base = try await session.find("file")
+            let hangs = DispatchSemaphore(value: 0)
+            let hasBegun = Gate()
+            let content = try TestContent(Array("mine".utf8)) {
+                hasBegun.open()
+                hangs.wait()
+            }
+            let call = Task { try await session.modify(base, .contents, source: content.source) }
+            try await hasBegun.pass()
+            call.cancel()
+            #expect(await failure { _ = try await call.value }?.code == .userCancelled)
+            hangs.signal()
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(try await session.find("file") == base)
+            #expect(try names(remote) == ["file"])
+        }
+    }
+
+    @Test func aCallMadeAgainAfterALostAnswerIsRecognized() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("to")
+            try await remote.write(Array("base".utf8), to: "file")
+            let base = try await session.find("file")
+            var sent = base
+            sent.filename = "renamed"
+            sent.parentItemIdentifier = try await session.find("to").itemIdentifier
+            sent.permissions = 0o600
+            let fields: ItemFields = [.filename, .parentItemIdentifier, .permissions]
+            // The manager is not told: as when the answer was lost.
+            for content in [nil, Array("new".utf8)] as [[UInt8]?] {
+                var answers: [FileProviderItem] = []
+                for _ in 0..<2 {
+                    session.manager.learn([base])
+                    let content = try content.map { try TestContent($0) }
+                    let all = content == nil ? fields : fields.union(.contents)
+                    let change = try await session.provider.modifyItem(
+                        sent, baseVersion: base.itemVersion, changedFields: all, contents: content?.source,
+                        options: [], request: session.request)
+                    guard case .applied(let item, let pending, _) = change else { continue }
+                    #expect(pending.isEmpty)
+                    answers.append(item)
+                }
+                #expect(answers.count == 2 && answers.first?.itemIdentifier == answers.last?.itemIdentifier)
+                #expect(answers.last?.permissions == 0o600)
+                #expect(try names(remote) == ["to"])
+                #expect(try names(remote, "to") == ["renamed"])
+            }
+            #expect(text(remote, "to/renamed") == "new")
+        }
+    }
+
+    @Test func timesOfAnotherVersionAreLeftAlone() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("mine".utf8), to: "file")
+            let base = try await session.find("file")
+            // As long as the base: only its time tells it from that.
+            try await remote.write(Array("them".utf8), to: "file")
+            let theirs = try await session.find("file")
+            let answer = try await session.modify(base, .contentModificationDate).item
+            #expect(answer.itemVersion.contentVersion == theirs.itemVersion.contentVersion)
+            #expect(answer.contentModificationDate == theirs.contentModificationDate)
+        }
+    }
+
+    @Test func linksAndDirectoriesHaveTimesToo() async throws {
+        try await FolderRemote.run { remote, session in
+            let date = FileTimestamp(seconds: 981_173_106, nanoseconds: 123_456_789)
+            for kind in [ItemKind.directory, .symbolicLink] {
+                var template = ProviderSession.template("\(kind)", kind: kind, target: "nowhere")
+                template.contentModificationDate = date
+                template.permissions = kind == .directory ? 0o750 : 0o777
+                let made = try await session.create(template, fields: [.contentModificationDate, .permissions])
+                #expect(made.stillPending.isEmpty)
+                #expect(made.item.contentModificationDate == date)
+                #expect(made.item.permissions == template.permissions)
+            }
+        }
+    }
+
+    @Test func modesAreThoseOfTheItemWhateverTheUmaskSays() async throws {
+        try await FolderRemote.run { remote, session in
+            for mode in [0o777, 0o666, 0o444, 0o000, 0o1777, 0o2755] as [UInt16] {
+                for kind in [ItemKind.file, .directory] {
+                    var template = ProviderSession.template("\(kind)-\(mode)", kind: kind)
+                    template.permissions = mode
+                    template.extendedAttributes = ["name": [1]]
+                    let made = try await session.create(template, fields: [.permissions, .extendedAttributes])
+                    #expect(made.item.permissions == mode)
+                    #expect(made.stillPending.isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test func ownersAreThoseOfTheItemForRootAlone() async throws {
+        try await FolderRemote.run { remote, session in
+            var template = ProviderSession.template("file")
+            (template.owner, template.group) = (12_345, 23_456)
+            let made = try await session.create(template, content: [1], fields: .ownership)
+            if FUSEAvailability.isRoot {
+                #expect(made.stillPending.isEmpty)
+                #expect(made.item.owner == 12_345)
+                #expect(made.item.group == 23_456)
+            } else {
+                #expect(made.stillPending == .ownership)
+            }
+            #expect(try await session.modify(made.item, .ownership).stillPending.isEmpty)
+        }
+    }
+}
