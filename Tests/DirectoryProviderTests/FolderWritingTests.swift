@@ -180,6 +180,36 @@ import Testing
         }
     }
 
+    @Test func theEchoOfAChangeIsNoNews() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("base".utf8), to: "file")
+            let anchor = try await session.anchor()
+            let base = try await session.find("file")
+            // The system hears of the change after the watcher has.
+            let content = try TestContent(Array("new".utf8))
+            let change = try await session.provider.modifyItem(
+                base, baseVersion: base.itemVersion, changedFields: .contents, contents: content.source, options: [],
+                request: session.request)
+            guard case .applied(let new, _, _) = change else { throw Broken() }
+            let created = try await session.provider.createItem(
+                basedOn: ProviderSession.template("made"), fields: [.filename, .parentItemIdentifier], contents: nil,
+                options: [], request: session.request)
+            guard case .applied(let made, _, _) = created else { throw Broken() }
+            let learning = Task {
+                try await Task.sleep(for: .milliseconds(300))
+                session.manager.forget(base.itemIdentifier)
+                session.manager.learn([new, made])
+            }
+            let changes = try await session.changes(from: anchor, until: "the new content") {
+                $0.updated.contains { $0.itemIdentifier == new.itemIdentifier }
+            }
+            try await learning.value
+            let rest = try await session.changes(from: changes.anchor)
+            #expect((changes.deleted + rest.deleted).isEmpty)
+            #expect((changes.updated + rest.updated).allSatisfy { [new, made].contains($0) || $0.kind == .directory })
+        }
+    }
+
     @Test func timesOfAnotherVersionAreLeftAlone() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("mine".utf8), to: "file")

@@ -52,6 +52,9 @@ extension DirectoryProvider {
                 return try body(FolderWriter(folder: folder, wish: wish), source.source)
             } catch let error as Errno {
                 throw folder.writeFailure(error, of: identifier, named: name)
+            } catch let error as FileProviderError where error.code == .fileReadNoPermission {
+                // On the way there. For who writes it means that the item has to wait.
+                throw folder.writeFailure(.permissionDenied, of: identifier, named: name)
             }
         }
     }

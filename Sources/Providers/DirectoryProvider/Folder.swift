@@ -32,6 +32,8 @@ final class Folder: Sendable {
     let manager: any FileProviderManager
     let leftoverAge: Int64
     private let state: Mutex<State>
+    /// What was made, by its place, until the system knows it.
+    let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {

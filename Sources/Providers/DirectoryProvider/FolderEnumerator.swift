@@ -29,6 +29,7 @@ final class FolderEnumerator: FileProviderEnumerator {
             do {
                 let directory = try folder.openDirectory(container)
                 defer { try? directory.close() }
+                if page == .initial { try folder.waitForAnswers(in: container, wish) }
                 return try list(directory, startingAt: page, size: max(1, suggestedPageSize), wish: wish)
             } catch let error as Errno {
                 throw folder.failure(error, of: container)
@@ -102,6 +103,7 @@ struct FolderChanges: FileProviderEnumerator {
             var vanished: Set<ItemIdentifier> = []
             for place in news.places {
                 try wish.check()
+                if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, wish) }
                 try look(at: place, &batch, &vanished)
             }
             let found = Set(batch.updated.map(\.itemIdentifier))

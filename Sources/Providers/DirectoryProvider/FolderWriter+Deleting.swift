@@ -18,6 +18,7 @@ extension FolderWriter {
         } catch Errno.noSuchFileOrDirectory {
             return
         }
+        folder.noteGone(name, place.parent)
         try place.directory.synchronize(asDirectory: true)
     }
 

@@ -56,7 +56,7 @@ extension FolderWriter {
         _ old: Spot, _ status: FileStatus, _ item: FileProviderItem, _ base: ItemVersion, _ fields: ItemFields,
         _ contents: ContentSource?
     ) throws -> ItemChange {
-        let fields = try fieldsToStore(fields, of: old, status, base, contents)
+        let fields = try fieldsToStore(fields, of: item, at: old, status, base, contents)
         let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
         let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
         defer { try? target?.close() }
@@ -77,7 +77,10 @@ extension FolderWriter {
             if moves { try move(from: old, to: new, status) }
             pending = try apply(fields, of: item, to: new.name, in: new.directory, expecting: status)
         }
-        if moves { try old.directory.synchronize(asDirectory: true) }
+        if moves {
+            folder.noteGone(old.name, old.parent)
+            try old.directory.synchronize(asDirectory: true)
+        }
         try new.directory.synchronize(asDirectory: true)
         let change = try answer(new.name, in: new.directory, new.parent, pending)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
@@ -88,8 +91,12 @@ extension FolderWriter {
     ///
     /// - Throws: `localVersionConflictingWithServer` when new content is based on another version than is there.
     private func fieldsToStore(
-        _ fields: ItemFields, of spot: Spot, _ status: FileStatus, _ base: ItemVersion, _ contents: ContentSource?
+        _ fields: ItemFields, of item: FileProviderItem, at spot: Spot, _ status: FileStatus, _ base: ItemVersion,
+        _ contents: ContentSource?
     ) throws -> ItemFields {
+        if fields.contains(.contents), contents == nil, item.documentSize != 0 {
+            throw FileProviderError(.cannotSynchronize, "the content of '\(spot.name)' was not sent")
+        }
         let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
         guard fields.contains(.contents) else {
             // The time belongs to the bytes. With other bytes it would make them look like those of the base.
@@ -144,7 +151,10 @@ extension FolderWriter {
         try finish(upload, contents)
         if moves { try move(from: old, to: new, status) }
         do {
-            if case .done = try upload.replace(new.name, expecting: status, folder) { return pending }
+            if case .done = try upload.replace(new.name, expecting: status, folder) {
+                folder.noteMade(new.name, in: new.directory, new.parent)
+                return pending
+            }
         } catch {
             if moves { try? move(from: new, to: old, status) }
             throw error

@@ -41,6 +41,7 @@ struct FolderWriter {
         } catch Errno.fileExists {
             throw collision(name, in: directory, parent)
         }
+        folder.noteMade(name, in: directory, parent)
         try directory.synchronize(asDirectory: true)
         return try answer(name, in: directory, parent, pending)
     }
