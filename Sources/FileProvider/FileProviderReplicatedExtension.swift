@@ -69,6 +69,10 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     after a crash.
     ///   - fields: what of the template is set.
     ///   - contents: the file's bytes; `nil` for what has none, and for a dataless item offered again.
+    /// - Returns: the item as the remote has it, under the remote's own identifier.
+    /// - Throws: `filenameCollision` with the item in the way; `noSuchItem` for a parent that is gone; what
+    ///   ``ContentSource`` throws. A call that throws leaves nothing behind that could be seen, unless the answer was
+    ///   lost: then the same call with `mayAlreadyExist` finds what was made.
     func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
         request: FileProviderRequest
@@ -79,13 +83,20 @@ public protocol FileProviderReplicatedExtension: Sendable {
     /// - Parameters:
     ///   - item: the item as it is here now.
     ///   - baseVersion: the version the change was made on; the remote having moved on from it is a conflict.
-    ///   - changedFields: what changed.
+    ///   - changedFields: what changed. Nothing else of the item is looked at, and what the item leaves `nil` stays.
+    ///   - contents: the new bytes, when `changedFields` has them; `nil` for none at all.
+    /// - Returns: the item as the remote has it now. It may have another identifier: the old one means nothing then.
+    /// - Throws: `localVersionConflictingWithServer` with the item as it is, for contents whose base is not the
+    ///   remote's; `filenameCollision` with the item in the way; `noSuchItem`; what ``ContentSource`` throws.
     func modifyItem(
         _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
         options: ModifyItemOptions, request: FileProviderRequest
     ) async throws -> ItemChange
 
     /// Deletes an item for good. One that is already gone is a success.
+    ///
+    /// - Throws: `deletionRejected` with the item as it is, for a file whose content is not that of `baseVersion`;
+    ///   `directoryNotEmpty` where `options` do not say `recursive`.
     func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws

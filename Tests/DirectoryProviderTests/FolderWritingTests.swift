@@ -234,6 +234,11 @@ import Testing
                 #expect(made.stillPending.isEmpty)
                 #expect(made.item.contentModificationDate == date)
                 #expect(made.item.permissions == template.permissions)
+                // A directory has another time after everything that happens in it: that is no other version.
+                var later = made.item
+                later.contentModificationDate = FileTimestamp(seconds: 1_000_000_000)
+                let changed = try await session.modify(later, .contentModificationDate, base: .beforeFirstSync)
+                #expect(changed.item.contentModificationDate == later.contentModificationDate)
             }
         }
     }

@@ -99,8 +99,8 @@ extension FolderWriter {
         }
         let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
         guard fields.contains(.contents) else {
-            // The time belongs to the bytes. With other bytes it would make them look like those of the base.
-            return isBase ? fields : fields.subtracting(.contentModificationDate)
+            // A file's time belongs to its bytes. With other bytes it would make them look like those of the base.
+            return isBase || status.kind != .regular ? fields : fields.subtracting(.contentModificationDate)
         }
         guard status.kind == .regular else {
             throw FileProviderError(.cannotSynchronize, "'\(spot.name)' is no file on the source")
