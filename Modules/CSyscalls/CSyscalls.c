@@ -33,6 +33,10 @@ int64_t yonder_seek_data(int descriptor, int64_t offset) { return lseek(descript
 
 int64_t yonder_seek_hole(int descriptor, int64_t offset) { return lseek(descriptor, offset, SEEK_HOLE); }
 
+int yonder_fallocate(int descriptor, int mode, int64_t offset, int64_t length) {
+    return fallocate(descriptor, mode, offset, length);
+}
+
 int yonder_syncfs(int descriptor) { return syncfs(descriptor); }
 
 int yonder_statx(int directory, const char *name, struct yonder_status *status)

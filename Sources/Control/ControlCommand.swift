@@ -13,6 +13,16 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case download(paths: [String])
     case evict(paths: [String], isStrict: Bool)
     case signal(DomainReference?, waits: Bool)
+    case pending(DomainReference?)
+    /// Answered when everything that was pending is on the remote.
+    case wait(DomainReference?, seconds: Double?, downloads: Bool)
+    /// Everything that waits in a domain, or one item's changes, or everything.
+    case retry(DomainReference?)
+    case pause(DomainReference)
+    case resume(DomainReference)
+    case conflicts(DomainReference?)
+    /// What happens, as it happens; never answered.
+    case events(DomainReference?)
     case shutdown
 }
 
@@ -65,6 +75,10 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case item(ItemInformation)
     case why(WhyReport)
     case transferred(TransferSummary)
+    case pending([PendingItem])
+    case conflicts([ConflictCopy])
+    /// The time was over before.
+    case timedOut
 }
 
 /// What happens while a command runs.
@@ -75,10 +89,16 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     package var items: Int
     /// How many bytes are done.
     package var bytes: Int64
+    /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`; absent for progress.
+    package var kind: String?
+    /// When, RFC 3339.
+    package var time: String?
 
-    package init(path: String, items: Int, bytes: Int64) {
+    package init(path: String, items: Int, bytes: Int64, kind: String? = nil, time: String? = nil) {
         self.path = path
         self.items = items
         self.bytes = bytes
+        self.kind = kind
+        self.time = time
     }
 }

@@ -42,7 +42,7 @@ struct DirectoryPart: Sendable {
         }
         for entry in entries {
             let isAdded = reply.append(
-                FileName(entry.name), entry: Entry(attributes: FileAttributes(entry.attributes)),
+                FileName(entry.name), entry: Entry(entry.attributes),
                 offset: DirectoryOffset.of(item: entry.offset))
             guard isAdded else { return }
         }

@@ -2,14 +2,24 @@ import FUSE
 import FileProvider
 import Volume
 
+extension Entry {
+    /// The volume's attributes as the kernel is told them with a name: of a file that is being written it has to ask
+    /// each time.
+    init(_ attributes: Attributes) {
+        self.init(
+            attributes: FileAttributes(attributes), attributesLifetime: attributes.isVolatile ? .zero : .infinite)
+    }
+}
+
 extension FileAttributes {
     /// The volume's attributes as the kernel wants them.
     init(_ attributes: Attributes) {
         self.init(
-            node: NodeID(rawValue: attributes.node), kind: FileKind(attributes.kind),
+            node: NodeID(rawValue: attributes.node), kind: FileKind(mode: attributes.mode) ?? .regular,
             permissions: UInt32(attributes.permissions), size: UInt64(max(0, attributes.size)),
             blocks: UInt64(max(0, attributes.blocks)), linkCount: UInt32(clamping: attributes.linkCount),
-            owner: attributes.owner, group: attributes.group, accessTime: FileTime(attributes.modifiedAt),
+            owner: attributes.owner, group: attributes.group, device: attributes.device,
+            accessTime: FileTime(attributes.accessedAt),
             modificationTime: FileTime(attributes.modifiedAt), changeTime: FileTime(attributes.changedAt))
     }
 }
@@ -17,16 +27,5 @@ extension FileAttributes {
 extension FileTime {
     init(_ time: FileTimestamp) {
         self.init(seconds: time.seconds, nanoseconds: time.nanoseconds)
-    }
-}
-
-extension FileKind {
-    init(_ kind: ItemKind) {
-        self =
-            switch kind {
-            case .file: .regular
-            case .directory: .directory
-            case .symbolicLink: .symbolicLink
-            }
     }
 }

@@ -34,7 +34,7 @@ final class VolumeFileSystem: FileSystem {
         }
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             do throws(Obstacle) {
-                return Entry(attributes: FileAttributes(try volume.lookup(text, in: parent.rawValue)))
+                return Entry(try volume.lookup(text, in: parent.rawValue))
             } catch {
                 guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
                 return Self.absent
@@ -46,9 +46,10 @@ final class VolumeFileSystem: FileSystem {
 
     func getAttributes(_ request: Request, node: NodeID, handle: FileHandle?, reply: consuming AttributesReply) {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            FileAttributes(try volume.attributes(of: node.rawValue))
+            try volume.attributes(of: node.rawValue)
         } succeed: { reply, attributes in
-            reply.succeed(attributes)
+            reply.succeed(
+                FileAttributes(attributes), lifetime: attributes.isVolatile ? .zero : .infinite)
         }
     }
 
@@ -63,21 +64,14 @@ final class VolumeFileSystem: FileSystem {
     // MARK: - Files
 
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
-        if flags.canWrite || flags.contains(.truncate) { return reply.fail(.readOnlyFileSystem) }
+        let intent = OpenIntent(isWriting: flags.canWrite, isTruncating: flags.contains(.truncate))
         let registry = passthrough.registry
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            try volume.open(node.rawValue, registry: registry)
+            try volume.open(node.rawValue, for: intent, caller: Requester(request), registry: registry)
         } succeed: { [volume] reply, grant in
-            let isOpen =
-                switch grant {
-                case .passthrough(let backing):
-                    reply.succeed(
-                        handle: FileHandle(rawValue: node.rawValue), options: [.noFlush],
-                        backing: BackingID(rawValue: backing))
-                case .cached:
-                    reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.noFlush, .keepCache])
-                }
-            if !isOpen { volume.close(node.rawValue, registry: registry) }
+            let isOpen = reply.succeed(
+                handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
+            if !isOpen { volume.close(node.rawValue, wasWriting: intent.isWriting, registry: registry) }
         }
     }
 
@@ -96,7 +90,7 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
-        volume.close(node.rawValue, registry: passthrough.registry)
+        volume.close(node.rawValue, wasWriting: flags.canWrite, registry: passthrough.registry)
         reply.succeed()
     }
 
@@ -138,18 +132,6 @@ final class VolumeFileSystem: FileSystem {
         reply.succeed()
     }
 
-    func synchronizeDirectory(
-        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
-    ) {
-        reply.succeed()
-    }
-
-    func synchronize(
-        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
-    ) {
-        reply.succeed()
-    }
-
     func getUsage(_ request: Request, node: NodeID, reply: consuming StatisticsReply) {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             let room = try volume.statistics()
@@ -187,9 +169,11 @@ final class VolumeFileSystem: FileSystem {
         _ request: Request, node: NodeID, name: FileName, value: [UInt8], options: ExtendedAttributeOptions,
         reply: consuming EmptyReply
     ) {
-        guard let text = name.utf8String else { return reply.fail(.readOnlyFileSystem) }
+        guard let text = name.utf8String else { return reply.fail(.illegalByteSequence) }
         waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
-            try volume.setExtendedAttribute(text, of: node.rawValue, isProvided: isProvided)
+            try volume.setExtendedAttribute(
+                text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
+                mustExist: options.contains(.replace), isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }

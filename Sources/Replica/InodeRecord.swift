@@ -20,7 +20,7 @@ package enum ContentState: Int, Hashable, Sendable {
 /// What a name in the mount refers to: the local side of an item's metadata, as `stat` shows it.
 package struct InodeRecord: Hashable, Sendable {
     package var number: InodeNumber
-    package var kind: ItemKind
+    package var kind: InodeKind
     /// The length of a file or of a link's target in bytes.
     package var size: Int64
     /// The lower twelve bits of the mode; `nil` when the remote says nothing and nobody changed it here.
@@ -33,6 +33,12 @@ package struct InodeRecord: Hashable, Sendable {
     package var modifiedAt: FileTimestamp
     package var changedAt: FileTimestamp
     package var createdAt: FileTimestamp
+    /// When it was read last, as a process said; `nil`: like ``modifiedAt``.
+    package var accessedAt: FileTimestamp?
+    /// What device a device file stands for.
+    package var device: UInt32
+    /// How many of a directory's entries are directories, as far as they are known.
+    package var subdirectories: Int
     package var content: ContentState
     /// The version that the bytes here are of.
     package var contentVersion: [UInt8]
@@ -40,4 +46,6 @@ package struct InodeRecord: Hashable, Sendable {
     package var contentGeneration: Int64
     /// How many bytes of content are here.
     package var localBytes: Int64
+    /// For a file that may be being written: what its content file's stamp was when it was compared last.
+    package var contentStamp: Int64?
 }

@@ -17,6 +17,17 @@ package struct ItemRecord: Hashable, Sendable {
     package var base: ItemBase
     /// What differs between the mount and what the provider last agreed to.
     package var changedFields: ItemFields
+    /// What the remote cannot hold: it is kept here, and what the remote says of it does not count.
+    package var heldFields: ItemFields
+    /// The system's own name for an item that was made here: the same each time it is offered to the provider.
+    package var template: String?
+    /// Whether the present change may have reached the provider already, without an answer.
+    package var wasSent: Bool
+    /// Whether it stays on this machine.
+    package var isExcluded: Bool
+
+    /// What news from the remote must not overwrite.
+    package var localFields: ItemFields { changedFields.union(heldFields) }
 
     /// Whether the item has no name of its own for now, because another takes its place.
     package var isHidden: Bool { Displacement.isDisplaced(name) }

@@ -93,8 +93,7 @@ extension Replica {
             guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
                 inode.localBytes == 0
             else { return effects }
-            try db.forgetContent(of: number)
-            effects.obsoleteContents.append(number)
+            effects.obsoleteContents.append(try db.forgetContent(of: number))
             return effects
         }
         try await removeObsoleteContents(effects)

@@ -34,8 +34,7 @@ extension Replica {
                 return (0, effects)
             }
             if item.inode.linkCount > 1 { throw EvictionRefusal.isHardLinked }
-            try db.forgetContent(of: number)
-            effects.obsoleteContents.append(number)
+            effects.obsoleteContents.append(try db.forgetContent(of: number))
             effects.invalidations.append(.contents(number))
             return (item.inode.localBytes, effects)
         }

@@ -14,15 +14,7 @@ package struct ItemFailure: Hashable, Sendable {
 extension Replica {
     /// Remembers that something could not be done for an item.
     package func recordFailure(_ error: FileProviderError, of number: InodeNumber) async throws {
-        try await database.write { db in
-            try db.run(
-                """
-                INSERT INTO failure (inode, code, message, failedAt) SELECT number, ?, ?, ? FROM inode WHERE number = ?
-                ON CONFLICT (inode) DO UPDATE SET code = excluded.code, message = excluded.message,
-                    attempts = attempts + 1, failedAt = excluded.failedAt
-                """,
-                [error.code.rawValue, error.message, Self.now.nanosecondsSince1970, number.rawValue])
-        }
+        try await database.write { db in try db.recordFailure(error, of: number, at: Self.now) }
     }
 }
 
@@ -47,6 +39,17 @@ extension ReplicaDatabase {
 }
 
 extension Database {
+    /// It went wrong, and this is how.
+    func recordFailure(_ error: FileProviderError, of number: InodeNumber, at now: FileTimestamp) throws {
+        try run(
+            """
+            INSERT INTO failure (inode, code, message, failedAt) SELECT number, ?, ?, ? FROM inode WHERE number = ?
+            ON CONFLICT (inode) DO UPDATE SET code = excluded.code, message = excluded.message,
+                attempts = attempts + 1, failedAt = excluded.failedAt
+            """,
+            [error.code.rawValue, error.message, now.nanosecondsSince1970, number.rawValue])
+    }
+
     /// It went well.
     func forgetFailure(of number: InodeNumber) throws {
         try run("DELETE FROM failure WHERE inode = ?", [number.rawValue])

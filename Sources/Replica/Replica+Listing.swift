@@ -48,7 +48,7 @@ extension Replica {
     package func unconfirmed(in number: InodeNumber, listing: Int64) throws -> [ItemRecord] {
         try database.read { db in
             let ids = try Int64.fetchAll(
-                db, sql: "SELECT id FROM item WHERE parent = ? AND seenInListing <> ?",
+                db, sql: "SELECT id FROM item WHERE parent = ? AND seenInListing <> ? AND identifier IS NOT NULL",
                 arguments: [number.rawValue, listing])
             return try ids.compactMap { try db.item(id: $0) }
         }
@@ -67,8 +67,12 @@ extension Ingestion {
 
     /// The end of a listing: what is gone goes, the directory is materialized.
     package mutating func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
-        for item in gone where item.changedFields.isEmpty {
-            if let current = try db.item(id: item.id), current.parent == directory { try remove(current) }
+        for item in gone {
+            if let current = try db.item(id: item.id), current.parent == directory,
+                current.identifier == item.identifier
+            {
+                try remove(current)
+            }
         }
         try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content <> 2", [directory.rawValue])
         try db.forgetFailure(of: directory)

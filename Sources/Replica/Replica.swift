@@ -44,7 +44,7 @@ package final class Replica: Sendable {
     }
 
     /// The present time, as rows keep it.
-    static var now: FileTimestamp {
+    package static var now: FileTimestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return FileTimestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
@@ -68,18 +68,25 @@ package final class Replica: Sendable {
     /// Removes the content files of generations that are over, and the rows of inodes that are gone with them.
     func removeObsoleteContents(_ effects: ReplicaEffects) async throws {
         guard !effects.obsoleteContents.isEmpty else { return }
-        let numbers = effects.obsoleteContents
-        let contents = contents
-        try await database.write { db in
-            for number in numbers {
-                // Content that was begun anew meanwhile has a file of its own by now, and the old one is gone.
-                let isIdle = try db.one(
-                    "SELECT content = 0 OR size = 0 FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool })
-                guard isIdle == true else { continue }
-                try contents.remove(number)
-                try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
-                try db.run("DELETE FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue])
-            }
+        let (obsolete, contents) = (effects.obsoleteContents, contents)
+        try await database.write { db in try Self.remove(obsolete, from: contents, in: db) }
+    }
+
+    /// As the other, on the calling thread.
+    func removeObsoleteContents(_ effects: ReplicaEffects) throws {
+        guard !effects.obsoleteContents.isEmpty else { return }
+        try database.write { db in try Self.remove(effects.obsoleteContents, from: contents, in: db) }
+    }
+
+    private static func remove(_ obsolete: [ObsoleteContent], from contents: ContentStore, in db: Database) throws {
+        for content in obsolete {
+            // Content that was begun anew meanwhile has a file of its own by now, and the old one is gone.
+            let generation = try db.one(
+                "SELECT contentGeneration FROM inode WHERE number = ?", [content.inode.rawValue], { $0[0] as Int64 })
+            guard generation == content.generation else { continue }
+            try contents.remove(content.inode)
+            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [content.inode.rawValue])
+            try db.run("DELETE FROM inode WHERE number = ? AND linkCount = 0", [content.inode.rawValue])
         }
     }
 }

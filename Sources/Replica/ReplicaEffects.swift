@@ -3,7 +3,7 @@ package struct ReplicaEffects: Sendable {
     /// What the kernel must not answer from its caches any more, in order.
     package var invalidations: [KernelInvalidation] = []
     /// Inodes whose content file belongs to a generation that is over.
-    package var obsoleteContents: [InodeNumber] = []
+    package var obsoleteContents: [ObsoleteContent] = []
     /// What was wrong with what the provider gave, in words.
     package var defects: [String] = []
 
@@ -14,6 +14,13 @@ package struct ReplicaEffects: Sendable {
         obsoleteContents += other.obsoleteContents
         defects += other.defects
     }
+}
+
+/// A content file whose generation is over.
+package struct ObsoleteContent: Hashable, Sendable {
+    package var inode: InodeNumber
+    /// The generation that has no file: while it is the present one, the file may go.
+    package var generation: Int64
 }
 
 /// Something that the kernel must forget.

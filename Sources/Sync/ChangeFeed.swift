@@ -7,6 +7,7 @@ actor ChangeFeed {
     private let calls: ProviderCalls
     private let listings: Listings
     private let commits: Commits
+    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
@@ -15,11 +16,15 @@ actor ChangeFeed {
     static let batchSize = 1000
     private static let atOnce = 8
 
-    init(replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits, warnings: Warnings) {
+    init(
+        replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits, traffic: UploadTraffic,
+        warnings: Warnings
+    ) {
         self.replica = replica
         self.calls = calls
         self.listings = listings
         self.commits = commits
+        self.traffic = traffic
         self.warnings = warnings
     }
 
@@ -73,6 +78,23 @@ actor ChangeFeed {
 
     private func round() async throws {
         try await refreshRoot()
+        try await takeNews()
+        try await compareIncomplete()
+    }
+
+    /// Directories of which something was left out, because a local item had its name, are compared again.
+    private func compareIncomplete() async throws {
+        for number in try replica.database.directoriesToCompare() {
+            try await commits.commit { try $0.noteCompared(number) }
+            do throws(FileProviderError) {
+                try await listings.compare(number, request: request)
+            } catch {
+                guard error.code == .noSuchItem else { throw error }
+            }
+        }
+    }
+
+    private func takeNews() async throws {
         guard calls.provider.features.changeFeed else { return try await compareEverything() }
         let enumerator = try await calls.make(for: request) { [request] in
             try $0.enumerator(for: .workingSet, request: request)
@@ -83,7 +105,8 @@ actor ChangeFeed {
         }
         while true {
             let start = anchor
-            let batch: ChangeBatch
+            let askedAt = ContinuousClock.now
+            var batch: ChangeBatch
             do {
                 batch = try await calls.make(for: request) { _ in
                     try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
@@ -97,8 +120,11 @@ actor ChangeFeed {
                 return try await startAnew(enumerator)
             }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
+                let newer = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: askedAt)
+                batch.updated.removeAll { newer.contains($0.itemIdentifier) }
                 await listings.willChange(batch.updated.map(\.itemIdentifier) + batch.deleted)
-                try await commits.commit { ingestion in try ingestion.changes(batch) }
+                let news = batch
+                try await commits.commit { ingestion in try ingestion.changes(news) }
             }
             guard batch.moreComing else { return }
             if batch.anchor == anchor {

@@ -9,6 +9,8 @@ package final class Connection: Sendable {
         case online
         case unauthenticated
         case offline
+        /// The user wants no calls.
+        case paused
     }
 
     private struct Latch {
@@ -19,18 +21,20 @@ package final class Connection: Sendable {
     }
 
     private let latch = Mutex<Latch?>(nil)
+    private let isPaused = Mutex(false)
     private let logger: Logger
     private let clock = ContinuousClock()
     /// A process that asks is itself the probe, so often at the most.
     private static let shortestPause = Duration.seconds(1)
-    private static let longestPause = Duration.seconds(30)
+    private static let longestPause = Duration.seconds(4)
 
     package init(logger: Logger) {
         self.logger = logger
     }
 
     package var state: State {
-        latch.withLock { latch in
+        if isPaused.withLock({ $0 }) { return .paused }
+        return latch.withLock { latch in
             guard let latch else { return .online }
             return latch.error.code == .notAuthenticated ? .unauthenticated : .offline
         }
@@ -43,6 +47,7 @@ package final class Connection: Sendable {
     ///
     /// - Throws: what latched the domain, until the next attempt is due.
     package func check() throws(FileProviderError) {
+        try checkPause()
         let refusal = latch.withLock { latch in
             latch.flatMap { clock.now < $0.nextAttempt ? $0.error : nil }
         }
@@ -53,6 +58,7 @@ package final class Connection: Sendable {
     ///
     /// - Throws: what latched the domain, until the next attempt is due. The first who asks then makes the attempt.
     package func admit() throws(FileProviderError) {
+        try checkPause()
         let refusal: FileProviderError? = latch.withLock { latch in
             guard let current = latch else { return nil }
             guard clock.now >= current.nextAttempt else { return current.error }
@@ -102,7 +108,18 @@ package final class Connection: Sendable {
     /// How long to wait before the system itself tries again: doubling, with a cap.
     package var pauseBeforeProbe: Duration {
         let attempts = latch.withLock { $0?.attempts ?? 0 }
-        return min(Self.longestPause, .seconds(1 << min(max(attempts - 1, 0), 5)))
+        return min(Self.longestPause, .seconds(1 << min(max(attempts - 1, 0), 2)))
+    }
+
+    /// No calls from now on, or calls again.
+    package func pause(_ isPaused: Bool) {
+        self.isPaused.withLock { $0 = isPaused }
+    }
+
+    private func checkPause() throws(FileProviderError) {
+        if isPaused.withLock({ $0 }) {
+            throw FileProviderError(.serverUnreachable, "the domain is paused: 'yonder resume' goes on")
+        }
     }
 
     /// Lifts the latch: whatever asks next is let through.

@@ -40,7 +40,7 @@ struct Eviction: Sendable {
     ) async throws -> Bool {
         try Task.checkCancellation()
         switch inode.kind {
-        case .symbolicLink:
+        case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket:
             return true
         case .file:
             // A pinned or edited file refuses even when there is nothing to drop: it is not what was asked for.
@@ -66,7 +66,7 @@ struct Eviction: Sendable {
         switch inode.kind {
         case .directory: true
         case .file: inode.content == .partial || inode.localBytes > 0
-        case .symbolicLink: false
+        case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: false
         }
     }
 

@@ -28,6 +28,7 @@ actor Listings {
     private let replica: Replica
     private let calls: ProviderCalls
     private let commits: Commits
+    private let traffic: UploadTraffic
     private let warnings: Warnings
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
@@ -36,7 +37,10 @@ actor Listings {
     static let pageSize = 1000
     private static let mostRestarts = 5
 
-    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings
+    ) {
+        self.traffic = traffic
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -183,6 +187,8 @@ actor Listings {
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
                 }
                 try check(result, visited: visited, in: beginning.identifier)
+                // What has been answered meanwhile is noted as news.
+                _ = await traffic.settle(result.items, askedAt: .now)
                 try await take(result.items, in: number, beginning)
                 guard let next = result.nextPage else { return }
                 visited.insert(next)

@@ -17,7 +17,7 @@ struct RecursiveDownload: Sendable {
             return [(number, FileProviderError(.noSuchItem))]
         }
         switch inode.kind {
-        case .symbolicLink: return []
+        case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: return []
         case .file: return try await files([number], request: request)
         case .directory: break
         }

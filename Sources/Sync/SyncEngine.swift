@@ -1,31 +1,40 @@
 import FileProvider
 import Logging
 import Replica
+import Synchronization
 
 /// Keeps a domain's replica and its provider together: what is asked for is fetched and listed, what is new on the remote
 /// comes in. Everything that needs the provider goes through here.
 package final class SyncEngine: Sendable {
     package let connection: Connection
     package let warnings: Warnings
-    private let replica: Replica
+    let isInteractive: Bool
+    let open: any OpenInodes
+    let replica: Replica
     private let calls: ProviderCalls
-    private let listings: Listings
-    private let downloads: Downloads
-    private let feed: ChangeFeed
+    let listings: Listings
+    let downloads: Downloads
+    let feed: ChangeFeed
     private let lookAhead: LookAhead
     private let eviction: Eviction
-    private let commits: Commits
+    let commits: Commits
     private let schedule: Schedule
+    let uploads: Uploads
+    private let traffic = UploadTraffic()
+    private let happenings = SyncEvents()
 
     /// - Parameters:
     ///   - open: which inodes somebody has open.
     ///   - kernel: forgets what a commit made untrue.
     ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
     ///   - patience: how long a call may make no progress.
+    ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
+    ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, pollInterval: Duration?,
-        patience: Duration = Watchdog.usualPatience, logger: Logger
+        patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
+        conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
         connection = Connection(logger: logger)
@@ -33,26 +42,47 @@ package final class SyncEngine: Sendable {
         for finding in replica.findings { warnings.report(finding) }
         let schedule = Schedule(pollInterval: pollInterval)
         self.schedule = schedule
+        self.isInteractive = isInteractive
+        self.open = open
+        let recovery = Recovering()
         calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
-            onRecovery: { schedule.refresh() })
+            onRecovery: {
+                schedule.refresh()
+                recovery.uploads?.wake()
+            })
         commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
-        listings = Listings(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        listings = Listings(
+            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
-        feed = ChangeFeed(replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings)
+        feed = ChangeFeed(
+            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
         lookAhead = LookAhead(replica: replica, listings: listings)
         eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads)
+        uploads = Uploads(
+            replica: replica, connection: connection,
+            executor: Executor(
+                replica: replica, calls: calls, commits: commits, warnings: warnings, events: happenings,
+                conflictLabel: conflictLabel),
+            traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
+            isInteractive: isInteractive,
+            onIdle: { if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() } })
+        recovery.attach(uploads)
     }
 
     /// Begins to look for changes. Returns at once.
     package func start() {
+        guard !isInteractive else { return }
         schedule.run(refresh: { [feed] in try? await feed.refresh() }, connection: connection)
         schedule.refresh()
+        Task { await uploads.start() }
     }
 
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
+        happenings.finish()
+        await uploads.stop(patience: patience)
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
@@ -64,6 +94,9 @@ package final class SyncEngine: Sendable {
             group.cancelAll()
         }
     }
+
+    /// What happens between this machine and the remote, from now on.
+    package var events: AsyncStream<SyncEvent> { happenings.stream }
 
     // MARK: - What processes wait for
 
@@ -124,6 +157,7 @@ package final class SyncEngine: Sendable {
     /// Takes in the remote's changes up to now.
     package func refresh() async throws(FileProviderError) {
         connection.reset()
+        uploads.wake()
         try await feed.refresh()
     }
 
@@ -136,10 +170,22 @@ package final class SyncEngine: Sendable {
     package func errorWasResolved() {
         connection.reset()
         schedule.refresh()
+        uploads.wake()
     }
 
-    /// The transfers under way: which inode, how much of how much.
+    /// The downloads under way: which inode, how much of how much.
     package var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
         get async { await downloads.transfers }
     }
+}
+
+/// Ties the connection's recovery to the uploads, which are made after it.
+private final class Recovering: Sendable {
+    private let state = Mutex<Uploads?>(nil)
+
+    func attach(_ uploads: Uploads) {
+        state.withLock { $0 = uploads }
+    }
+
+    var uploads: Uploads? { state.withLock { $0 } }
 }

@@ -39,6 +39,15 @@ extension FileDescriptor {
         return bytes
     }
 
+    /// Whether the file has these bytes at an offset. (pread)
+    package func holds(_ bytes: RawSpan, at offset: Int64) throws(Errno) -> Bool {
+        let own = try readBytes(at: offset, count: bytes.byteCount)
+        guard own.count == bytes.byteCount else { return false }
+        return bytes.withUnsafeBytes { other in
+            own.withUnsafeBytes { own in own.isEmpty || memcmp(own.baseAddress!, other.baseAddress!, own.count) == 0 }
+        }
+    }
+
     /// Copies bytes from another file: by sharing its blocks where the file system can (FICLONERANGE), else through
     /// memory in big pieces. `copy_file_range` without shared blocks would copy page by page and leave the copy in the
     /// page cache in small folios, which makes random reads of it slower for as long as they stay.
@@ -102,6 +111,18 @@ extension FileDescriptor {
         while Glibc.ftruncate(rawValue, off_t(length)) != 0 {
             guard Errno.current == .interrupted else { throw Errno.current }
         }
+    }
+
+    /// Reserves or releases room, by the mode of `fallocate(2)`.
+    package func allocate(mode: Int32, offset: Int64, length: Int64) throws(Errno) {
+        while yonder_fallocate(rawValue, mode, offset, length) != 0 {
+            guard Errno.current == .interrupted else { throw Errno.current }
+        }
+    }
+
+    /// Puts the file's data on the disk, and what is needed to find it. (fdatasync)
+    package func synchronize() throws(Errno) {
+        guard fdatasync(rawValue) == 0 else { throw Errno.current }
     }
 
     /// Puts all data of the file system that holds this file on its disk. (syncfs)

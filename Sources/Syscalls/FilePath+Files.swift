@@ -14,6 +14,18 @@ extension FilePath {
         guard Glibc.rename(string, destination.string) == 0 else { throw Errno.current }
     }
 
+    /// Sets the modification time and leaves the other; never follows a link at the end. (utimensat)
+    package func setModificationTime(to moment: FileMoment) throws(Errno) {
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: Self.timeToLeave),
+            timespec(tv_sec: Int(moment.seconds), tv_nsec: Int(moment.nanoseconds)),
+        ]
+        guard utimensat(AT_FDCWD, string, times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
+    }
+
+    /// UTIME_OMIT, which Glibc does not show.
+    private static let timeToLeave = (1 << 30) - 2
+
     /// Makes a directory; one that is there already is fine. (mkdir)
     package func makeDirectory(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {
         guard mkdir(string, permissions.rawValue) != 0, Errno.current != .fileExists else { return }

@@ -1,4 +1,5 @@
 import CSyscalls
+import Glibc
 import SystemPackage
 
 /// A moment as the kernel gives it.
@@ -31,6 +32,8 @@ package struct FileStatus: Hashable, Sendable {
     package var inode: UInt64
     package var device: UInt64
     package var size: Int64
+    /// The space it takes on the disk, in bytes.
+    package var allocated: Int64
     package var modified: FileMoment
     package var changed: FileMoment
     /// Nil where the file system keeps none.
@@ -48,6 +51,13 @@ package struct FileStatus: Hashable, Sendable {
         try self.init(of: "", in: descriptor)
     }
 
+    /// Of a path; never follows a link at its end. (statx)
+    package init(at path: FilePath) throws(Errno) {
+        var status = yonder_status()
+        guard yonder_statx(AT_FDCWD, path.string, &status) == 0 else { throw Errno.current }
+        self.init(status)
+    }
+
     private init(_ status: yonder_status) {
         kind =
             switch status.mode & 0o170000 {
@@ -63,6 +73,7 @@ package struct FileStatus: Hashable, Sendable {
         inode = status.inode
         device = status.device
         size = status.size
+        allocated = status.blocks * 512
         modified = FileMoment(seconds: status.modified_seconds, nanoseconds: Int64(status.modified_nanoseconds))
         changed = FileMoment(seconds: status.changed_seconds, nanoseconds: Int64(status.changed_nanoseconds))
         birth =

@@ -12,6 +12,9 @@ package enum Machine {
     package static var userIdentifier: UInt32 { geteuid() }
     package static var groupIdentifier: UInt32 { getegid() }
 
+    /// The machine's own name.
+    package static var hostName: String { ProcessInfo.processInfo.hostName }
+
     /// Lets this process have as many files open as it may ask for. (setrlimit)
     package static func raiseFileLimit() {
         var limit = rlimit()

@@ -15,6 +15,8 @@ package enum Absence: Hashable, Sendable {
     case listing(of: InodeNumber, beyond: Int64?)
     /// A range of a file, of the content version that was opened.
     case content(of: InodeNumber, version: [UInt8], range: Range<Int64>)
+    /// All of a file, because it is to be written.
+    case whole(of: InodeNumber)
     /// Everything below an item, because somebody asked.
     case download(of: InodeNumber)
     /// Nothing of an item or below, because somebody asked.

@@ -2,7 +2,7 @@ import Foundation
 import Replica
 import SystemPackage
 
-/// Makes the kernel read an open file's local content by itself.
+/// Makes the kernel read and write an open file's local content by itself.
 package protocol PassthroughRegistry: Sendable {
     /// - Returns: the number under which the kernel knows the file.
     /// - Throws: when the kernel or the caller's rights do not allow it.
@@ -25,6 +25,8 @@ final class OpenFile: @unchecked Sendable {
         var version: [UInt8] = []
         var size: Int64 = 0
         var isComplete = false
+        /// Whether somebody has had it open for writing since: its length is its content file's.
+        var isWritten = false
         var descriptor: FileDescriptor?
         var backing: Int32?
     }
@@ -47,12 +49,24 @@ final class OpenFile: @unchecked Sendable {
 final class OpenFiles: OpenInodes, @unchecked Sendable {
     // Unchecked: `files` is only touched under `lock`, a pthread mutex because every read on the mount passes here.
     private let lock = NSLock()
-    private var files: [InodeNumber: (file: OpenFile, count: Int)] = [:]
+    private var files: [InodeNumber: Entry] = [:]
+
+    private struct Entry {
+        var file: OpenFile
+        var count = 0
+        var writers = 0
+    }
 
     func isOpen(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         return files[number] != nil
+    }
+
+    func isOpenForWriting(_ number: InodeNumber) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        return (files[number]?.writers ?? 0) > 0
     }
 
     func file(_ number: InodeNumber) -> OpenFile? {
@@ -62,27 +76,34 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
     }
 
     /// Counts one more open.
-    func retain(_ number: InodeNumber) -> OpenFile {
+    func retain(_ number: InodeNumber, forWriting: Bool) -> OpenFile {
         lock.lock()
         defer { lock.unlock() }
-        let file = files[number]?.file ?? OpenFile(number: number)
-        files[number, default: (file, 0)].count += 1
-        return file
+        var entry = files[number] ?? Entry(file: OpenFile(number: number))
+        entry.count += 1
+        if forWriting { entry.writers += 1 }
+        files[number] = entry
+        return entry.file
+    }
+
+    /// Whether this is the only open for writing: when it closes, nobody writes any more.
+    func isLastWriter(_ number: InodeNumber) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        return files[number]?.writers == 1
     }
 
     /// Counts one open less.
     ///
     /// - Returns: the file when that was the last.
-    func release(_ number: InodeNumber) -> OpenFile? {
+    func release(_ number: InodeNumber, forWriting: Bool) -> OpenFile? {
         lock.lock()
         defer { lock.unlock() }
-        guard let entry = files[number] else { return nil }
-        if entry.count > 1 {
-            files[number]?.count -= 1
-            return nil
-        }
-        files[number] = nil
-        return entry.file
+        guard var entry = files[number] else { return nil }
+        entry.count -= 1
+        if forWriting { entry.writers -= 1 }
+        files[number] = entry.count > 0 ? entry : nil
+        return entry.count > 0 ? nil : entry.file
     }
 
     /// The inodes that are open now.

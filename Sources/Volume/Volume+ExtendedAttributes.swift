@@ -39,18 +39,33 @@ extension Volume {
         return try known { try replica.database.extendedAttributeNames(of: number) }.map { "user." + $0 }
     }
 
-    /// Does what writing one of the daemon's attributes asks for.
+    /// Sets an attribute, or does what writing one of the daemon's asks for.
     ///
     /// - Parameter isProvided: whether it has been done.
-    package func setExtendedAttribute(_ name: String, of node: UInt64, isProvided: Bool) throws(Obstacle) {
-        let number = InodeNumber(rawValue: Int64(bitPattern: node))
-        if isProvided { return }
-        switch YonderAttribute(rawValue: name) {
-        case .evict: throw .absent(.eviction(of: number))
-        case .download: throw .absent(.download(of: number))
-        case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
-        case .policy, nil: throw .refused(.readOnlyFileSystem)
+    package func setExtendedAttribute(
+        _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, isProvided: Bool
+    ) throws(Obstacle) {
+        let number = InodeNumber(node)
+        if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
+            if isProvided { return }
+            switch YonderAttribute(rawValue: name) {
+            case .evict: throw .absent(.eviction(of: number))
+            case .download: throw .absent(.download(of: number))
+            case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
+            case .policy, nil: throw .refused(.notSupported)
+            }
         }
+        guard let stored = Self.storedName(name), !stored.isEmpty else { throw .refused(.notSupported) }
+        try change {
+            try $0.setExtendedAttribute(stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist)
+        }
+    }
+
+    /// Removes an attribute.
+    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) {
+        if name.utf8.starts(with: YonderAttribute.prefix.utf8) { throw .refused(.notPermitted) }
+        guard let stored = Self.storedName(name) else { throw .refused(.notSupported) }
+        try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
     private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(Obstacle) -> String? {
@@ -59,7 +74,7 @@ extension Volume {
         }
         switch attribute {
         case .content: return item.inode.content.name
-        case .sync: return "synced"
+        case .sync: return try known { try replica.database.syncState(of: item) }.rawValue
         case .identifier: return item.identifier?.rawValue
         case .version: return item.base.version.contentVersion.printable
         case .policy: return item.policy.name

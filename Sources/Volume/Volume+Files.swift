@@ -6,10 +6,23 @@ import SystemPackage
 
 /// How an open file is served.
 package enum OpenGrant: Hashable, Sendable {
-    /// The kernel reads the local content by itself, under this number.
+    /// The kernel reads and writes the local content by itself, under this number.
     case passthrough(backing: Int32)
-    /// Reads come here; the kernel keeps what it was given.
+    /// Reads and writes come here; the kernel keeps what it was given.
     case cached
+}
+
+/// How a file is to be opened.
+package struct OpenIntent: Hashable, Sendable {
+    package var isWriting: Bool
+    package var isTruncating: Bool
+
+    package init(isWriting: Bool, isTruncating: Bool) {
+        self.isWriting = isWriting
+        self.isTruncating = isTruncating
+    }
+
+    package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
 /// Where the bytes of a read are.
@@ -22,27 +35,66 @@ package struct ReadGrant: Sendable {
 
 /// Open files.
 extension Volume {
-    /// Opens a file for reading.
+    /// Opens a file.
     ///
-    /// - Parameter registry: makes the kernel read by itself; nil where it cannot.
-    package func open(_ node: UInt64, registry: (any PassthroughRegistry)?) throws(Obstacle) -> OpenGrant {
-        let number = InodeNumber(rawValue: Int64(bitPattern: node))
-        let file = files.retain(number)
+    /// - Parameter registry: makes the kernel read and write by itself; nil where it cannot.
+    package func open(
+        _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> OpenGrant {
+        let number = InodeNumber(node)
+        // Counted before the row is marked, so that nothing is evicted in between.
+        let file = files.retain(number, forWriting: intent.isWriting)
         do throws(Obstacle) {
-            return try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> OpenGrant in
-                if !state.isDecided { try decide(number, state: &state, registry: registry) }
-                return state.backing.map { .passthrough(backing: $0) } ?? .cached
+            if intent.isWriting || intent.isTruncating {
+                try change {
+                    try $0.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
+                }
+                if intent.isTruncating { contentWasReplaced(number) }
             }
+            return try decide(file, isWriting: intent.isWriting, registry: registry)
         } catch {
-            close(node, registry: registry)
+            close(node, wasWriting: intent.isWriting, registry: registry)
+            throw error
+        }
+    }
+
+    /// Makes a file and opens it.
+    package func create(
+        _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
+        registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> (Attributes, OpenGrant) {
+        let group = ownership.group
+        let inode = try change { changes in
+            let inode = try changes.create(
+                name, in: InodeNumber(parent), NewInode(kind: .file, permissions: permissions),
+                caller: LocalCaller(caller), usualGroup: group)
+            if isWriting {
+                try changes.beginWriting(inode.number, truncating: false, caller: LocalCaller(caller))
+            }
+            return inode
+        }
+        let file = files.retain(inode.number, forWriting: isWriting)
+        do throws(Obstacle) {
+            let grant = try decide(file, isWriting: isWriting, registry: registry)
+            return (attributes(for: inode), grant)
+        } catch {
+            close(UInt64(bitPattern: inode.number.rawValue), wasWriting: isWriting, registry: registry)
             throw error
         }
     }
 
     /// Closes one handle of a file.
-    package func close(_ node: UInt64, registry: (any PassthroughRegistry)?) {
-        let number = InodeNumber(rawValue: Int64(bitPattern: node))
-        guard let file = files.release(number) else { return }
+    package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
+        let number = InodeNumber(node)
+        // While it still counts as open, so that no news come in between.
+        if wasWriting, files.isLastWriter(number) {
+            do throws(Obstacle) {
+                try change { try $0.endWriting(number) }
+            } catch {
+                logger.error("what was written to inode \(number) cannot be recorded yet: \(error)")
+            }
+        }
+        guard let file = files.release(number, forWriting: wasWriting) else { return }
         file.withState { state in
             if let backing = state.backing { registry?.unregister(backing) }
             try? state.descriptor?.close()
@@ -55,9 +107,13 @@ extension Volume {
     ///
     /// - Parameter isProvided: whether the range that was thrown as absent before has come.
     package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(Obstacle) -> ReadGrant {
-        let number = InodeNumber(rawValue: Int64(bitPattern: node))
+        let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         return try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> ReadGrant in
+            if state.isWritten {
+                let descriptor = try openDescriptor(&state, of: number)
+                state.size = try known { try descriptor.lengths().size }
+            }
             guard offset >= 0, offset < state.size, count > 0 else {
                 return ReadGrant(descriptor: nil, offset: offset, count: 0)
             }
@@ -65,13 +121,33 @@ extension Volume {
             if !state.isComplete, !isProvided {
                 try checkPresence(of: range, in: number, state: &state)
             }
-            if state.descriptor == nil {
-                state.descriptor = try known { try replica.openContent(of: number) }
-            }
+            let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
-                descriptor: state.descriptor, offset: range.lowerBound,
-                count: Int(range.upperBound - range.lowerBound))
+                descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
         }
+    }
+
+    /// Where to write the bytes of a file that is open for writing.
+    ///
+    /// - Parameter caller: takes the set-ID bits with it, unless it is root; nil when the kernel writes back.
+    package func writing(_ node: UInt64, caller: Requester?) throws(Obstacle) -> FileDescriptor {
+        let number = InodeNumber(node)
+        guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
+        if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
+            try change { try $0.clearSetID(of: number, caller: LocalCaller(caller)) }
+        }
+        return try file.withState { (state: inout OpenFile.State) throws(Obstacle) in
+            state.isWritten = true
+            return try openDescriptor(&state, of: number)
+        }
+    }
+
+    /// Reserves or releases room in a file that is open for writing. (fallocate)
+    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(Obstacle) {
+        let number = InodeNumber(node)
+        let descriptor = try writing(node, caller: nil)
+        try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
+        try change { try $0.contentWasWritten(number) }
     }
 
     /// The next data or hole at or after an offset. What is not here counts as data: a tool that trusts holes must never
@@ -81,8 +157,9 @@ extension Volume {
     ) throws(Obstacle) -> Int64 {
         let inode = try inode(node)
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
-        guard offset >= 0, offset < inode.size else { throw .refused(.noSuchAddressOrDevice) }
-        if inode.content == .materialized, inode.size > 0 {
+        let size = attributes(for: inode).size
+        guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
+        if inode.content == .materialized, size > 0 {
             let found = try known {
                 let descriptor = try replica.openContent(of: inode.number)
                 defer { try? descriptor.close() }
@@ -90,7 +167,7 @@ extension Volume {
             }
             return found
         }
-        return extent == .data ? offset : inode.size
+        return extent == .data ? offset : size
     }
 
     /// Room on the file system that holds the replica.
@@ -98,10 +175,37 @@ extension Volume {
         try known { try FileSystemStatistics(of: replica.directory) }
     }
 
+    // MARK: - What the extensions share
+
+    /// The content file was begun anew: whoever has it open reads and writes the new one.
+    func contentWasReplaced(_ number: InodeNumber) {
+        files.file(number)?.withState { state in
+            guard state.isDecided else { return }
+            state.isWritten = true
+            state.isComplete = true
+            guard state.backing == nil else { return }
+            try? state.descriptor?.close()
+            state.descriptor = nil
+        }
+    }
+
     // MARK: - Private
 
     private func decide(
-        _ number: InodeNumber, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
+        _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> OpenGrant {
+        try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> OpenGrant in
+            if !state.isDecided { try decide(file.number, isWriting: isWriting, state: &state, registry: registry) }
+            if isWriting {
+                state.isWritten = true
+                state.isComplete = true
+            }
+            return state.backing.map { .passthrough(backing: $0) } ?? .cached
+        }
+    }
+
+    private func decide(
+        _ number: InodeNumber, isWriting: Bool, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
     ) throws(Obstacle) {
         guard let inode = try known({ try replica.database.inode(number) }) else {
             throw .refused(.staleNFSFileHandle)
@@ -112,17 +216,26 @@ extension Volume {
         state.version = inode.contentVersion
         state.size = inode.size
         state.isComplete = inode.content == .materialized
-        if inode.content == .materialized, inode.size > 0 {
-            let descriptor = try known { try replica.openContent(of: number) }
-            state.descriptor = descriptor
-            if let lengths = try? descriptor.lengths(), lengths.size != inode.size {
+        if inode.content == .materialized, inode.size > 0 || isWriting {
+            let descriptor = try openDescriptor(&state, of: number)
+            if inode.contentStamp == nil, let lengths = try? descriptor.lengths(), lengths.size != inode.size {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
                 throw .refused(.ioError)
             }
-            // Without the right to it the file is served by reads: slower, and just as well.
+            // Without the right to it the file is served by reads and writes: slower, and just as well.
             if let registry { state.backing = try? registry.register(descriptor) }
         }
         state.isDecided = true
+    }
+
+    /// The content file, open for both; whether somebody may write the kernel knows.
+    private func openDescriptor(
+        _ state: inout OpenFile.State, of number: InodeNumber
+    ) throws(Obstacle) -> FileDescriptor {
+        if let descriptor = state.descriptor { return descriptor }
+        let descriptor = try known { try replica.openContentForWriting(of: number) }
+        state.descriptor = descriptor
+        return descriptor
     }
 
     private func checkPresence(

@@ -16,21 +16,29 @@ package final class Volume: Sendable {
     private let didClose: @Sendable (InodeNumber) -> Void
     /// Told when a directory whose listing is here is opened.
     private let didOpenDirectory: @Sendable (InodeNumber) -> Void
+    /// Told after every change that was made here, with what the kernel does not know of it.
+    let didChange: @Sendable (ReplicaEffects) -> Void
+    /// Whether every change is refused: the remote cannot be written, or the user wants it so.
+    package let isReadOnly: Bool
 
     /// - Parameters:
     ///   - ownership: whose items are that do not say so.
     ///   - didClose: called on the closing thread; returns at once.
     ///   - didOpenDirectory: called on the opening thread; returns at once.
+    ///   - didChange: called on the thread that made the change; returns at once.
     package init(
-        replica: Replica, ownership: Ownership, logger: Logger,
+        replica: Replica, ownership: Ownership, isReadOnly: Bool = false, logger: Logger,
         didClose: @escaping @Sendable (InodeNumber) -> Void,
-        didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in }
+        didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in },
+        didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
     ) {
         self.replica = replica
         self.ownership = ownership
         self.logger = logger
         self.didClose = didClose
         self.didOpenDirectory = didOpenDirectory
+        self.didChange = didChange
+        self.isReadOnly = isReadOnly
     }
 
     /// Which inodes are open, for those who change or drop content.
@@ -44,17 +52,18 @@ package final class Volume: Sendable {
     /// The inode that a directory shows under a name.
     package func lookup(_ name: String, in directory: UInt64) throws(Obstacle) -> Attributes {
         let parent = InodeNumber(rawValue: Int64(bitPattern: directory))
+        guard name.utf8.count <= FileProviderItem.maximumFilenameLength else { throw .refused(.fileNameTooLong) }
         let answer = try known { try replica.database.lookup(name, in: parent) }
         guard let state = answer.directory else { throw .refused(.staleNFSFileHandle) }
         // Before a directory is listed its remembered items may be old news.
         guard state == .materialized else { throw .absent(.listing(of: parent, beyond: nil)) }
         guard let inode = answer.inode else { throw .refused(.noSuchFileOrDirectory) }
-        return Attributes(inode, ownership: ownership)
+        return attributes(for: inode)
     }
 
     /// What `stat` shows of an inode.
     package func attributes(of node: UInt64) throws(Obstacle) -> Attributes {
-        Attributes(try inode(node), ownership: ownership)
+        attributes(for: try inode(node))
     }
 
     /// What a symbolic link points to.
@@ -83,7 +92,7 @@ package final class Volume: Sendable {
         if rows.isEmpty, directory.content == .partial { throw .absent(.listing(of: number, beyond: cookie)) }
         return rows.map {
             VolumeEntry(
-                name: $0.name, attributes: Attributes($0.inode, ownership: ownership),
+                name: $0.name, attributes: attributes(for: $0.inode),
                 offset: UInt64(bitPattern: $0.cookie))
         }
     }

@@ -14,6 +14,7 @@ import Volume
     let replica: Replica
     let volume: Volume
     let closed = Closed()
+    let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
 
     init() throws {
         fixture = try ReplicaFixture()
@@ -49,7 +50,7 @@ import Volume
         let d = try volume.lookup("d", in: 1)
         #expect(errno { try volume.openDirectory(a.node, isProvided: false) } == .notDirectory)
         #expect(errno { try volume.entries(of: a.node, after: 0, limit: 1, isProvided: false) } == .notDirectory)
-        #expect(errno { try volume.open(d.node, registry: nil) } == .isDirectory)
+        #expect(errno { try volume.open(d.node, for: .reading, caller: caller, registry: nil) } == .isDirectory)
         #expect(errno { try volume.linkTarget(of: a.node) } == .invalidArgument)
         #expect(errno { try volume.attributes(of: 999) } == .staleNFSFileHandle)
         #expect(errno { try volume.seek(to: .data, in: d.node, from: 0) } == .invalidArgument)
@@ -106,8 +107,8 @@ import Volume
     {
         try await replica.list([.file("a", size: 10_000, version: "v")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
-        #expect(try volume.open(a.node, registry: nil) == .cached)
-        defer { volume.close(a.node, registry: nil) }
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: nil) == .cached)
+        defer { volume.close(a.node, wasWriting: false, registry: nil) }
         let version = Array("v".utf8)
         #expect(
             absence { try volume.read(a.node, at: 4096, count: 8192, isProvided: false) }
@@ -125,22 +126,22 @@ import Volume
         try await replica.list([.file("a")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
         let registry = Registry()
-        #expect(try volume.open(a.node, registry: registry) == .cached)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cached)
         try await replica.fill(number(a))
         // It is here by now, but open already.
-        #expect(try volume.open(a.node, registry: registry) == .cached)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cached)
         #expect(volume.openInodes.isOpen(number(a)))
-        volume.close(a.node, registry: registry)
+        volume.close(a.node, wasWriting: false, registry: registry)
         #expect(closed.numbers.isEmpty)
-        volume.close(a.node, registry: registry)
+        volume.close(a.node, wasWriting: false, registry: registry)
         #expect(closed.numbers == [number(a)])
         #expect(!volume.openInodes.isOpen(number(a)))
 
-        #expect(try volume.open(a.node, registry: registry) == .passthrough(backing: 1))
-        #expect(try volume.open(a.node, registry: registry) == .passthrough(backing: 1))
-        volume.close(a.node, registry: registry)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .passthrough(backing: 1))
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .passthrough(backing: 1))
+        volume.close(a.node, wasWriting: false, registry: registry)
         #expect(registry.unregistered.isEmpty)
-        volume.close(a.node, registry: registry)
+        volume.close(a.node, wasWriting: false, registry: registry)
         #expect(registry.unregistered == [1])
     }
 
@@ -150,7 +151,7 @@ import Volume
         try await replica.list([.file("a", size: 10_000, version: "1")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
         fixture.open.insert(number(a))
-        _ = try volume.open(a.node, registry: nil)
+        _ = try volume.open(a.node, for: .reading, caller: caller, registry: nil)
         try await replica.change([.file("a", size: 20, version: "2")], open: fixture.open)
         // Nobody else sees the new version either, as long as it is open.
         #expect(try volume.attributes(of: a.node).size == 10_000)
@@ -158,7 +159,7 @@ import Volume
         _ = try await replica.ingest(open: fixture.open) { ingestion in try ingestion.settle(number(a)) }
         #expect(try volume.attributes(of: a.node).size == 20)
         #expect(errno { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == .staleNFSFileHandle)
-        volume.close(a.node, registry: nil)
+        volume.close(a.node, wasWriting: false, registry: nil)
     }
 
     // MARK: - Extended attributes
@@ -184,17 +185,23 @@ import Volume
         #expect(errno { try volume.extendedAttribute("security.capability", of: a) } == .notSupported)
     }
 
-    @Test("writing evict and download ask for it; the rest cannot be written") func writesAttributes() async throws {
+    @Test("writing evict and download ask for it; the daemon's others cannot be written, the item's own can")
+    func writesAttributes() async throws {
         try await replica.list([.file("a")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
         func set(_ name: String, isProvided: Bool = false) throws {
-            try volume.setExtendedAttribute(name, of: a.node, isProvided: isProvided)
+            try volume.setExtendedAttribute(
+                name, of: a.node, to: [1], mustBeNew: false, mustExist: false, isProvided: isProvided)
         }
         #expect(absence { try set("user.yonder.evict") } == .eviction(of: number(a)))
         #expect(absence { try set("user.yonder.download") } == .download(of: number(a)))
         try set("user.yonder.evict", isProvided: true)
         #expect(errno { try set("user.yonder.content") } == .notPermitted)
-        #expect(errno { try set("user.own") } == .readOnlyFileSystem)
+        try set("user.own")
+        #expect(try volume.extendedAttribute("user.own", of: a.node) == [1])
+        #expect(try volume.extendedAttributeNames(of: a.node) == ["user.own"])
+        try volume.removeExtendedAttribute("user.own", of: a.node)
+        #expect(errno { try volume.removeExtendedAttribute("user.own", of: a.node) } == .noData)
     }
 
     // MARK: - Tools

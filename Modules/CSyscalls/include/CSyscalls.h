@@ -14,6 +14,9 @@ int yonder_clone_range(int from, int64_t from_offset, int to, int64_t to_offset,
 int64_t yonder_seek_data(int descriptor, int64_t offset);
 int64_t yonder_seek_hole(int descriptor, int64_t offset);
 
+/* fallocate(2). */
+int yonder_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
+
 /* syncfs(2). */
 int yonder_syncfs(int descriptor);
 

@@ -32,8 +32,9 @@ struct DaemonService: ControlService {
             return .mounted(DomainSummary(try await domains.mount(arguments)))
         case .unmount(let reference):
             let host = try await domains.host(reference)
+            let pending = try host.replica.database.pendingCounts().items
             await domains.unmount(host)
-            return .unmounted(UnmountReport(name: host.name, pending: 0))
+            return .unmounted(UnmountReport(name: host.name, pending: pending))
         case .follow(let reference):
             let host = try await domains.host(reference)
             await host.waitUntilUnmounted()
@@ -46,11 +47,11 @@ struct DaemonService: ControlService {
             let host = try await host(containing: path)
             let inode = try await PathResolver(host: host).inode(at: path)
             return .items(
-                try ItemReporter(host: host).listing(of: inode, path: path, isRecursive: isRecursive))
+                try await ItemReporter(host: host).listing(of: inode, path: path, isRecursive: isRecursive))
         case .info(let path):
             let host = try await host(containing: path)
             let inode = try await PathResolver(host: host).inode(at: path)
-            return .item(try ItemReporter(host: host).information(on: inode.number, path: path))
+            return .item(try await ItemReporter(host: host).information(on: inode.number, path: path))
         case .why(let path):
             let host = try await host(containing: path)
             let inode = try await PathResolver(host: host).inode(at: path)
@@ -66,6 +67,8 @@ struct DaemonService: ControlService {
         case .signal(let reference, let waits):
             try await signal(reference, waits: waits)
             return .done
+        case .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
+            return try await PendingCommands(domains: domains, progress: progress).perform(command)
         case .shutdown:
             shutDown()
             await domains.waitUntilShutDown()
@@ -103,8 +106,7 @@ struct DaemonService: ControlService {
     }
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
-        var hosts = await domains.mounted
-        if let reference { hosts = [try await domains.host(reference)] }
+        let hosts = try await domains.hosts(reference)
         var report = StatusReport(version: Daemon.version, domains: [])
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
@@ -112,9 +114,7 @@ struct DaemonService: ControlService {
 
     /// Has the remote's changes looked for, in one domain or all.
     private func signal(_ reference: DomainReference?, waits: Bool) async throws {
-        var hosts = await domains.mounted
-        if let reference { hosts = [try await domains.host(reference)] }
-        for host in hosts {
+        for host in try await domains.hosts(reference) {
             guard waits else {
                 host.engine.signal()
                 continue

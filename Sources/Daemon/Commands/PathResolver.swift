@@ -85,6 +85,14 @@ struct PathResolver: Sendable {
         return inode
     }
 
+    /// Where an item is shown; nil for one that is not.
+    func path(of item: ItemRecord) -> String? {
+        guard let parent = item.parent, !item.isHidden, let directory = path(of: parent) else {
+            return path(of: item.inode.number)
+        }
+        return directory + "/" + item.name
+    }
+
     private static func names(of path: String, below mountpoint: String) throws -> [String] {
         guard MountPlace.contains(mountpoint, path) else {
             throw ControlError(.failed, "not in the mount", path: path)

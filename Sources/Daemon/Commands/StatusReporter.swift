@@ -12,16 +12,23 @@ struct StatusReporter: Sendable {
     func status() async throws -> DomainStatus {
         let counts = try host.replica.database.counts()
         let resolver = PathResolver(host: host)
-        let transfers = await host.engine.transfers.map { transfer in
-            DomainStatus.Transfer(
-                path: resolver.path(of: transfer.number) ?? "inode \(transfer.number)", direction: "download",
-                done: transfer.done, total: transfer.total)
+        let pending = try host.replica.database.pendingCounts()
+        var transfers: [DomainStatus.Transfer] = []
+        for (direction, running) in [
+            ("download", await host.engine.transfers), ("upload", await host.engine.uploadsUnderWay),
+        ] {
+            transfers += running.map { transfer in
+                DomainStatus.Transfer(
+                    path: resolver.path(of: transfer.number) ?? "inode \(transfer.number)", direction: direction,
+                    done: transfer.done, total: transfer.total)
+            }
         }
         let connection: DomainStatus.Connection =
             switch host.engine.connection.state {
             case .online: .online
             case .offline: .offline
             case .unauthenticated: .unauthenticated
+            case .paused: .paused
             }
         return DomainStatus(
             name: host.name, source: host.source, mountpoint: host.mountpoint.string, connection: connection,
@@ -30,7 +37,8 @@ struct StatusReporter: Sendable {
                 known: counts.knownItems, materializedFiles: counts.materializedFiles,
                 materializedDirectories: counts.materializedDirectories),
             bytes: DomainStatus.Bytes(local: counts.localBytes, limit: host.options.cacheLimit),
-            pending: DomainStatus.Pending(items: 0, bytes: 0), failed: try host.replica.database.failureCount(),
+            pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
+            failed: try host.replica.database.failureCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
             warnings: host.engine.warnings.texts)
     }

@@ -11,7 +11,7 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         var lines = [headline(of: item), content(of: item)]
-        lines.append("Every change of it is on the remote; nothing is pending.")
+        lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
             lines.append(
                 "It is being downloaded: \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here.")
@@ -28,6 +28,23 @@ struct WhyExplanation: Sendable {
         return lines
     }
 
+    private func pending(of item: ItemRecord) async throws -> [String] {
+        if item.isExcluded { return ["It stays on this machine: the remote has no such items, or does not want it."] }
+        guard let state = try host.replica.database.pendingItem(item.id)?.state else {
+            return ["Every change of it is on the remote; nothing is pending."]
+        }
+        let what =
+            item.identifier == nil
+            ? "The remote does not have it yet"
+            : "Not on the remote yet: \(item.changedFields.names.joined(separator: ", "))"
+        var lines = ["\(what); it waits since \(Timestamp.text(state.since))."]
+        if await host.engine.isUploading(item) { lines.append("It is on its way.") }
+        if let next = state.nextTry {
+            lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' does it now.")
+        }
+        return lines
+    }
+
     private func headline(of item: ItemRecord) -> String {
         let inode = item.inode
         let time = Timestamp.text(seconds: inode.modifiedAt.seconds, nanoseconds: inode.modifiedAt.nanoseconds)
@@ -36,6 +53,10 @@ struct WhyExplanation: Sendable {
             case .file: "A file of \(ByteText.text(inode.size))"
             case .directory: "A directory"
             case .symbolicLink: "A symbolic link"
+            case .fifo: "A FIFO"
+            case .characterDevice: "A character device"
+            case .blockDevice: "A block device"
+            case .socket: "A socket"
             }
         let renamed =
             item.base.name.flatMap { item.name.utf8.elementsEqual($0.utf8) || item.inode.number == .root ? nil : $0 }
@@ -46,6 +67,7 @@ struct WhyExplanation: Sendable {
     private func content(of item: ItemRecord) -> String {
         switch (item.inode.kind, item.inode.content) {
         case (.symbolicLink, _): "Its target is always here."
+        case (.fifo, _), (.characterDevice, _), (.blockDevice, _), (.socket, _): "It exists on this machine only."
         case (.directory, .materialized): "Its listing is here and is kept up to date."
         case (.directory, .partial): "It is being listed."
         case (.directory, .dataless): "Its listing is not here: the first who looks lists it."

@@ -49,15 +49,20 @@ package final class DomainHost: Sendable {
             let closing = ClosedInodes()
             let volume = Volume(
                 replica: replica,
-                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier), logger: logger,
+                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
+                isReadOnly: options.isReadOnly || !provider.features.writing, logger: logger,
                 didClose: { closing.engine?.inodeWasClosed($0) },
-                didOpenDirectory: { closing.engine?.directoryWasOpened($0) })
+                didOpenDirectory: { closing.engine?.directoryWasOpened($0) },
+                didChange: { effects in
+                    kernel.forget(effects.invalidations)
+                    closing.engine?.localChange()
+                })
             let pollInterval =
                 options.pollSeconds.map { Duration.seconds($0) }
                 ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                pollInterval: pollInterval, logger: logger)
+                pollInterval: pollInterval, conflictLabel: Self.conflictLabel, logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
@@ -92,6 +97,11 @@ package final class DomainHost: Sendable {
     private static let otherReaders = 6
     /// How often to look for changes where the provider does not tell of them.
     private static let usualPollInterval = Duration.seconds(60)
+
+    /// `conflicted copy of HOST, DATE`, on the day it happens.
+    @Sendable private static func conflictLabel() -> String {
+        "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
+    }
 
     /// Whether the mount is there.
     package var isMounted: Bool { mounted.isMounted }

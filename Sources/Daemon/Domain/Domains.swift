@@ -37,6 +37,12 @@ actor Domains {
         throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
     }
 
+    /// The domain that is meant, or all that are mounted.
+    func hosts(_ reference: DomainReference?) throws(ControlError) -> [DomainHost] {
+        guard let reference else { return mounted }
+        return [try host(reference)]
+    }
+
     /// The domain whose mount contains a path.
     func host(containing path: String) -> DomainHost? {
         hosts.values.filter { MountPlace.contains($0.mountpoint.string, path) }

@@ -32,6 +32,8 @@ struct Provisioner: Provisioning {
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
         case .content(let number, let version, let range):
             try await engine.provide(number, version: version, range: range, request: caller.request(.reading))
+        case .whole(let number):
+            try await engine.materialize(number, request: caller.request(.reading))
         case .download(let number):
             let failures = try await engine.download(number, request: caller.request(.download)) { _, _ in }
             return failures.first?.error.controlErrno

@@ -1,3 +1,4 @@
+import FileProvider
 import Syscalls
 import SystemPackage
 
@@ -7,12 +8,15 @@ import SystemPackage
 struct ContentStore: Sendable {
     let directory: FilePath
     let recovered: FilePath
+    /// Whether the file system gives a new change time to whatever is written after somebody has looked.
+    private let isStampExact: Bool
 
     init(in domainDirectory: FilePath) throws(Errno) {
         directory = domainDirectory.appending("contents")
         recovered = domainDirectory.appending("recovered")
         try directory.makeDirectory()
         try recovered.makeDirectory()
+        isStampExact = (try? Self.probeStamps(in: directory)) ?? false
     }
 
     func path(of number: InodeNumber) -> FilePath {
@@ -51,5 +55,80 @@ struct ContentStore: Sendable {
         let destination = recovered.appending("\(name.string)-\(stamp)")
         try directory.appending(name).move(to: destination)
         return destination
+    }
+
+    // MARK: - Written files
+
+    /// What tells a content file's states apart: its change time, in nanoseconds.
+    struct Status {
+        var size: Int64
+        /// Room on the disk in bytes.
+        var allocated: Int64
+        var modifiedAt: FileTimestamp
+        var changedAt: FileTimestamp
+
+        init(_ status: FileStatus) {
+            size = status.size
+            allocated = status.allocated
+            modifiedAt = FileTimestamp(status.modified)
+            changedAt = FileTimestamp(status.changed)
+        }
+    }
+
+    /// The stamp of a file that may be written again without its change time moving.
+    static let unknownStamp: Int64 = 0
+
+    func status(of number: InodeNumber) throws(Errno) -> Status {
+        Status(try FileStatus(at: path(of: number)))
+    }
+
+    func stamp(of number: InodeNumber) throws -> Int64 {
+        stamp(of: try status(of: number))
+    }
+
+    /// What a later stamp is compared with. Where change times are coarse, one that has just been given may be given
+    /// again, and is not to be relied on.
+    func stamp(of status: Status) -> Int64 {
+        let stamp = status.changedAt.nanosecondsSince1970
+        if isStampExact { return stamp }
+        return Replica.now.nanosecondsSince1970 - stamp < Self.coarsestClock ? Self.unknownStamp : stamp
+    }
+
+    func setModificationTime(of number: InodeNumber, to time: FileTimestamp) throws(Errno) {
+        let path = path(of: number)
+        let status = try FileStatus(at: path)
+        let moment = FileMoment(seconds: time.seconds, nanoseconds: time.nanoseconds)
+        guard status.modified != moment else { return }
+        try path.setModificationTime(to: moment)
+    }
+
+    func setLength(of number: InodeNumber, to length: Int64) throws {
+        let file = try open(number, .readWrite)
+        defer { try? file.close() }
+        try file.setLength(length)
+    }
+
+    private static let coarsestClock: Int64 = 50_000_000
+
+    private static func probeStamps(in directory: FilePath) throws -> Bool {
+        let path = directory.appending(".probe")
+        let file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
+        defer {
+            try? file.close()
+            try? path.unlinkIfPresent()
+        }
+        for _ in 0..<4 {
+            let before = try FileStatus(of: file).changed
+            try file.writeAll([0].span.bytes, at: 0)
+            guard try FileStatus(of: file).changed != before else { return false }
+        }
+        return true
+    }
+}
+
+extension FileTimestamp {
+    init(_ moment: FileMoment) {
+        self.init(seconds: moment.seconds, nanoseconds: moment.nanoseconds)
     }
 }

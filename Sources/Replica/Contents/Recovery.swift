@@ -21,15 +21,15 @@ struct Recovery {
 
     mutating func run() throws {
         try makeRoot()
+        try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
         try endWhatWasUnderWay()
         try compareFilesWithRows()
     }
 
     private struct FileRow {
-        var content: ContentState
         var size: Int64
-        var localBytes: Int64
+        var isUnsent: Bool
     }
 
     private func makeRoot() throws {
@@ -60,7 +60,7 @@ struct Recovery {
                 db,
                 sql: """
                     SELECT inode.number FROM inode WHERE hasContentFile = 1 AND isDurable = 0 AND content <> 0
-                        AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number AND changedFields & 1 <> 0)
+                        AND NOT \(Self.isUnsent)
                     """)
             for number in numbers { try db.forgetContent(of: InodeNumber(rawValue: number)) }
             return numbers.count
@@ -68,6 +68,32 @@ struct Recovery {
         if forgotten > 0 {
             findings.append("the machine stopped without warning: \(forgotten) downloaded files will be fetched again")
         }
+    }
+
+    /// Whether this machine may have the only copy of an inode's content.
+    private static let isUnsent = """
+        EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number AND (changedFields & 1 <> 0 OR identifier IS NULL))
+        """
+
+    /// What was written through the kernel after the last comparison is found by its file.
+    private mutating func compareWrittenFiles() throws {
+        for number in try database.filesBeingWritten() {
+            do {
+                try database.write { db in
+                    var changes = LocalChanges(db: db, open: NoneOpen(), contents: contents, now: Replica.now)
+                    try changes.endWriting(number)
+                }
+            } catch let error as Errno where error == .noSuchFileOrDirectory {
+                // The comparison of all files says what is missing.
+                try database.write { db in
+                    try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [number.rawValue])
+                }
+            }
+        }
+    }
+
+    private struct NoneOpen: OpenInodes {
+        func isOpen(_ number: InodeNumber) -> Bool { false }
     }
 
     private func endWhatWasUnderWay() throws {
@@ -81,7 +107,10 @@ struct Recovery {
             let empty = try Int64.fetchAll(
                 db,
                 sql:
-                    "SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)"
+                    """
+                    SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)
+                        AND NOT \(Self.isUnsent)
+                    """
             )
             for number in empty {
                 try contents.remove(InodeNumber(rawValue: number))
@@ -95,11 +124,8 @@ struct Recovery {
         var rows: [Int64: FileRow] = [:]
         try database.read { db in
             let cursor = try Row.fetchCursor(
-                db, sql: "SELECT number, content, size, localBytes FROM inode WHERE hasContentFile = 1")
-            while let row = try cursor.next() {
-                rows[row[0]] = FileRow(
-                    content: ContentState(rawValue: row[1]) ?? .dataless, size: row[2], localBytes: row[3])
-            }
+                db, sql: "SELECT number, size, \(Self.isUnsent) FROM inode WHERE hasContentFile = 1")
+            while let row = try cursor.next() { rows[row[0]] = FileRow(size: row[1], isUnsent: row[2]) }
         }
         let stamp = Replica.now.nanosecondsSince1970
         for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string) {
@@ -112,12 +138,21 @@ struct Recovery {
             let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow])
             defer { try? descriptor.close() }
             let length = try descriptor.lengths().size
-            if length != row.size {
+            if length != row.size, row.isUnsent {
+                // It is all there is of what was written here: it is taken as it is, and sent.
+                findings.append("what was written to inode \(number) has \(length) bytes and not \(row.size)")
+                try accept(number)
+            } else if length != row.size {
                 try setAside(component, stamp: stamp, because: "it has \(length) bytes and not \(row.size)")
                 try forget(number)
             }
         }
-        for number in rows.keys {
+        for (number, row) in rows {
+            if row.isUnsent {
+                findings.append("what was written to inode \(number) and is not on the remote has gone from its place")
+                try loseContent(of: number)
+                continue
+            }
             findings.append("the content of inode \(number) was not in its place: it will be fetched again")
             try forget(number)
         }
@@ -127,6 +162,27 @@ struct Recovery {
     private mutating func setAside(_ name: FilePath.Component, stamp: Int64, because reason: String) throws {
         let place = try contents.quarantine(fileNamed: name, stamp: stamp)
         findings.append("'contents/\(name.string)' was moved to '\(place)': \(reason)")
+    }
+
+    private func accept(_ number: Int64) throws {
+        try database.write { db in
+            var changes = LocalChanges(db: db, open: NoneOpen(), contents: contents, now: Replica.now)
+            try changes.contentWasWritten(InodeNumber(rawValue: number))
+        }
+    }
+
+    /// Bytes that are gone are not sent as an empty file: a new item cannot be sent, and one that the remote has is
+    /// fetched again.
+    private func loseContent(of number: Int64) throws {
+        try forget(number)
+        try database.write { db in
+            try db.run(
+                "UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ? AND identifier IS NOT NULL",
+                [number])
+            try db.recordFailure(
+                FileProviderError(.cannotSynchronize, "its content has gone from this machine's disk"),
+                of: InodeNumber(rawValue: number), at: Replica.now)
+        }
     }
 
     private func forget(_ number: Int64) throws {

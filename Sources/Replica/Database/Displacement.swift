@@ -7,8 +7,10 @@ enum Displacement {
     static func isDisplaced(_ name: String) -> Bool { name.utf8.first == 0x2F }
 
     /// `name (2).ext`, and so on: never longer than Linux allows.
-    static func decorated(_ name: String, number: Int) -> String {
-        let suffix = " (\(number))"
+    static func decorated(_ name: String, number: Int) -> String { Self.name(name, with: " (\(number))") }
+
+    /// A name with something added before its ending.
+    static func name(_ name: String, with suffix: String) -> String {
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         var stem = String(name[..<dot])
         let ending = String(name[dot...])

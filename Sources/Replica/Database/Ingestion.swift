@@ -14,7 +14,7 @@ package struct Ingestion {
     var upcoming: Set<ItemIdentifier> = []
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
     var listing: Int64?
-    private(set) var effects = ReplicaEffects()
+    var effects = ReplicaEffects()
 
     init(db: Database, open: any OpenInodes, now: FileTimestamp) {
         self.db = db
@@ -29,7 +29,7 @@ package struct Ingestion {
             return
         }
         if let known = try db.item(item.itemIdentifier) {
-            if known.inode.kind == item.kind {
+            if known.inode.kind == InodeKind(item.kind) {
                 try update(known, with: item, parent: parent)
             } else {
                 try remove(known)
@@ -49,6 +49,7 @@ package struct Ingestion {
     /// Removes an item and all below it. Content that somebody has open stays until it is closed.
     package mutating func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
+        if try keepLocalWork(in: item) { return }
         var doomed = [item]
         var nameless: [InodeNumber] = []
         while let next = doomed.popLast() {
@@ -76,8 +77,7 @@ package struct Ingestion {
             "SELECT hasContentFile FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue], { $0[0] as Bool })
         guard let hadFile else { return }
         if hadFile {
-            effects.obsoleteContents.append(number)
-            try db.forgetContent(of: number)
+            effects.obsoleteContents.append(try db.forgetContent(of: number))
         } else {
             try db.run("DELETE FROM inode WHERE number = ?", [number.rawValue])
         }
@@ -87,8 +87,9 @@ package struct Ingestion {
     package mutating func settle(_ number: InodeNumber) throws {
         guard !open.isOpen(number), let inode = try db.inode(number) else { return }
         if inode.linkCount == 0 { return try drop(number) }
-        guard inode.kind == .file, let item = try db.item(ofInode: number),
-            !item.changedFields.contains(.contents), item.base.version.contentVersion != inode.contentVersion
+        guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
+            item.identifier != nil, !item.changedFields.contains(.contents),
+            item.base.version.contentVersion != inode.contentVersion
         else { return }
         try takeContentVersion(of: item)
     }
@@ -103,7 +104,7 @@ package struct Ingestion {
     // MARK: - Private
 
     private mutating func insert(_ item: FileProviderItem, parent: InodeNumber?) throws {
-        guard let parent else { return }
+        guard let parent, try !isSettled(item, in: parent) else { return }
         let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
         let size = item.kind == .symbolicLink ? Int64(item.symlinkTargetPath?.utf8.count ?? 0) : item.documentSize ?? 0
         try db.run(
@@ -140,13 +141,13 @@ package struct Ingestion {
         if listing == nil { effects.invalidations.append(.contents(parent)) }
     }
 
-    private mutating func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
+    mutating func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
         guard known.inode.number != .root else { return try updateAttributes(of: known, with: item) }
-        let keepsPlace = known.changedFields.contains(.parentItemIdentifier)
+        let keepsPlace = known.localFields.contains(.parentItemIdentifier)
         let newParent = keepsPlace ? known.parent : parent
         let isMoved = newParent != known.parent
         var name = known.name
-        if !known.changedFields.contains(.filename), let newParent {
+        if !known.localFields.contains(.filename), let newParent {
             // The name shown is asked for again each time: a decorated one goes back as soon as it can.
             if isMoved || !known.name.utf8.elementsEqual(item.filename.utf8) {
                 name = try claim(item.filename, in: newParent, for: known, identifier: item.itemIdentifier)
@@ -155,7 +156,8 @@ package struct Ingestion {
             name = Displacement.name(forItem: known.id)
         }
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
-            if let newParent, try isBelow(newParent, known.inode.number) {
+            if let newParent, try db.isBelow(newParent, known.inode.number), try !undoMoves(from: newParent, to: known)
+            {
                 effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parent lies below itself")
                 return
             }
@@ -171,6 +173,9 @@ package struct Ingestion {
         try db.run(
             "UPDATE item SET baseParent = ?, baseName = ?, seenInListing = ? WHERE id = ?",
             [item.parentItemIdentifier.rawValue, item.filename, listing ?? 0, known.id])
+        if !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+            try db.noteWhereItIs(known.id, at: now)
+        }
         try updateAttributes(of: known, with: item)
         if let oldParent = known.parent, isMoved || !name.utf8.elementsEqual(known.name.utf8) {
             try restoreNames(in: oldParent)
@@ -182,7 +187,8 @@ package struct Ingestion {
         try db.run(
             """
             UPDATE item SET capabilities = ?, policy = CASE WHEN ? = 0 THEN policy ELSE ? END,
-                baseContentVersion = ?, baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ? WHERE id = ?
+                baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ? END,
+                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ? WHERE id = ?
             """,
             [
                 Int64(item.capabilities.rawValue), item.contentPolicy.rawValue, item.contentPolicy.rawValue,
@@ -190,7 +196,7 @@ package struct Ingestion {
                 item.contentModificationDate?.nanosecondsSince1970, known.id,
             ])
         var inode = known.inode
-        let changed = known.changedFields
+        let changed = known.localFields
         if let permissions = item.permissions, !changed.contains(.permissions) {
             inode.permissions = permissions & 0o7777
         }
@@ -199,9 +205,10 @@ package struct Ingestion {
             if let group = item.group { inode.group = group }
         }
         if let created = item.creationDate, !changed.contains(.creationDate) { inode.createdAt = created }
+        // Of several items that share an inode, each has a version of its own.
+        let present = inode.linkCount > 1 ? known.base.version.contentVersion : inode.contentVersion
         let isNewContent =
-            inode.kind == .file && item.itemVersion.contentVersion != inode.contentVersion
-            && !changed.contains(.contents)
+            inode.kind == .file && item.itemVersion.contentVersion != present && !changed.contains(.contents)
         if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
             inode.modifiedAt = modified
         }
@@ -222,18 +229,20 @@ package struct Ingestion {
         if !changed.contains(.extendedAttributes) {
             try setExtendedAttributes(item.extendedAttributes, of: inode.number)
         }
-        if isNewContent, !open.isOpen(inode.number), let current = try db.item(id: known.id) {
+        guard isNewContent else { return }
+        if inode.linkCount > 1 {
+            try giveOwnInode(to: known)
+        } else if !open.isOpen(inode.number), let current = try db.item(id: known.id) {
             try takeContentVersion(of: current)
         }
     }
 
     /// The content version that the provider gave last becomes the one that the mount shows.
-    private mutating func takeContentVersion(of item: ItemRecord) throws {
+    mutating func takeContentVersion(of item: ItemRecord) throws {
         var inode = item.inode
-        if inode.content != .dataless, try db.hasContentFile(inode.number) {
-            effects.obsoleteContents.append(inode.number)
-        }
-        try db.forgetContent(of: inode.number)
+        let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
+        let obsolete = try db.forgetContent(of: inode.number)
+        if hadContent { effects.obsoleteContents.append(obsolete) }
         inode.size = item.base.size
         inode.contentVersion = item.base.version.contentVersion
         if !item.changedFields.contains(.contentModificationDate), let modified = item.base.modifiedAt {
@@ -287,7 +296,7 @@ package struct Ingestion {
     }
 
     /// Items that were shown under a decorated name take their own where it has become free.
-    private mutating func restoreNames(in parent: InodeNumber) throws {
+    mutating func restoreNames(in parent: InodeNumber) throws {
         let waiting = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
@@ -303,19 +312,6 @@ package struct Ingestion {
                 .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
             ]
         }
-    }
-
-    private func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
-        var current = directory
-        for _ in 0..<4096 {
-            if current == ancestor { return true }
-            if current == .root { return false }
-            let parent = try db.one(
-                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
-            guard let parent, let next = parent else { return false }
-            current = InodeNumber(rawValue: next)
-        }
-        return true
     }
 }
 
@@ -333,22 +329,27 @@ extension Database {
         try run(
             """
             UPDATE inode SET size = ?, permissions = ?, owner = ?, "group" = ?, modifiedAt = ?, changedAt = ?,
-                createdAt = ? WHERE number = ?
+                createdAt = ?, accessedAt = ? WHERE number = ?
             """,
             [
                 inode.size, inode.permissions.map { Int64($0) }, inode.owner.map { Int64($0) },
                 inode.group.map { Int64($0) }, inode.modifiedAt.nanosecondsSince1970,
-                inode.changedAt.nanosecondsSince1970, inode.createdAt.nanosecondsSince1970, inode.number.rawValue,
+                inode.changedAt.nanosecondsSince1970, inode.createdAt.nanosecondsSince1970,
+                inode.accessedAt?.nanosecondsSince1970, inode.number.rawValue,
             ])
     }
 
     /// Begins a new, empty generation of a file's content. Its file is removed after the commit.
-    func forgetContent(of number: InodeNumber) throws {
+    @discardableResult
+    func forgetContent(of number: InodeNumber) throws -> ObsoleteContent {
         try run(
             """
             UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0
             WHERE number = ?
             """, [number.rawValue])
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
+        let generation = try one(
+            "SELECT contentGeneration FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Int64 })
+        return ObsoleteContent(inode: number, generation: generation ?? 0)
     }
 }

@@ -36,7 +36,9 @@ extension ReplicaDatabase {
         try read { db in
             guard let inode = try db.inode(number) else { return false }
             if inode.linkCount == 0 { return true }
-            guard inode.kind == .file, let item = try db.item(ofInode: number) else { return false }
+            guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
+                item.identifier != nil, !item.changedFields.contains(.contents)
+            else { return false }
             return item.base.version.contentVersion != inode.contentVersion
         }
     }

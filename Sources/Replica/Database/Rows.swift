@@ -7,20 +7,21 @@ enum Rows {
     static let inodeColumns = """
         inode.number, inode.kind, inode.size, inode.permissions, inode.owner, inode."group", inode.linkCount, \
         inode.modifiedAt, inode.changedAt, inode.createdAt, inode.content, inode.contentVersion, \
-        inode.contentGeneration, inode.localBytes
+        inode.contentGeneration, inode.localBytes, inode.accessedAt, inode.device, inode.subdirectories, \
+        inode.contentStamp
         """
-    static let inodeColumnCount = 14
+    static let inodeColumnCount = 18
 
     static let itemColumns = """
         item.id, item.parent, item.name, item.identifier, item.capabilities, item.policy, item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
-        item.changedFields
+        item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded
         """
 
     static func inode(_ row: Row, at first: Int = 0) throws -> InodeRecord {
         let kind: Int = row[first + 1]
         let content: Int = row[first + 10]
-        guard let kind = ItemKind(rawValue: kind), let content = ContentState(rawValue: content) else {
+        guard let kind = InodeKind(rawValue: kind), let content = ContentState(rawValue: content) else {
             throw ReplicaDefect(
                 "inode row \(row[first] as Int64) holds a kind or state that this version does not know")
         }
@@ -32,8 +33,11 @@ enum Rows {
             group: (row[first + 5] as Int64?).map { UInt32(truncatingIfNeeded: $0) },
             linkCount: row[first + 6], modifiedAt: FileTimestamp(nanosecondsSince1970: row[first + 7]),
             changedAt: FileTimestamp(nanosecondsSince1970: row[first + 8]),
-            createdAt: FileTimestamp(nanosecondsSince1970: row[first + 9]), content: content, contentVersion: version,
-            contentGeneration: row[first + 12], localBytes: row[first + 13])
+            createdAt: FileTimestamp(nanosecondsSince1970: row[first + 9]),
+            accessedAt: (row[first + 14] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)),
+            device: UInt32(truncatingIfNeeded: row[first + 15] as Int64), subdirectories: row[first + 16],
+            content: content, contentVersion: version, contentGeneration: row[first + 12],
+            localBytes: row[first + 13], contentStamp: row[first + 17])
     }
 
     /// The columns of ``inodeColumns`` and then those of ``itemColumns``.
@@ -52,7 +56,9 @@ enum Rows {
                     metadataVersion: row.bytes(first + 9)),
                 size: row[first + 10],
                 modifiedAt: (row[first + 11] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))),
-            changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 12] as Int64)))
+            changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 12] as Int64)),
+            heldFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 13] as Int64)),
+            template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16])
     }
 }
 

@@ -7,6 +7,9 @@ enum Schema {
         migrator.registerMigration("0001 domain, inodes, items and content") { db in
             try db.execute(sql: first)
         }
+        migrator.registerMigration("0002 local changes") { db in
+            try db.execute(sql: second)
+        }
         return migrator
     }
 
@@ -87,5 +90,64 @@ enum Schema {
             attempts INTEGER NOT NULL DEFAULT 1,
             failedAt INTEGER NOT NULL
         ) STRICT;
+        """
+
+    private static let second = """
+        ALTER TABLE inode ADD COLUMN accessedAt INTEGER;
+        ALTER TABLE inode ADD COLUMN device INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE inode ADD COLUMN subdirectories INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE inode ADD COLUMN contentStamp INTEGER;
+        ALTER TABLE inode ADD COLUMN isIncomplete INTEGER NOT NULL DEFAULT 0;
+
+        CREATE INDEX inodeOpenForWriting ON inode (number) WHERE contentStamp IS NOT NULL;
+        CREATE INDEX directoryToCompare ON inode (number) WHERE isIncomplete = 1;
+
+        ALTER TABLE item ADD COLUMN template TEXT;
+        ALTER TABLE item ADD COLUMN heldFields INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE item ADD COLUMN wasSent INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE item ADD COLUMN isExcluded INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE item ADD COLUMN pendingSince INTEGER;
+        ALTER TABLE item ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE item ADD COLUMN nextTry INTEGER;
+        ALTER TABLE item ADD COLUMN conflictOf TEXT;
+
+        DROP INDEX pendingItem;
+        CREATE INDEX pendingItem ON item (id) WHERE changedFields <> 0 AND isExcluded = 0;
+        CREATE INDEX conflictCopy ON item (id) WHERE conflictOf IS NOT NULL;
+
+        CREATE TABLE deletion (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            identifier TEXT NOT NULL UNIQUE,
+            kind INTEGER NOT NULL,
+            baseParent TEXT NOT NULL,
+            baseName TEXT NOT NULL,
+            baseContentVersion BLOB NOT NULL,
+            baseMetadataVersion BLOB NOT NULL,
+            pendingSince INTEGER NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            nextTry INTEGER,
+            code TEXT,
+            message TEXT
+        ) STRICT;
+
+        CREATE INDEX deletionByPlace ON deletion (baseParent, baseName);
+
+        UPDATE inode SET subdirectories = (
+            SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
+            WHERE item.parent = inode.number AND child.kind = 2) WHERE kind = 2;
+
+        CREATE TRIGGER directoryAdded AFTER INSERT ON item
+        WHEN (SELECT kind FROM inode WHERE number = NEW.inode) = 2 BEGIN
+            UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
+        END;
+        CREATE TRIGGER directoryRemoved AFTER DELETE ON item
+        WHEN (SELECT kind FROM inode WHERE number = OLD.inode) = 2 BEGIN
+            UPDATE inode SET subdirectories = subdirectories - 1 WHERE number = OLD.parent;
+        END;
+        CREATE TRIGGER directoryMoved AFTER UPDATE OF parent ON item
+        WHEN OLD.parent IS NOT NEW.parent AND (SELECT kind FROM inode WHERE number = NEW.inode) = 2 BEGIN
+            UPDATE inode SET subdirectories = subdirectories - 1 WHERE number = OLD.parent;
+            UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
+        END;
         """
 }

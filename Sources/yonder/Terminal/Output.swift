@@ -22,6 +22,14 @@ struct Output: Sendable {
         }
     }
 
+    /// Prints one of many results: as a line of JSON when asked, else as text.
+    func printLine(_ value: some Encodable, text: () -> String) throws {
+        guard isJSON else { return Self.write(text() + "\n", to: .standardOutput) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        Self.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n", to: .standardOutput)
+    }
+
     /// Prints a line to standard error: `yonder: ` and the text.
     static func complain(_ text: String) {
         write("yonder: " + text + "\n", to: .standardError)

@@ -1,0 +1,76 @@
+import Control
+import FileProvider
+import Replica
+import Sync
+import SystemPackage
+
+/// What is on its way to the remote: shown, waited for, pushed, held.
+struct PendingCommands: Sendable {
+    let domains: Domains
+    let progress: @Sendable (ControlEvent) -> Void
+
+    func perform(_ command: ControlCommand) async throws -> ControlResult {
+        switch command {
+        case .pending(let reference):
+            var pending: [PendingItem] = []
+            for host in try await domains.hosts(reference) { pending += try PendingReporter(host: host).pending() }
+            return .pending(pending)
+        case .conflicts(let reference):
+            var conflicts: [ConflictCopy] = []
+            for host in try await domains.hosts(reference) { conflicts += try PendingReporter(host: host).conflicts() }
+            return .conflicts(conflicts)
+        case .wait(let reference, let seconds, let downloads):
+            let deadline = seconds.map { ContinuousClock.now + .seconds($0) }
+            for host in try await domains.hosts(reference) {
+                let left = deadline.map { max(.zero, $0 - .now) }
+                guard try await host.engine.waitUntilSynced(within: left, downloads: downloads) else {
+                    return .timedOut
+                }
+            }
+            return .done
+        case .retry(let reference):
+            try await retry(reference)
+            return .done
+        case .pause(let reference):
+            try await domains.host(reference).engine.pause(true)
+            return .done
+        case .resume(let reference):
+            try await domains.host(reference).engine.pause(false)
+            return .done
+        case .events(let reference):
+            try await follow(domains.hosts(reference))
+            return .done
+        default:
+            throw ControlError(.failed, "no command about what is pending")
+        }
+    }
+
+    /// A path in a mount that is not its root means that item alone.
+    private func retry(_ reference: DomainReference?) async throws {
+        for host in try await domains.hosts(reference) {
+            guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else {
+                try await host.engine.retry()
+                continue
+            }
+            let inode = try await PathResolver(host: host).inode(at: reference.path)
+            try await host.engine.retry(inode.number)
+        }
+    }
+
+    private func follow(_ hosts: [DomainHost]) async throws {
+        await withTaskGroup(of: Void.self) { group in
+            for host in hosts {
+                group.addTask { [progress] in
+                    let resolver = PathResolver(host: host)
+                    for await event in host.engine.events {
+                        let path = event.number.flatMap { resolver.path(of: $0) } ?? event.name
+                        progress(
+                            ControlEvent(
+                                path: path, items: 1, bytes: event.bytes, kind: event.kind.rawValue,
+                                time: Timestamp.text(event.time)))
+                    }
+                }
+            }
+        }
+    }
+}

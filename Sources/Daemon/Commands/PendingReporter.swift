@@ -1,0 +1,70 @@
+import Control
+import FileProvider
+import Replica
+import Sync
+
+/// Describes what the remote has not got yet to the control socket.
+struct PendingReporter: Sendable {
+    let host: DomainHost
+
+    /// Everything that waits, what was changed first comes first.
+    func pending() throws -> [PendingItem] {
+        try host.engine.noteWrittenFiles()
+        let resolver = PathResolver(host: host)
+        let database = host.replica.database
+        var pending: [PendingItem] = []
+        var row: Int64 = 0
+        while case let items = try database.pendingItems(after: row, limit: 1000), let last = items.last {
+            row = last.item.id
+            for (item, state) in items {
+                let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
+                pending.append(
+                    PendingItem(
+                        path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
+                        identifier: item.identifier?.rawValue, fields: item.changedFields.names,
+                        since: Timestamp.text(state.since),
+                        error: failure.map {
+                            ItemInformation.Failure(
+                                code: $0.code, message: $0.message, attempts: state.attempts,
+                                nextTry: state.nextTry.map(Timestamp.text))
+                        }))
+            }
+        }
+        for deletion in try database.pendingDeletions() {
+            pending.append(
+                PendingItem(
+                    path: try path(of: deletion), inode: nil, identifier: deletion.identifier.rawValue,
+                    fields: ["deletion"], since: Timestamp.text(deletion.since),
+                    error: deletion.code.map {
+                        ItemInformation.Failure(
+                            code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
+                            nextTry: deletion.nextTry.map(Timestamp.text))
+                    }))
+        }
+        return pending
+    }
+
+    /// The conflict copies that still exist.
+    func conflicts() throws -> [ConflictCopy] {
+        let resolver = PathResolver(host: host)
+        return try host.replica.database.conflictCopies().map { item, original in
+            let path = resolver.path(of: item) ?? item.name
+            let directory = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? ""
+            return ConflictCopy(path: path, original: directory + original)
+        }
+    }
+
+    private func path(of deletion: PendingDeletion) throws -> String {
+        let resolver = PathResolver(host: host)
+        guard let parent = try host.replica.database.item(deletion.parent), let path = resolver.path(of: parent) else {
+            return deletion.name
+        }
+        return path + "/" + deletion.name
+    }
+}
+
+extension Timestamp {
+    static func text(_ time: FileTimestamp) -> String {
+        text(seconds: time.seconds, nanoseconds: time.nanoseconds)
+    }
+}

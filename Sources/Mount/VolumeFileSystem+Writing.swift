@@ -1,0 +1,233 @@
+import FUSE
+import FileProvider
+import SystemPackage
+import Volume
+
+/// What changes something.
+extension VolumeFileSystem {
+    func setAttributes(
+        _ request: Request, node: NodeID, changes: AttributeChanges, handle: FileHandle?,
+        reply: consuming AttributesReply
+    ) {
+        let wanted = AttributeWish(changes)
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            FileAttributes(try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request)))
+        } succeed: { [volume] reply, attributes in
+            reply.succeed(attributes, lifetime: volume.isBeingWritten(node.rawValue) ? .zero : .infinite)
+        }
+    }
+
+    func makeNode(
+        _ request: Request, parent: NodeID, name: FileName, mode: UInt32, device: UInt32, reply: consuming EntryReply
+    ) {
+        make(mode: mode, device: device, request, parent: parent, name: name, reply: reply)
+    }
+
+    func makeDirectory(
+        _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, reply: consuming EntryReply
+    ) {
+        make(
+            mode: FileKind.directory.rawValue | permissions & 0o7777, device: 0, request, parent: parent, name: name,
+            reply: reply)
+    }
+
+    func makeSymbolicLink(
+        _ request: Request, parent: NodeID, name: FileName, target: [UInt8], reply: consuming EntryReply
+    ) {
+        guard let text = String(validating: target, as: UTF8.self), let name = name.utf8String else {
+            return reply.fail(.illegalByteSequence)
+        }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            Entry(try volume.makeSymbolicLink(name, in: parent.rawValue, to: text, caller: Requester(request)))
+        } succeed: { reply, entry in
+            reply.succeed(entry)
+        }
+    }
+
+    func link(
+        _ request: Request, node: NodeID, newParent: NodeID, newName: FileName, reply: consuming EntryReply
+    ) {
+        guard let name = newName.utf8String else { return reply.fail(.illegalByteSequence) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
+        } succeed: { reply, entry in
+            reply.succeed(entry)
+        }
+    }
+
+    func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
+        guard let name = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.unlink(name, in: parent.rawValue)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
+        guard let name = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.removeDirectory(name, in: parent.rawValue)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    func rename(
+        _ request: Request, parent: NodeID, name: FileName, newParent: NodeID, newName: FileName,
+        options: RenameOptions, reply: consuming EmptyReply
+    ) {
+        guard let old = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
+        guard let new = newName.utf8String else { return reply.fail(.illegalByteSequence) }
+        guard options.isSubset(of: [.noReplace, .exchange]) else { return reply.fail(.invalidArgument) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.rename(
+                old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
+                exchange: options.contains(.exchange))
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    // MARK: - Files
+
+    func create(
+        _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, flags: OpenFlags,
+        reply: consuming CreateReply
+    ) {
+        guard let name = name.utf8String else { return reply.fail(.illegalByteSequence) }
+        let registry = passthrough.registry
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.create(
+                name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
+                caller: Requester(request), registry: registry)
+        } succeed: { [volume] reply, made in
+            let (attributes, grant) = made
+            let isOpen = reply.succeed(
+                Entry(attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
+                backing: grant.backing)
+            if !isOpen { volume.close(attributes.node, wasWriting: flags.canWrite, registry: registry) }
+        }
+    }
+
+    func write(
+        _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, data: borrowing WriteData,
+        isFromCache: Bool, reply: consuming WriteReply
+    ) {
+        do throws(Obstacle) {
+            let descriptor = try volume.writing(node.rawValue, caller: isFromCache ? nil : Requester(request))
+            do throws(Errno) {
+                reply.succeed(count: try data.copy(to: descriptor, at: offset))
+            } catch {
+                reply.fail(error)
+            }
+        } catch {
+            guard case .refused(let errno) = error else { return reply.fail(.ioError) }
+            reply.fail(errno)
+        }
+    }
+
+    func flush(_ request: Request, node: NodeID, handle: FileHandle, lockOwner: UInt64, reply: consuming EmptyReply) {
+        reply.succeed()
+    }
+
+    func synchronize(
+        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
+    ) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.synchronize(node.rawValue)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    func synchronizeDirectory(
+        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
+    ) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.synchronizeNames()
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    func allocate(
+        _ request: Request, node: NodeID, handle: FileHandle, options: AllocationOptions, offset: Int64, length: Int64,
+        reply: consuming EmptyReply
+    ) {
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.allocate(node.rawValue, mode: options.rawValue, offset: offset, length: length)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
+        guard let text = name.utf8String else { return reply.fail(.noData) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.removeExtendedAttribute(text, of: node.rawValue)
+        } succeed: { reply, _ in
+            reply.succeed()
+        }
+    }
+
+    // MARK: - Private
+
+    private func make(
+        mode: UInt32, device: UInt32, _ request: Request, parent: NodeID, name: FileName,
+        reply: consuming EntryReply
+    ) {
+        guard let name = name.utf8String else { return reply.fail(.illegalByteSequence) }
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            Entry(
+                try volume.make(name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request)))
+        } succeed: { reply, entry in
+            reply.succeed(entry)
+        }
+    }
+}
+
+extension OpenGrant {
+    var options: OpenOptions {
+        switch self {
+        case .passthrough: .noFlush
+        case .cached: [.noFlush, .keepCache]
+        }
+    }
+
+    var backing: BackingID? {
+        switch self {
+        case .passthrough(let backing): BackingID(rawValue: backing)
+        case .cached: nil
+        }
+    }
+}
+
+extension Requester {
+    init(_ request: Request) {
+        self.init(
+            processIdentifier: request.caller.processID, userIdentifier: request.caller.userID,
+            groupIdentifier: request.caller.groupID)
+    }
+}
+
+extension AttributeWish {
+    init(_ changes: AttributeChanges) {
+        self.init()
+        permissions = changes.permissions.map { UInt16($0 & 0o7777) }
+        owner = changes.owner
+        group = changes.group
+        size = changes.size.map { Int64(clamping: $0) }
+        accessedAt = changes.accessTime.map(Time.init)
+        modifiedAt = changes.modificationTime.map(Time.init)
+    }
+}
+
+extension AttributeWish.Time {
+    init(_ time: AttributeChanges.Time) {
+        switch time {
+        case .now: self = .now
+        case .at(let time): self = .at(FileTimestamp(seconds: time.seconds, nanoseconds: time.nanoseconds))
+        }
+    }
+}

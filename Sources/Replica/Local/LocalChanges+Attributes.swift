@@ -1,0 +1,119 @@
+import FileProvider
+import Foundation
+import GRDB
+import SystemPackage
+
+/// What `setattr` changes; nil stays as it is.
+package struct LocalAttributes: Hashable, Sendable {
+    package enum Time: Hashable, Sendable {
+        case now
+        case at(FileTimestamp)
+    }
+
+    /// The lower twelve bits of the mode.
+    package var permissions: UInt16?
+    package var owner: UInt32?
+    package var group: UInt32?
+    package var size: Int64?
+    package var accessedAt: Time?
+    package var modifiedAt: Time?
+
+    package init() {}
+}
+
+/// Attributes, times and extended attributes.
+extension LocalChanges {
+    /// Changes attributes of an inode.
+    ///
+    /// - Throws: ``LocalObstacle``: EISDIR, EINVAL, EACCES, what truncating says.
+    package mutating func setAttributes(
+        of number: InodeNumber, to changes: LocalAttributes, caller: LocalCaller
+    ) throws -> InodeRecord {
+        if let size = changes.size { try truncate(number, to: size, caller: caller) }
+        var record = try inode(number)
+        let before = record
+        var fields: ItemFields = []
+        if let permissions = changes.permissions {
+            record.permissions = permissions & 0o7777
+            fields.insert(.permissions)
+        }
+        if changes.owner != nil || changes.group != nil {
+            record.owner = changes.owner ?? record.owner
+            record.group = changes.group ?? record.group
+            fields.insert(.ownership)
+            if changes.permissions == nil, let cleared = Self.withoutSetID(record) {
+                record.permissions = cleared
+                fields.insert(.permissions)
+            }
+        }
+        if let time = changes.modifiedAt {
+            try compareContent(number)
+            record.modifiedAt = moment(time)
+            fields.insert(.contentModificationDate)
+            try setContentTime(of: number, to: record.modifiedAt)
+        }
+        if let time = changes.accessedAt { record.accessedAt = moment(time) }
+        if record != before || changes != LocalAttributes() {
+            let current = try inode(number)
+            record.size = current.size
+            if changes.modifiedAt == nil { record.modifiedAt = current.modifiedAt }
+            record.changedAt = now
+            try db.writeAttributes(of: record)
+        }
+        if !fields.isEmpty { try mark(fields, of: number) }
+        return try inode(number)
+    }
+
+    /// Sets an extended attribute of the `user.` namespace, by its name without it.
+    ///
+    /// - Throws: ``LocalObstacle``: EEXIST, ENODATA, EPERM where Linux keeps none.
+    package mutating func setExtendedAttribute(
+        _ name: String, of number: InodeNumber, to value: [UInt8], mustBeNew: Bool, mustExist: Bool
+    ) throws {
+        try checkAttributes(of: number)
+        let exists =
+            try db.one(
+                "SELECT EXISTS (SELECT 1 FROM extendedAttribute WHERE inode = ? AND name = ?)",
+                [number.rawValue, name],
+                { $0[0] as Bool }) ?? false
+        if mustBeNew, exists { throw LocalObstacle.refused(.fileExists) }
+        if mustExist, !exists { throw LocalObstacle.refused(.noData) }
+        try db.run(
+            "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
+            [number.rawValue, name, Data(value)])
+        try attributesChanged(of: number)
+    }
+
+    /// - Throws: ``LocalObstacle``: ENODATA.
+    package mutating func removeExtendedAttribute(_ name: String, of number: InodeNumber) throws {
+        try checkAttributes(of: number)
+        try db.run("DELETE FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name])
+        guard db.changesCount > 0 else { throw LocalObstacle.refused(.noData) }
+        try attributesChanged(of: number)
+    }
+
+    private func checkAttributes(of number: InodeNumber) throws {
+        let kind = try inode(number).kind
+        guard kind == .file || kind == .directory else { throw LocalObstacle.refused(.notPermitted) }
+    }
+
+    private func attributesChanged(of number: InodeNumber) throws {
+        try setChangeTime(of: number)
+        try mark(.extendedAttributes, of: number)
+    }
+
+    private func moment(_ time: LocalAttributes.Time) -> FileTimestamp {
+        switch time {
+        case .now: now
+        case .at(let time): time
+        }
+    }
+
+    /// The permissions without the bits that a change of owner or content takes; nil when there is nothing to take.
+    static func withoutSetID(_ inode: InodeRecord) -> UInt16? {
+        guard inode.kind != .directory, let permissions = inode.permissions else { return nil }
+        var cleared = permissions & ~0o4000
+        if permissions & 0o0010 != 0 { cleared &= ~0o2000 }
+        return cleared == permissions ? nil : cleared
+    }
+}

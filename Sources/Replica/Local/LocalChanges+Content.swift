@@ -1,0 +1,126 @@
+import FileProvider
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// The content of files that are written.
+///
+/// The kernel writes into content files by itself. So a row is marked with its file's stamp before an open for writing is
+/// granted, and compared when the last writer has closed, at the next start, and whenever somebody wants to know.
+extension LocalChanges {
+    /// Prepares a file for being written.
+    ///
+    /// - Throws: ``LocalObstacle``: EACCES; the content has to be here whole, unless it is to be truncated.
+    package mutating func beginWriting(_ number: InodeNumber, truncating: Bool, caller: LocalCaller) throws {
+        let file = try inode(number)
+        guard file.kind == .file else { throw LocalObstacle.refused(.invalidArgument) }
+        try checkWritable(number)
+        if truncating { try truncate(number, to: 0, caller: caller) }
+        let current = try inode(number)
+        guard current.content == .materialized else { throw LocalObstacle.content(of: number) }
+        if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
+        guard current.contentStamp == nil else { return }
+        try contents.setModificationTime(of: number, to: current.modifiedAt)
+        try setStamp(of: number, to: contents.stamp(of: number))
+    }
+
+    /// The last writer has closed a file: what it did is recorded, and the mark goes.
+    package mutating func endWriting(_ number: InodeNumber) throws {
+        try compareContent(number)
+        try setStamp(of: number, to: nil)
+    }
+
+    /// Sets a file's length.
+    ///
+    /// - Throws: ``LocalObstacle``: EISDIR, EINVAL, EACCES, EFBIG, ENOSPC; the content has to be here whole, unless the
+    ///   length is 0.
+    package mutating func truncate(_ number: InodeNumber, to size: Int64, caller: LocalCaller) throws {
+        let file = try inode(number)
+        switch file.kind {
+        case .file: break
+        case .directory: throw LocalObstacle.refused(.isDirectory)
+        default: throw LocalObstacle.refused(.invalidArgument)
+        }
+        guard size >= 0 else { throw LocalObstacle.refused(.invalidArgument) }
+        try checkWritable(number)
+        let hasFile = try db.hasContentFile(number)
+        if size == 0, file.content != .materialized || !hasFile {
+            try makeEmptyContent(of: number)
+        } else {
+            guard file.content == .materialized else { throw LocalObstacle.content(of: number) }
+            if !hasFile { try makeEmptyContent(of: number) }
+            try contents.setLength(of: number, to: size)
+        }
+        try contentWasWritten(number)
+        try clearSetID(of: number, caller: caller)
+    }
+
+    /// Somebody wrote into a content file through the daemon.
+    package mutating func contentWasWritten(_ number: InodeNumber) throws {
+        let status = try contents.status(of: number)
+        try db.run(
+            "UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0 WHERE number = ?",
+            [
+                status.size, status.size, status.modifiedAt.nanosecondsSince1970, now.nanosecondsSince1970,
+                number.rawValue,
+            ])
+        if try inode(number).contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: status)) }
+        try mark([.contents, .contentModificationDate], of: number)
+    }
+
+    /// Takes the set-ID bits that writing by somebody else than root takes.
+    package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
+        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number)) else { return }
+        try db.run(
+            "UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+        try mark(.permissions, of: number)
+        tellKernel(.attributes(number))
+    }
+
+    /// Finds out whether a marked file was written since it was compared last.
+    package mutating func compareContent(_ number: InodeNumber) throws {
+        guard let file = try db.inode(number), let stamp = file.contentStamp else { return }
+        let status = try contents.status(of: number)
+        let present = contents.stamp(of: status)
+        guard stamp == ContentStore.unknownStamp || stamp != present || status.size != file.size else { return }
+        try db.run(
+            """
+            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0, contentStamp = ?
+            WHERE number = ?
+            """,
+            [
+                status.size, status.size, status.modifiedAt.nanosecondsSince1970,
+                max(status.changedAt, file.changedAt).nanosecondsSince1970, present, number.rawValue,
+            ])
+        try mark([.contents, .contentModificationDate], of: number)
+        tellKernel(.attributes(number))
+    }
+
+    /// Keeps the content file's time the same as the row's, so that only writing makes them differ.
+    func setContentTime(of number: InodeNumber, to time: FileTimestamp) throws {
+        guard let file = try db.inode(number), file.kind == .file, file.content == .materialized,
+            try db.hasContentFile(number)
+        else { return }
+        try contents.setModificationTime(of: number, to: time)
+        if file.contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: number)) }
+    }
+
+    private func checkWritable(_ number: InodeNumber) throws {
+        let item = try db.item(ofInode: number)
+        guard item?.capabilities.contains(.allowsWriting) != false else {
+            throw LocalObstacle.refused(.permissionDenied)
+        }
+    }
+
+    private func setStamp(of number: InodeNumber, to stamp: Int64?) throws {
+        try db.run("UPDATE inode SET contentStamp = ? WHERE number = ?", [stamp, number.rawValue])
+    }
+
+    /// Begins a new, empty content in place of whatever is here.
+    private mutating func makeEmptyContent(of number: InodeNumber) throws {
+        try db.forgetContent(of: number)
+        try contents.create(number, size: 0).close()
+        try db.run(
+            "UPDATE inode SET size = 0, content = 2, hasContentFile = 1 WHERE number = ?", [number.rawValue])
+    }
+}

@@ -1,0 +1,117 @@
+import FileProvider
+import Foundation
+import GRDB
+import SystemPackage
+
+/// A file, directory, link or node that is to be made.
+package struct NewInode: Sendable {
+    package var kind: InodeKind
+    /// The lower twelve bits of the mode, the caller's umask applied.
+    package var permissions: UInt16
+    package var device: UInt32
+    /// What a symbolic link points to.
+    package var linkTarget: String?
+
+    package init(kind: InodeKind, permissions: UInt16, device: UInt32 = 0, linkTarget: String? = nil) {
+        self.kind = kind
+        self.permissions = permissions
+        self.device = device
+        self.linkTarget = linkTarget
+    }
+}
+
+/// Making names. What is made is complete at once, and offered to the provider under a template identifier that stays
+/// the same until the provider has given a permanent one.
+extension LocalChanges {
+    /// Makes a file, directory, link or node.
+    ///
+    /// - Parameter usualGroup: the group of directories that say nothing themselves.
+    /// - Throws: ``LocalObstacle``: EEXIST, ENAMETOOLONG, EACCES.
+    package mutating func create(
+        _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32
+    ) throws -> InodeRecord {
+        try check(name)
+        let directory = try writableDirectory(parent)
+        guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
+        var permissions = new.permissions
+        var group = caller.group
+        if let mode = directory.inode.permissions, mode & 0o2000 != 0 {
+            group = directory.inode.group ?? usualGroup
+            if new.kind == .directory { permissions |= 0o2000 }
+        }
+        let size = Int64(new.linkTarget?.utf8.count ?? 0)
+        try db.run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, accessedAt,
+                linkTarget, device, content, hasContentFile)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?)
+            """,
+            [
+                new.kind.rawValue, size, Int64(permissions), Int64(caller.user), Int64(group),
+                now.nanosecondsSince1970, now.nanosecondsSince1970, now.nanosecondsSince1970,
+                now.nanosecondsSince1970, new.linkTarget, Int64(new.device), new.kind == .file,
+            ])
+        let number = InodeNumber(rawValue: db.lastInsertedRowID)
+        try offer(name, in: parent, inode: number, kind: new.kind)
+        try touch(parent)
+        if new.kind == .file { try contents.create(number, size: 0).close() }
+        return try inode(number)
+    }
+
+    /// Gives an inode one more name: another item, which shares its content.
+    ///
+    /// - Throws: ``LocalObstacle``: EPERM for directories, EEXIST, EMLINK; the content has to be here, because it is
+    ///   sent once more.
+    package mutating func link(
+        _ number: InodeNumber, as name: String, in parent: InodeNumber
+    ) throws -> InodeRecord {
+        try check(name)
+        let source = try inode(number)
+        guard source.kind != .directory else { throw LocalObstacle.refused(.notPermitted) }
+        guard source.linkCount > 0 else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+        guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
+        _ = try writableDirectory(parent)
+        guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
+        guard source.kind != .file || source.content == .materialized else {
+            throw LocalObstacle.content(of: number)
+        }
+        try offer(name, in: parent, inode: number, kind: source.kind)
+        if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
+        try db.run(
+            "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, number.rawValue])
+        try touch(parent)
+        return try inode(number)
+    }
+
+    /// As many as ext4 allows.
+    private static let mostLinks = 65_000
+
+    private func offer(_ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind) throws {
+        try db.run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                inode.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(), kind.itemKind == nil,
+                now.nanosecondsSince1970,
+            ])
+    }
+}
+
+extension ItemRecord {
+    /// A template identifier, as no other item ever has it.
+    static func newTemplate() -> String { UUID().uuidString }
+}
+
+extension ItemFields {
+    /// What a new item tells the remote.
+    static func ofNewItem(_ kind: InodeKind) -> ItemFields {
+        let fields: ItemFields = [
+            .filename, .parentItemIdentifier, .creationDate, .contentModificationDate, .permissions, .ownership,
+        ]
+        return kind == .file ? fields.union(.contents) : fields
+    }
+}

@@ -1,0 +1,72 @@
+import FileProvider
+import Foundation
+import GRDB
+import SystemPackage
+
+/// Removing names.
+extension LocalChanges {
+    /// Removes a name that is no directory's.
+    ///
+    /// - Returns: the inode that it was.
+    /// - Throws: ``LocalObstacle``: ENOENT, EISDIR, EACCES.
+    @discardableResult
+    package mutating func unlink(_ name: String, in parent: InodeNumber) throws -> InodeNumber {
+        _ = try writableDirectory(parent)
+        let item = try child(name, of: parent)
+        guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
+        try remove(item)
+        try touch(parent)
+        return item.inode.number
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// - Throws: ``LocalObstacle``: ENOENT, ENOTDIR, ENOTEMPTY, EACCES; one that was never listed is listed first.
+    package mutating func removeDirectory(_ name: String, in parent: InodeNumber) throws {
+        _ = try writableDirectory(parent)
+        let item = try child(name, of: parent)
+        try checkEmpty(item)
+        try remove(item)
+        try touch(parent)
+    }
+
+    func checkEmpty(_ item: ItemRecord) throws {
+        guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
+        guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: item.inode.number) }
+        let isEmpty = try db.one(
+            "SELECT NOT EXISTS (SELECT 1 FROM item WHERE parent = ?)", [item.inode.number.rawValue], { $0[0] as Bool })
+        guard isEmpty == true else { throw LocalObstacle.refused(.directoryNotEmpty) }
+    }
+
+    /// Takes an item away here and, when the remote has it, there, too.
+    mutating func remove(_ item: ItemRecord) throws {
+        guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.permissionDenied) }
+        try db.queueDeletion(of: item, at: now)
+        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try dropName(of: item.inode)
+    }
+}
+
+extension Database {
+    /// Remembers that the remote has to delete an item, if it has it.
+    func queueDeletion(of item: ItemRecord, at now: FileTimestamp) throws {
+        guard let identifier = item.identifier, let parent = item.base.parent, let name = item.base.name else { return }
+        try run(
+            """
+            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
+                baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                identifier.rawValue, item.inode.kind.rawValue, parent.rawValue, name,
+                Data(item.base.version.contentVersion), Data(item.base.version.metadataVersion),
+                now.nanosecondsSince1970,
+            ])
+    }
+
+    /// The names of an inode's extended attributes.
+    func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
+        try String.fetchAll(
+            cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
+            arguments: [number.rawValue])
+    }
+}

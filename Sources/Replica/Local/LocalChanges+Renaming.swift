@@ -1,0 +1,138 @@
+import FileProvider
+import GRDB
+import SystemPackage
+
+/// What a rename does where the new name exists.
+package enum RenameRule: Hashable, Sendable {
+    case replace
+    /// EEXIST.
+    case keep
+    /// Both change places.
+    case exchange
+}
+
+/// Moving names.
+extension LocalChanges {
+    /// Gives an item another name, another directory, or both.
+    ///
+    /// A new file that replaces one of the remote's is a modification of that item: editors save this way, and the
+    /// remote's item keeps its identifier.
+    ///
+    /// - Throws: ``LocalObstacle``: what `rename(2)` says.
+    package mutating func rename(
+        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber, _ rule: RenameRule
+    ) throws {
+        try check(newName)
+        _ = try writableDirectory(parent)
+        if newParent != parent { _ = try writableDirectory(newParent) }
+        let item = try child(name, of: parent)
+        let target = try db.item(named: newName, in: newParent)
+        if rule == .keep, target != nil { throw LocalObstacle.refused(.fileExists) }
+        try checkMove(item, to: newParent, renamed: !name.utf8.elementsEqual(newName.utf8))
+        if rule == .exchange {
+            guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+            try exchange(item, target)
+        } else {
+            // Two names of one inode: nothing happens, says POSIX.
+            if let target, target.inode.number == item.inode.number { return }
+            try replace(target, by: item, named: newName, in: newParent)
+        }
+        try touch(parent)
+        if newParent != parent { try touch(newParent) }
+        try setChangeTime(of: item.inode.number)
+    }
+
+    private mutating func replace(
+        _ target: ItemRecord?, by item: ItemRecord, named name: String, in parent: InodeNumber
+    ) throws {
+        if let target {
+            if target.inode.kind == .directory {
+                guard item.inode.kind == .directory else { throw LocalObstacle.refused(.isDirectory) }
+                try checkEmpty(target)
+            } else if item.inode.kind == .directory {
+                throw LocalObstacle.refused(.notDirectory)
+            }
+            if item.identifier == nil, !item.wasSent, !item.isExcluded, target.identifier != nil,
+                item.inode.kind == .file, target.inode.kind == .file
+            {
+                return try save(item, over: target)
+            }
+            try remove(target)
+        }
+        try place(item, named: name, in: parent)
+    }
+
+    /// An item that the remote knows takes the content of one that it does not, which is gone then.
+    private mutating func save(_ item: ItemRecord, over target: ItemRecord) throws {
+        guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
+        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try db.run(
+            """
+            UPDATE item SET inode = ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0, nextTry = NULL,
+                changedFields = changedFields | ? WHERE id = ?
+            """,
+            [
+                item.inode.number.rawValue, now.nanosecondsSince1970,
+                Int64(
+                    item.changedFields.intersection([
+                        .contents, .contentModificationDate, .permissions, .ownership, .extendedAttributes,
+                    ]).rawValue), target.id,
+            ])
+        try dropName(of: target.inode)
+    }
+
+    private mutating func exchange(_ one: ItemRecord, _ other: ItemRecord) throws {
+        guard one.id != other.id else { return }
+        guard let parent = one.parent, let otherParent = other.parent else { return }
+        try checkMove(other, to: parent, renamed: !one.name.utf8.elementsEqual(other.name.utf8))
+        try db.run("UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: one.id), one.id])
+        try place(other, named: one.name, in: parent)
+        try place(one, named: other.name, in: otherParent)
+        try setChangeTime(of: other.inode.number)
+    }
+
+    private func place(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws {
+        try db.run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent.rawValue, name, item.id])
+        try db.noteWhereItIs(item.id, at: now)
+    }
+
+    private func checkMove(_ item: ItemRecord, to parent: InodeNumber, renamed: Bool) throws {
+        if renamed, !item.capabilities.contains(.allowsRenaming) { throw LocalObstacle.refused(.permissionDenied) }
+        guard item.parent != parent else { return }
+        guard item.capabilities.contains(.allowsReparenting) else { throw LocalObstacle.refused(.permissionDenied) }
+        if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
+            throw LocalObstacle.refused(.invalidArgument)
+        }
+    }
+}
+
+extension Database {
+    /// Compares an item's place with the one that the remote has for it: what differs has to be sent, and what is as it
+    /// was has not.
+    func noteWhereItIs(_ id: Int64, at now: FileTimestamp) throws {
+        guard let item = try item(id: id), item.identifier != nil else { return }
+        var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
+        if item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
+        let parent = try item.parent.flatMap { try self.item(ofInode: $0)?.identifier }
+        if parent == nil || parent != item.base.parent { fields.insert(.parentItemIdentifier) }
+        try run(
+            """
+            UPDATE item SET changedFields = ?, attempts = 0, nextTry = NULL,
+                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
+            """, [Int64(fields.rawValue), Int64(fields.rawValue), now.nanosecondsSince1970, id])
+    }
+
+    /// Whether a directory is another one or lies below it.
+    func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
+        var current = directory
+        for _ in 0..<4096 {
+            if current == ancestor { return true }
+            if current == .root { return false }
+            let parent = try one(
+                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
+            guard let parent, let next = parent else { return false }
+            current = InodeNumber(rawValue: next)
+        }
+        return true
+    }
+}

@@ -1,0 +1,158 @@
+import FileProvider
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// Why a local change cannot be made on the spot.
+package enum LocalObstacle: Error, Hashable, Sendable {
+    /// It fails, and this is how.
+    case refused(Errno)
+    /// The directory has to be listed first.
+    case listing(of: InodeNumber)
+    /// All of the file's content has to be here first.
+    case content(of: InodeNumber)
+}
+
+/// In whose name a local change is made.
+package struct LocalCaller: Hashable, Sendable {
+    package var user: UInt32
+    package var group: UInt32
+
+    package init(user: UInt32, group: UInt32) {
+        self.user = user
+        self.group = group
+    }
+
+    var isPrivileged: Bool { user == 0 }
+}
+
+/// What processes change on the mount: one system call, one transaction, and in the same transaction what the remote has
+/// to be told of it.
+///
+/// The kernel knows what it asked for itself; the effects name only what it could not.
+package struct LocalChanges {
+    let db: Database
+    let open: any OpenInodes
+    let contents: ContentStore
+    let now: FileTimestamp
+    private(set) var effects = ReplicaEffects()
+
+    init(db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp) {
+        self.db = db
+        self.open = open
+        self.contents = contents
+        self.now = now
+    }
+
+    // MARK: - What the extensions share
+
+    /// A directory in which names can be made and removed: one whose listing is here.
+    func directory(_ number: InodeNumber) throws -> ItemRecord {
+        guard let item = try db.item(ofInode: number) else {
+            // A directory that was removed while somebody is in it.
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
+        guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: number) }
+        return item
+    }
+
+    /// As ``directory(_:)``, when its capabilities let something be added or taken away.
+    func writableDirectory(_ number: InodeNumber) throws -> ItemRecord {
+        let item = try directory(number)
+        guard item.capabilities.contains(.allowsAddingSubItems) else { throw LocalObstacle.refused(.permissionDenied) }
+        return item
+    }
+
+    func inode(_ number: InodeNumber) throws -> InodeRecord {
+        guard let inode = try db.inode(number) else { throw LocalObstacle.refused(.staleNFSFileHandle) }
+        return inode
+    }
+
+    func child(_ name: String, of directory: InodeNumber) throws -> ItemRecord {
+        guard let item = try db.item(named: name, in: directory) else {
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        return item
+    }
+
+    func check(_ name: String) throws {
+        guard name.utf8.count <= FileProviderItem.maximumFilenameLength else {
+            throw LocalObstacle.refused(.fileNameTooLong)
+        }
+    }
+
+    /// What the remote has to be told of an inode, by all of its names. An edit lets a parked item be tried again.
+    func mark(_ fields: ItemFields, of number: InodeNumber) throws {
+        try db.run(
+            """
+            UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
+                nextTry = NULL WHERE inode = ?
+            """, [Int64(fields.rawValue), now.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// A name was made or removed in a directory.
+    func touch(_ directory: InodeNumber) throws {
+        try db.run(
+            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, now.nanosecondsSince1970, directory.rawValue])
+        try mark(.contentModificationDate, of: directory)
+    }
+
+    func setChangeTime(of number: InodeNumber) throws {
+        try db.run(
+            "UPDATE inode SET changedAt = ? WHERE number = ?", [now.nanosecondsSince1970, number.rawValue])
+    }
+
+    mutating func tellKernel(_ invalidation: KernelInvalidation) {
+        effects.invalidations.append(invalidation)
+    }
+
+    /// Takes one name from an inode. Without a name it lives as long as somebody has it open; a directory as long as
+    /// the replica is open, because the kernel does not say who is in it.
+    mutating func dropName(of inode: InodeRecord) throws {
+        try db.run(
+            "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, inode.number.rawValue])
+        guard inode.linkCount <= 1, inode.kind != .directory, !open.isOpen(inode.number) else { return }
+        if try db.hasContentFile(inode.number) {
+            effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
+            try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])
+        } else {
+            try db.run("DELETE FROM inode WHERE number = ?", [inode.number.rawValue])
+        }
+    }
+}
+
+extension Replica {
+    /// Makes a local change, in one transaction on the calling thread.
+    ///
+    /// - Returns: what `body` returns, and what is left to tell the kernel.
+    /// - Throws: ``LocalObstacle``; what the database says.
+    package func change<Value>(
+        open: any OpenInodes, _ body: (inout LocalChanges) throws -> Value
+    ) throws -> (Value, ReplicaEffects) {
+        do {
+            let (value, effects) = try database.write { db in
+                var changes = LocalChanges(db: db, open: open, contents: contents, now: Self.now)
+                let value = try body(&changes)
+                return (value, changes.effects)
+            }
+            try removeObsoleteContents(effects)
+            return (value, effects)
+        } catch let error as Errno {
+            throw LocalObstacle.refused(error)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+            throw LocalObstacle.refused(.noSpace)
+        }
+    }
+
+    /// Puts all that was committed up to now on the disk. (fdatasync)
+    package func synchronize() throws {
+        let log = FilePath(directory.appending(ReplicaDatabase.fileName).string + "-wal")
+        let file = try FileDescriptor.open(log, .readOnly, options: .closeOnExec)
+        defer { try? file.close() }
+        try file.synchronize()
+    }
+}

@@ -1,0 +1,175 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What the provider answered to local changes.
+extension Ingestion {
+    /// The provider has a change. What was changed again since it was sent stays pending.
+    ///
+    /// - Parameters:
+    ///   - present: the content file's stamp now; nil when it has none.
+    ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
+    package mutating func acknowledge(
+        _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
+        contentStamp present: Int64?
+    ) throws {
+        guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
+        if let other = try db.item(item.itemIdentifier), other.id != current.id { try forgetTwin(other) }
+        let isSameContent =
+            current.inode.number == sent.inode
+            && (!sent.fields.contains(.contents) || (sent.contentStamp != nil && sent.contentStamp == present))
+        var changed = current.changedFields.subtracting(sent.fields)
+        if sent.fields.contains(.contents), !isSameContent || stillPending.contains(.contents) {
+            changed.insert(.contents)
+        }
+        if current.inode.modifiedAt != sent.item.contentModificationDate { changed.insert(.contentModificationDate) }
+        if current.inode.permissions != sent.item.permissions { changed.insert(.permissions) }
+        if current.inode.owner != sent.item.owner || current.inode.group != sent.item.group {
+            changed.insert(.ownership)
+        }
+        if sent.fields.contains(.extendedAttributes),
+            try db.extendedAttributes(of: current.inode.number)
+                != sent.item.extendedAttributes ?? [:]
+        {
+            changed.insert(.extendedAttributes)
+        }
+        // What was not sent and is not different from what was sent was not changed either.
+        changed = changed.intersection(current.changedFields)
+        let held = stillPending.intersection(sent.fields).intersection(.attributes)
+        changed.subtract(held)
+        let isRenamedThere =
+            current.name.utf8.elementsEqual(sent.item.filename.utf8)
+            && !item.filename.utf8.elementsEqual(current.name.utf8)
+        try db.run(
+            """
+            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, changedFields = ?, heldFields = ?,
+                wasSent = 0, attempts = 0, nextTry = NULL WHERE id = ?
+            """,
+            [
+                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970, Int64(changed.rawValue),
+                Int64(current.heldFields.subtracting(sent.fields).union(held).rawValue), current.id,
+            ])
+        if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
+        if isRenamedThere {
+            try db.run(
+                "UPDATE item SET changedFields = changedFields & ~2 WHERE id = ?", [current.id])
+        }
+        if sent.fields.contains(.contents), isSameContent {
+            try db.run(
+                "UPDATE inode SET contentVersion = ? WHERE number = ?",
+                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+        }
+        try db.forgetFailure(of: current.inode.number)
+        guard let acknowledged = try db.item(id: current.id) else { return }
+        if acknowledged.inode.number == .root {
+            try placeRoot(item)
+        } else {
+            try update(acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number)
+        }
+        if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty,
+            !open.isOpen(item.inode.number)
+        {
+            try takeContentVersion(of: item)
+        }
+        try db.run(
+            """
+            UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
+                ELSE pendingSince END WHERE id = ?
+            """, [Int64(sent.fields.rawValue), now.nanosecondsSince1970, current.id])
+    }
+
+    /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
+    private func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+        if let old = sent.identifier {
+            let isQueued =
+                try db.one(
+                    "SELECT 1 FROM deletion WHERE identifier = ?", [old.rawValue], { $0[0] as Int }) != nil
+            guard isQueued else { return }
+            try db.run("DELETE FROM deletion WHERE identifier = ?", [old.rawValue])
+        }
+        try db.run(
+            """
+            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
+                baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                item.itemIdentifier.rawValue, InodeKind(item.kind).rawValue, item.parentItemIdentifier.rawValue,
+                item.filename, Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
+                now.nanosecondsSince1970,
+            ])
+    }
+
+    /// News brought the very item that was made here before the answer did.
+    private mutating func forgetTwin(_ twin: ItemRecord) throws {
+        try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [twin.id])
+        guard let clean = try db.item(id: twin.id) else { return }
+        try remove(clean)
+    }
+
+    /// The remote has deleted an item.
+    package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+        try db.run(
+            "DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
+    }
+
+    /// A change is about to be sent, or was not: from now on it may have reached the provider without an answer.
+    package func noteSent(_ row: Int64, _ wasSent: Bool) throws {
+        try db.run("UPDATE item SET wasSent = ? WHERE id = ?", [wasSent, row])
+    }
+
+    /// A change could not be sent: why, and when to try again.
+    package func postpone(_ sent: SentChange, _ error: FileProviderError, until time: FileTimestamp?) throws {
+        try db.run(
+            "UPDATE item SET attempts = attempts + 1, nextTry = ? WHERE id = ?",
+            [time?.nanosecondsSince1970, sent.row])
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    package func postpone(_ deletion: PendingDeletion, _ error: FileProviderError, until time: FileTimestamp?) throws {
+        try db.run(
+            "UPDATE deletion SET attempts = attempts + 1, nextTry = ?, code = ?, message = ? WHERE id = ?",
+            [time?.nanosecondsSince1970, error.code.rawValue, error.message, deletion.id])
+    }
+
+    /// The provider does not want an item: it stays on this machine.
+    package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+        try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// Everything that waits is tried now; one inode's changes, or all.
+    package func retryNow(_ number: InodeNumber?) throws {
+        if let number {
+            try db.run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE inode = ?", [number.rawValue])
+        } else {
+            try db.run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL", [])
+            try db.run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
+        }
+    }
+
+    /// A directory was compared with the remote, or is to be.
+    package func noteCompared(_ number: InodeNumber) throws {
+        try db.run("UPDATE inode SET isIncomplete = 0 WHERE number = ?", [number.rawValue])
+    }
+}
+
+extension ItemFields {
+    /// What is kept here when the remote cannot hold it: everything but what an item is.
+    static let attributes: ItemFields = [
+        .lastUsedDate, .tagData, .favoriteRank, .creationDate, .contentModificationDate, .fileSystemFlags,
+        .extendedAttributes, .permissions, .ownership,
+    ]
+}
+
+extension Database {
+    func extendedAttributes(of number: InodeNumber) throws -> [String: [UInt8]] {
+        let rows = try Row.fetchAll(
+            cachedStatement(sql: "SELECT name, value FROM extendedAttribute WHERE inode = ?"),
+            arguments: [number.rawValue])
+        return Dictionary(
+            rows.map { ($0[0] as String, [UInt8]($0[1] as Data)) }, uniquingKeysWith: { first, _ in first })
+    }
+}

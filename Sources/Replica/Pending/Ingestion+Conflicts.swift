@@ -1,0 +1,114 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// Both sides changed the same thing: both are kept.
+extension Ingestion {
+    /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
+    /// with the inode: whoever has it open goes on writing what he wrote.
+    ///
+    /// - Parameter label: what is added to the name, such as `conflicted copy of HOST, 2026-01-31`.
+    /// - Returns: the name of the copy; nil when there is no local content to be kept.
+    @discardableResult
+    package mutating func splitConflict(
+        of row: Int64, with remote: FileProviderItem, label: String
+    ) throws -> String? {
+        guard let item = try db.item(id: row), let parent = item.parent else { return nil }
+        guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return nil }
+        let name = try freeName(for: item.name, label: label, in: parent)
+        // The remote's item, with an inode of its own; what was changed of its place stays pending.
+        let number = try copyInode(of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion)
+        try db.run(
+            """
+            UPDATE item SET inode = ?, changedFields = changedFields & ?, baseContentVersion = ?, baseSize = ?,
+                wasSent = 0, attempts = 0, nextTry = NULL WHERE id = ?
+            """,
+            [
+                number.rawValue, Int64(ItemFields([.filename, .parentItemIdentifier]).rawValue),
+                Data(remote.itemVersion.contentVersion), remote.documentSize ?? 0, row,
+            ])
+        try addCopy(of: item, named: name, in: parent)
+        effects.invalidations += [
+            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+        ]
+        effects.defects.append("'\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
+        if let split = try db.item(id: row) {
+            try update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
+        }
+        return name
+    }
+
+    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one.
+    package mutating func resolveCollision(of row: Int64, with remote: FileProviderItem?, label: String) throws {
+        guard let item = try db.item(id: row), let parent = item.parent else { return }
+        if let remote, remote.kind == .directory, item.inode.kind == .directory, item.identifier == nil,
+            try db.item(remote.itemIdentifier) == nil
+        {
+            return try adopt(remote, for: item)
+        }
+        let name = try freeName(for: item.name, label: label, in: parent)
+        try db.run(
+            """
+            UPDATE item SET name = ?, conflictOf = COALESCE(conflictOf, ?), wasSent = 0, attempts = 0, nextTry = NULL
+            WHERE id = ?
+            """, [name, item.name, row])
+        if item.identifier == nil {
+            try db.run("UPDATE item SET template = ? WHERE id = ?", [ItemRecord.newTemplate(), row])
+        } else {
+            try db.noteWhereItIs(row, at: now)
+        }
+        effects.invalidations += [
+            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+        ]
+        effects.defects.append("'\(item.name)' was made here and on the remote: the local one is '\(name)'")
+        if let remote, let directory = try db.item(remote.parentItemIdentifier) {
+            try place(remote, in: directory.inode.number)
+        } else {
+            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+        }
+    }
+
+    /// The remote does not delete an item, or has changed it: it is shown again.
+    package mutating func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
+        try acknowledgeDeletion(deletion)
+        guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
+        if let item {
+            try place(item, in: parent.inode.number)
+        } else {
+            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.inode.number.rawValue])
+        }
+    }
+
+    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
+    package mutating func lostOnRemote(_ row: Int64) throws {
+        guard let item = try db.item(id: row) else { return }
+        if item.inode.kind == .file, item.inode.content == .materialized, !item.changedFields.isEmpty {
+            try offerAgain(item)
+        } else {
+            try remove(item)
+        }
+    }
+
+    private mutating func addCopy(of item: ItemRecord, named name: String, in parent: InodeNumber) throws {
+        try db.run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                item.inode.number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
+                item.name,
+            ])
+    }
+
+    /// `name (label).ext`, with a number where that is taken; never longer than Linux allows.
+    private func freeName(for name: String, label: String, in parent: InodeNumber) throws -> String {
+        for number in 1... {
+            let suffix = number == 1 ? " (\(label))" : " (\(label) \(number))"
+            let candidate = Displacement.name(name, with: suffix)
+            if try db.item(named: candidate, in: parent) == nil { return candidate }
+        }
+        return name
+    }
+}

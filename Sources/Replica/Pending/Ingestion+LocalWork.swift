@@ -1,0 +1,196 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// News from the remote against what was changed here: nothing that exists only here goes with what the remote removes,
+/// and what was removed or made here is not undone by old news.
+extension Ingestion {
+    /// Whether news of an item that is not known here are dealt with already, or have to wait.
+    mutating func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
+        if try isBeingDeleted(item) { return true }
+        guard let holder = try db.item(named: item.filename, in: parent), holder.identifier == nil, !holder.isExcluded
+        else { return false }
+        if holder.inode.kind == .directory, item.kind == .directory, !holder.wasSent {
+            try adopt(item, for: holder)
+        } else {
+            // The local item is offered to the provider, which says how the two get along; then this one is looked at
+            // again.
+            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+        }
+        return true
+    }
+
+    /// An item that was removed here and is still on the remote stays removed, unless it has other content by now.
+    private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
+        let version = try db.one(
+            "SELECT baseContentVersion, kind FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int) })
+        guard let (version, kind) = version else { return false }
+        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion {
+            try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
+            return false
+        }
+        try db.run(
+            "UPDATE deletion SET baseParent = ?, baseName = ?, baseMetadataVersion = ? WHERE identifier = ?",
+            [
+                item.parentItemIdentifier.rawValue, item.filename, Data(item.itemVersion.metadataVersion),
+                item.itemIdentifier.rawValue,
+            ])
+        return true
+    }
+
+    /// A directory that was made here is the remote's directory of the same name: what both hold comes together.
+    mutating func adopt(_ item: FileProviderItem, for local: ItemRecord) throws {
+        try db.run(
+            """
+            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, baseModifiedAt = ?, capabilities = ?, wasSent = 0,
+                changedFields = changedFields & ~?, attempts = 0, nextTry = NULL WHERE id = ?
+            """,
+            [
+                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
+                item.contentModificationDate?.nanosecondsSince1970, Int64(item.capabilities.rawValue),
+                Int64(ItemFields.creationDate.rawValue), local.id,
+            ])
+        try db.noteWhereItIs(local.id, at: now)
+        try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [local.inode.number.rawValue])
+    }
+
+    // MARK: - Removed on the remote
+
+    /// Keeps what exists only here when the remote has removed an item: it becomes new and is offered again. All that is
+    /// not changed here goes.
+    ///
+    /// - Returns: false when there is nothing to keep, and nothing was done.
+    mutating func keepLocalWork(in item: ItemRecord) throws -> Bool {
+        guard try hasLocalWork(item, removedParent: nil, depth: 0) else { return false }
+        try keepOrRemove(item, removedParent: nil, depth: 0)
+        return true
+    }
+
+    private func hasLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws -> Bool {
+        if try isLocalWork(item, removedParent: removedParent) { return true }
+        guard item.inode.kind == .directory, depth < Self.deepest else { return false }
+        return try db.items(in: item.inode.number).contains {
+            try hasLocalWork($0, removedParent: item.identifier, depth: depth + 1)
+        }
+    }
+
+    /// Whether an item itself has something that the remote has not, beside its attributes.
+    private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
+        if item.inode.kind.itemKind == nil { return false }
+        if item.identifier == nil { return true }
+        if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
+        // A file that is being written may hold what no comparison has seen yet.
+        if item.inode.contentStamp != nil { return true }
+        // It was moved in here; where the remote has it, it is not removed.
+        return removedParent != nil && item.changedFields.contains(.parentItemIdentifier)
+            && item.base.parent != removedParent
+    }
+
+    private mutating func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
+        let isOwn = try isLocalWork(item, removedParent: removedParent)
+        if item.inode.kind == .directory {
+            for child in try db.items(in: item.inode.number) {
+                if try hasLocalWork(child, removedParent: item.identifier, depth: depth + 1) {
+                    try keepOrRemove(child, removedParent: item.identifier, depth: depth + 1)
+                } else {
+                    try remove(child)
+                }
+            }
+        }
+        let isMovedIn =
+            isOwn && item.identifier != nil && item.inode.kind != .file
+            && item.changedFields.contains(.parentItemIdentifier) && item.base.parent != removedParent
+            && removedParent != nil
+        if !isMovedIn { try offerAgain(item) }
+    }
+
+    /// Makes an item a new one, which the provider has never heard of.
+    package mutating func offerAgain(_ item: ItemRecord) throws {
+        try db.run(
+            """
+            UPDATE item SET identifier = NULL, baseParent = NULL, baseName = NULL, baseContentVersion = x'',
+                baseMetadataVersion = x'', template = ?, wasSent = 0, changedFields = ?, attempts = 0, nextTry = NULL,
+                pendingSince = COALESCE(pendingSince, ?) WHERE id = ?
+            """,
+            [
+                ItemRecord.newTemplate(), Int64(ItemFields.ofNewItem(item.inode.kind).rawValue),
+                now.nanosecondsSince1970, item.id,
+            ])
+    }
+
+    // MARK: - Moved on the remote
+
+    /// A move on the remote would close a circle with moves that were made here: those are taken back, because the
+    /// remote's has happened.
+    ///
+    /// - Returns: false when no local move is in the way.
+    mutating func undoMoves(from directory: InodeNumber, to ancestor: ItemRecord) throws -> Bool {
+        var current = directory
+        var hasUndone = false
+        for _ in 0..<Self.deepest where current != ancestor.inode.number && current != .root {
+            guard let item = try db.item(ofInode: current), let parent = item.parent else { break }
+            if item.changedFields.contains(.parentItemIdentifier), let base = item.base.parent,
+                let origin = try db.item(base), try !db.isBelow(origin.inode.number, ancestor.inode.number),
+                let name = item.base.name, try db.item(named: name, in: origin.inode.number) == nil
+            {
+                try db.run(
+                    "UPDATE item SET parent = ?, name = ? WHERE id = ?", [origin.inode.number.rawValue, name, item.id])
+                try db.noteWhereItIs(item.id, at: now)
+                effects.invalidations += [
+                    .entry(parent: parent, name: item.name), .contents(parent),
+                    .entry(parent: origin.inode.number, name: name), .contents(origin.inode.number),
+                ]
+                effects.defects.append(
+                    "'\(item.name)' was moved here while the remote moved '\(ancestor.name)' below it: it is back")
+                hasUndone = true
+                break
+            }
+            current = parent
+        }
+        return try hasUndone && !db.isBelow(directory, ancestor.inode.number)
+    }
+
+    /// No path on Linux is deeper.
+    private static let deepest = 4096
+
+    // MARK: - Links
+
+    /// The remote gave one of several names of an inode other content: it is a file of its own from now on.
+    mutating func giveOwnInode(to item: ItemRecord) throws {
+        guard let current = try db.item(id: item.id) else { return }
+        let number = try copyInode(of: current, size: current.base.size, version: current.base.version.contentVersion)
+        try db.run("UPDATE item SET inode = ? WHERE id = ?", [number.rawValue, item.id])
+        try db.run(
+            "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, item.inode.number.rawValue])
+        effects.invalidations.append(.attributes(item.inode.number))
+        if let parent = current.parent {
+            effects.invalidations += [.entry(parent: parent, name: current.name), .contents(parent)]
+        }
+    }
+
+    /// A new, dataless inode with the attributes of an item's own.
+    mutating func copyInode(of item: ItemRecord, size: Int64, version: [UInt8]) throws -> InodeNumber {
+        try db.run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
+                contentVersion, content)
+            SELECT kind, ?, permissions, owner, "group", ?, ?, createdAt, linkTarget, ?, ? FROM inode WHERE number = ?
+            """,
+            [
+                size, (item.base.modifiedAt ?? item.inode.modifiedAt).nanosecondsSince1970, now.nanosecondsSince1970,
+                Data(version), (size == 0 ? ContentState.materialized : .dataless).rawValue,
+                item.inode.number.rawValue,
+            ])
+        let number = InodeNumber(rawValue: db.lastInsertedRowID)
+        try db.run(
+            """
+            INSERT INTO extendedAttribute (inode, name, value)
+            SELECT ?, name, value FROM extendedAttribute WHERE inode = ?
+            """, [number.rawValue, item.inode.number.rawValue])
+        return number
+    }
+}

@@ -1,0 +1,245 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// A local change on its way to the provider: the item as it was when it was sent, so that what changed since is seen.
+package struct SentChange: Sendable {
+    /// The item's row.
+    package var row: Int64
+    package var inode: InodeNumber
+    /// Nil for an item that the provider has not heard of.
+    package var identifier: ItemIdentifier?
+    package var item: FileProviderItem
+    package var base: ItemVersion
+    package var fields: ItemFields
+    /// What the content file was when it was sent.
+    package var contentStamp: Int64?
+    /// Whether it may have been sent before, without an answer.
+    package var isReplay: Bool
+}
+
+/// An item that the remote has to delete.
+package struct PendingDeletion: Hashable, Sendable {
+    package var id: Int64
+    package var identifier: ItemIdentifier
+    package var kind: InodeKind
+    package var parent: ItemIdentifier
+    package var name: String
+    package var version: ItemVersion
+    package var since: FileTimestamp
+    package var attempts: Int
+    package var nextTry: FileTimestamp?
+    package var code: String?
+    package var message: String?
+
+    static let columns = """
+        id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
+        nextTry, code, message
+        """
+
+    init(_ row: Row) {
+        id = row[0]
+        identifier = ItemIdentifier(rawValue: row[1])
+        kind = InodeKind(rawValue: row[2]) ?? .file
+        parent = ItemIdentifier(rawValue: row[3])
+        name = row[4]
+        version = ItemVersion(
+            contentVersion: [UInt8](row[5] as Data), metadataVersion: [UInt8](row[6] as Data))
+        since = FileTimestamp(nanosecondsSince1970: row[7])
+        attempts = row[8]
+        nextTry = (row[9] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))
+        code = row[10]
+        message = row[11]
+    }
+}
+
+/// When something that waits is to be tried.
+package struct PendingState: Hashable, Sendable {
+    package var since: FileTimestamp
+    package var attempts: Int
+    package var nextTry: FileTimestamp?
+}
+
+extension ReplicaDatabase {
+    /// The items with changes that the provider has not acknowledged, in the order in which they were made; those that
+    /// stay on this machine left out.
+    package func pendingItems(after row: Int64, limit: Int) throws -> [(item: ItemRecord, state: PendingState)] {
+        try read { db in
+            let ids = try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT id, pendingSince, attempts, nextTry FROM item
+                        WHERE changedFields <> 0 AND isExcluded = 0 AND id > ? ORDER BY id LIMIT ?
+                        """), arguments: [row, limit])
+            return try ids.compactMap { row in
+                guard let item = try db.item(id: row[0]) else { return nil }
+                return (
+                    item,
+                    PendingState(
+                        since: FileTimestamp(nanosecondsSince1970: row[1] ?? 0), attempts: row[2],
+                        nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)))
+                )
+            }
+        }
+    }
+
+    /// The item of a row, when it has changes that wait.
+    package func pendingItem(_ row: Int64) throws -> (item: ItemRecord, state: PendingState)? {
+        try pendingItems(after: row - 1, limit: 1).first { $0.item.id == row }
+    }
+
+    /// The item of a row, or nil.
+    package func item(row: Int64) throws -> ItemRecord? {
+        try read { db in try db.item(id: row) }
+    }
+
+    /// How often in a row sending an item has failed.
+    package func attempts(ofItem row: Int64) throws -> Int {
+        try read { db in try db.one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int }) ?? 0 }
+    }
+
+    /// The items that the remote has to delete, the ones that were removed last first: what a directory contained was
+    /// removed before it.
+    package func pendingDeletions(after id: Int64 = 0, limit: Int = .max) throws -> [PendingDeletion] {
+        try read { db in
+            try Row.fetchAll(
+                db.cachedStatement(
+                    sql: "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?"),
+                arguments: [id, limit]
+            ).map(PendingDeletion.init)
+        }
+    }
+
+    /// Whether anything waits that was changed up to a moment.
+    package func hasPending(since time: FileTimestamp) throws -> Bool {
+        try read { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1)
+                    OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
+                """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
+        }
+    }
+
+    /// How much the remote has not got yet: items, and the bytes of files among them.
+    package func pendingCounts() throws -> (items: Int, bytes: Int64) {
+        try read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = 0)
+                        + (SELECT COUNT(*) FROM deletion),
+                        (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
+                            WHERE item.changedFields <> 0 AND item.isExcluded = 0 AND item.changedFields & 1)
+                    """)
+            return (row?[0] ?? 0, Int64((row?[1] as Double?) ?? 0))
+        }
+    }
+
+    /// The files that are open for writing, or were when the daemon ended.
+    package func filesBeingWritten() throws -> [InodeNumber] {
+        try read { db in
+            try Int64.fetchAll(db, sql: "SELECT number FROM inode WHERE contentStamp IS NOT NULL")
+                .map(InodeNumber.init(rawValue:))
+        }
+    }
+
+    /// The directories of which something was left out and that are to be compared with the remote again.
+    package func directoriesToCompare() throws -> [InodeNumber] {
+        try read { db in
+            try Int64.fetchAll(db, sql: "SELECT number FROM inode WHERE isIncomplete = 1")
+                .map(InodeNumber.init(rawValue:))
+        }
+    }
+
+    /// The earliest time at which something that failed is to be tried again, after a given one.
+    package func nextRetry(after now: FileTimestamp) throws -> FileTimestamp? {
+        try read { db in
+            try db.one(
+                """
+                SELECT MIN(at) FROM (
+                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND nextTry > ?
+                    UNION ALL SELECT MIN(nextTry) FROM deletion WHERE nextTry > ?)
+                """, [now.nanosecondsSince1970, now.nanosecondsSince1970],
+                { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
+        }
+    }
+
+    /// The item that another item's conflict copy is, by the name of the original.
+    package func conflictCopies() throws -> [(item: ItemRecord, original: String)] {
+        try read { db in
+            try Row.fetchAll(db, sql: "SELECT id, conflictOf FROM item WHERE conflictOf IS NOT NULL ORDER BY id")
+                .compactMap { row in try db.item(id: row[0]).map { ($0, row[1] as String) } }
+        }
+    }
+
+    /// What of the remote's names a change has to wait for: an item or a deletion that still has the name there.
+    package func holder(
+        ofRemoteName name: String, in directory: ItemIdentifier, otherThan row: Int64
+    ) throws -> RemoteNameHolder? {
+        try read { db in
+            if let id = try db.one(
+                "SELECT id FROM deletion WHERE baseParent = ? AND baseName = ?", [directory.rawValue, name],
+                { $0[0] as Int64 })
+            {
+                return .deletion(id)
+            }
+            return try db.one(
+                "SELECT id, changedFields FROM item WHERE baseParent = ? AND baseName = ? AND id <> ?",
+                [directory.rawValue, name, row],
+                { RemoteNameHolder.item($0[0], ItemFields(rawValue: UInt32(truncatingIfNeeded: $0[1] as Int64))) })
+        }
+    }
+
+    /// Whether a directory on the remote still holds what has to be deleted or moved away first.
+    package func remoteDirectoryIsWaiting(_ identifier: ItemIdentifier) throws -> Bool {
+        try read { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1 AND changedFields & 4 <> 0)
+                """, [identifier.rawValue], { $0[0] as Bool }) ?? false
+        }
+    }
+
+    /// Whether anything in a directory is not as it is on the remote yet.
+    package func directoryHasPendingChildren(_ number: InodeNumber, identifier: ItemIdentifier?) throws -> Bool {
+        try read { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = 0
+                        AND (identifier IS NULL OR changedFields & 7 <> 0))
+                    OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2 AND changedFields & 4 <> 0)
+                """, [number.rawValue, identifier?.rawValue], { $0[0] as Bool }) ?? false
+        }
+    }
+}
+
+/// Who has a name on the remote.
+package enum RemoteNameHolder: Hashable, Sendable {
+    case deletion(Int64)
+    case item(Int64, ItemFields)
+}
+
+/// Where an item stands between this machine and the remote.
+package enum SyncState: String, Hashable, Sendable {
+    case synced
+    case pending
+    case uploading
+    case failed
+    /// It stays on this machine.
+    case excluded
+}
+
+extension ReplicaDatabase {
+    /// Where an item stands; whether it is on its way just now the engine knows.
+    package func syncState(of item: ItemRecord) throws -> SyncState {
+        if item.isExcluded { return .excluded }
+        if item.changedFields.isEmpty { return .synced }
+        let attempts = try read { db in
+            try db.one("SELECT attempts FROM item WHERE id = ?", [item.id], { $0[0] as Int })
+        }
+        return attempts ?? 0 > 0 ? .failed : .pending
+    }
+}

@@ -1,0 +1,82 @@
+import FileProvider
+import Replica
+
+/// What was changed here, and what becomes of it.
+extension SyncEngine {
+    /// Something was changed on the mount. Returns at once; from any thread.
+    package func localChange() {
+        uploads.wake()
+    }
+
+    /// Brings all of a file here, and returns once the replica knows.
+    package func materialize(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        try await downloads.provide(number, version: nil, range: nil, request: request)
+        await downloads.settle(number)
+    }
+
+    /// Waits until all that was changed up to now is on the remote.
+    ///
+    /// - Parameter downloads: waits for what is being downloaded, too.
+    /// - Returns: false when the time was over before.
+    package func waitUntilSynced(within time: Duration?, downloads: Bool = false) async throws -> Bool {
+        try noteWrittenFiles()
+        let start = Replica.now
+        let deadline = time.map { ContinuousClock.now + $0 }
+        await uploads.hurry(true)
+        defer { Task { await uploads.hurry(false) } }
+        while true {
+            let isWaiting = try replica.database.hasPending(since: start)
+            let isDownloading = downloads ? await !self.transfers.isEmpty : false
+            if !isWaiting, !isDownloading { return true }
+            if let deadline, ContinuousClock.now >= deadline { return false }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Finds out what was written to files that are open, which the kernel writes by itself.
+    package func noteWrittenFiles() throws {
+        for number in try replica.database.filesBeingWritten() {
+            let (_, effects) = try replica.change(open: open) { try $0.compareContent(number) }
+            commits.publish(effects)
+        }
+    }
+
+    /// Lifts every latch and every wait, or one inode's.
+    package func retry(_ number: InodeNumber? = nil) async throws {
+        try await commits.commit { try $0.retryNow(number) }
+        errorWasResolved()
+    }
+
+    /// No calls of the provider, until it is resumed; local work goes on.
+    package func pause(_ isPaused: Bool) async {
+        connection.pause(isPaused)
+        await uploads.pause(isPaused)
+        if !isPaused { signal() }
+    }
+
+    /// The uploads under way: which inode, how much of how much.
+    package var uploadsUnderWay: [(number: InodeNumber, done: Int64, total: Int64)] {
+        get async { await uploads.transfers }
+    }
+
+    /// Whether an item is on its way to the remote.
+    package func isUploading(_ item: ItemRecord) async -> Bool {
+        await uploads.isRunning(row: item.id)
+    }
+
+    // MARK: - Interactive mode
+
+    /// What could be done now. Ingestion always can.
+    package func possibleOperations() async throws -> [SyncOperation] {
+        try await uploads.possibleOperations() + [.ingestion]
+    }
+
+    /// Does one of them, to its end.
+    package func run(_ operation: SyncOperation) async throws {
+        if operation == .ingestion {
+            try await feed.refresh()
+        } else {
+            await uploads.run(operation)
+        }
+    }
+}

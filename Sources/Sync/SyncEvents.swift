@@ -1,0 +1,59 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Something that happened between this machine and the remote.
+package struct SyncEvent: Sendable {
+    package enum Kind: String, Sendable {
+        case uploading
+        case uploaded
+        case created
+        case deleted
+        case failed
+        case conflict
+        case changed
+        case offline
+        case online
+    }
+
+    package var kind: Kind
+    /// The inode that it is about; nil for what has none any more.
+    package var number: InodeNumber?
+    /// The name that it has or had.
+    package var name: String
+    package var bytes: Int64
+    package var time: FileTimestamp
+}
+
+/// Tells whoever listens what happens. Nobody who listens slowly holds anything up: he misses the oldest.
+final class SyncEvents: Sendable {
+    private let listeners = Mutex<[Int: AsyncStream<SyncEvent>.Continuation]>([:])
+    private let counter = Mutex(0)
+    private static let buffer = 4096
+
+    func tell(_ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0) {
+        let listeners = listeners.withLock { Array($0.values) }
+        guard !listeners.isEmpty else { return }
+        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, time: Replica.now)
+        for listener in listeners { listener.yield(event) }
+    }
+
+    /// What happens from now on.
+    var stream: AsyncStream<SyncEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: SyncEvent.self, bufferingPolicy: .bufferingNewest(Self.buffer))
+        let id = counter.withLock { counter in
+            counter += 1
+            return counter
+        }
+        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { $0[id] = nil } }
+        listeners.withLock { $0[id] = continuation }
+        return stream
+    }
+
+    /// Nothing happens any more.
+    func finish() {
+        let listeners = listeners.withLock { Array($0.values) }
+        for listener in listeners { listener.finish() }
+    }
+}

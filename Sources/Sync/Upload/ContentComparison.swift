@@ -1,0 +1,72 @@
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Finds out whether the remote has the very bytes that are here, by fetching them.
+struct ContentComparison: Sendable {
+    let calls: ProviderCalls
+    let replica: Replica
+
+    func isEqual(_ remote: FileProviderItem, to number: InodeNumber) async throws -> Bool {
+        let local = try replica.openContent(of: number)
+        defer { try? local.close() }
+        let sink = ComparingSink(local: local)
+        let request = FileProviderRequest(reason: .synchronization)
+        do {
+            _ = try await calls.make(for: request) { provider in
+                try await provider.fetchContents(
+                    for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil,
+                    request: request, into: sink)
+            }
+        } catch {
+            guard sink.isDifferent else { throw error }
+        }
+        return !sink.isDifferent && sink.count == remote.documentSize
+    }
+}
+
+/// Compares what comes with a local file.
+private final class ComparingSink: ContentSink {
+    private struct State {
+        var isDifferent = false
+        var count: Int64 = 0
+    }
+
+    private struct Different: Error {}
+
+    private let local: FileDescriptor
+    private let state = Mutex(State())
+    private static let piece: Int64 = 1 << 20
+
+    init(local: FileDescriptor) {
+        self.local = local
+    }
+
+    var isDifferent: Bool { state.withLock { $0.isDifferent } }
+    var count: Int64 { state.withLock { $0.count } }
+
+    func write(_ bytes: RawSpan, at offset: Int64) throws {
+        try note(local.holds(bytes, at: offset), count: Int64(bytes.byteCount))
+    }
+
+    func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+        var position = offset
+        while position < offset + count {
+            let wanted = Int(min(Self.piece, offset + count - position))
+            let other = try descriptor.readBytes(at: position, count: wanted)
+            let own = try local.readBytes(at: position, count: wanted)
+            try note(own == other && own.count == wanted, count: Int64(wanted))
+            position += Int64(wanted)
+        }
+    }
+
+    private func note(_ isEqual: Bool, count: Int64) throws {
+        state.withLock { state in
+            state.count += count
+            if !isEqual { state.isDifferent = true }
+        }
+        if !isEqual { throw Different() }
+    }
+}

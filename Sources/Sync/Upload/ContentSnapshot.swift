@@ -1,0 +1,43 @@
+import FileProvider
+import Replica
+import Syscalls
+import SystemPackage
+
+/// The content of one generation of a file, open for sending: when the file is written meanwhile, what was sent is not
+/// confirmed.
+struct ContentSnapshot: Sendable {
+    /// The file was written while it was sent: it will be sent again.
+    struct Written: Error {}
+
+    let source: ContentSource
+    let stamp: Int64
+    let size: Int64
+
+    /// Opens a file's content. All that was written up to now is put on the disk first: from then on the kernel notices
+    /// every write, through a mapping, too.
+    static func open(_ number: InodeNumber, in replica: Replica) async throws -> ContentSnapshot {
+        let descriptor = try replica.openContent(of: number)
+        do {
+            try descriptor.synchronize()
+            var status = try replica.contentStatus(of: number)
+            // A change time that was given just now may be given again to the next write.
+            while status.stamp == Replica.unknownStamp {
+                try await Task.sleep(for: .milliseconds(20))
+                status = try replica.contentStatus(of: number)
+            }
+            let (stamp, size) = (status.stamp, status.size)
+            let source = ContentSource(descriptor: descriptor, size: size) {
+                let now = try replica.contentStatus(of: number)
+                guard now.stamp == stamp, now.size == size else { throw Written() }
+            }
+            return ContentSnapshot(source: source, stamp: stamp, size: size)
+        } catch {
+            try? descriptor.close()
+            throw error
+        }
+    }
+
+    func close() {
+        try? source.descriptor.close()
+    }
+}

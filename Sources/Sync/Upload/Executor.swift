@@ -1,0 +1,252 @@
+import FileProvider
+import Foundation
+import Replica
+import Synchronization
+import SystemPackage
+
+/// Carries out one operation: asks the provider, and records what came of it.
+struct Executor: Sendable {
+    let replica: Replica
+    let calls: ProviderCalls
+    let commits: Commits
+    let warnings: Warnings
+    let events: SyncEvents
+    /// What conflict copies are labelled with.
+    let conflictLabel: @Sendable () -> String
+
+    private let request = FileProviderRequest(reason: .synchronization)
+
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
+        conflictLabel: @escaping @Sendable () -> String
+    ) {
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.warnings = warnings
+        self.events = events
+        self.conflictLabel = conflictLabel
+    }
+
+    // MARK: - Items
+
+    /// Sends a new item, or changes of one.
+    func send(_ prepared: SentChange, onProgress: @escaping @Sendable (Int64, Int64) -> Void) async {
+        var sent = prepared
+        var snapshot: ContentSnapshot?
+        defer { snapshot?.close() }
+        do {
+            if sent.fields.contains(.contents) {
+                let opened = try await ContentSnapshot.open(sent.inode, in: replica)
+                snapshot = opened
+                sent.contentStamp = opened.stamp
+                sent.item.documentSize = opened.size
+                onProgress(0, opened.size)
+            }
+            events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
+            let (row, isReplay) = (sent.row, sent.isReplay)
+            if !isReplay { try await commits.commit { try $0.noteSent(row, true) } }
+            let change = try await call(sent, snapshot?.source)
+            try await record(change, for: sent)
+        } catch {
+            await failed(sent, error)
+        }
+    }
+
+    private func call(_ sent: SentChange, _ source: ContentSource?) async throws -> ItemChange {
+        let request = request
+        guard sent.identifier != nil else {
+            let attempts = Mutex(0)
+            return try await make { provider in
+                let isReplay = attempts.withLock { attempts in
+                    attempts += 1
+                    return attempts > 1 || sent.isReplay
+                }
+                return try await provider.createItem(
+                    basedOn: sent.item, fields: sent.fields, contents: source,
+                    options: isReplay ? .mayAlreadyExist : [], request: request)
+            }
+        }
+        if sent.fields.contains(.contents), !calls.provider.features.conditionalWrites {
+            let current = try await make { try await $0.item(for: sent.item.itemIdentifier, request: request) }
+            guard current.itemVersion.contentVersion == sent.base.contentVersion else {
+                throw FileProviderError(.localVersionConflictingWithServer, item: current)
+            }
+        }
+        return try await make { provider in
+            try await provider.modifyItem(
+                sent.item, baseVersion: sent.base, changedFields: sent.fields, contents: source,
+                options: .failOnConflict, request: request)
+        }
+    }
+
+    /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
+    private func make<Value: Sendable>(
+        _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
+    ) async throws -> Value {
+        let wasWritten = Mutex(false)
+        do {
+            return try await calls.make(for: request) { provider in
+                do {
+                    return try await body(provider)
+                } catch is ContentSnapshot.Written {
+                    wasWritten.withLock { $0 = true }
+                    throw FileProviderError(.userCancelled)
+                }
+            }
+        } catch {
+            if wasWritten.withLock({ $0 }) { throw ContentSnapshot.Written() }
+            throw error
+        }
+    }
+
+    private func record(_ change: ItemChange, for sent: SentChange) async throws {
+        switch change {
+        case .refused(let reason):
+            try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
+        case .applied(let item, let stillPending, let shouldFetchContent):
+            if let defect = item.defect {
+                return try await postpone(
+                    sent,
+                    FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
+            }
+            let present = try? replica.contentStatus(of: sent.inode).stamp
+            try await commits.commit { ingestion in
+                try ingestion.acknowledge(
+                    sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
+                    contentStamp: present)
+            }
+            events.tell(
+                sent.identifier == nil ? .created : .uploaded, of: sent.inode, named: item.filename,
+                bytes: sent.fields.contains(.contents) ? item.documentSize ?? 0 : 0)
+        }
+    }
+
+    private func failed(_ sent: SentChange, _ error: any Error) async {
+        if error is ContentSnapshot.Written || error is CancellationError { return }
+        events.tell(.failed, of: sent.inode, named: sent.item.filename)
+        do {
+            let failure = ProviderCalls.failure(from: error)
+            switch failure.code {
+            case .userCancelled, .domainDisabled: break
+            case .filenameCollision:
+                let label = conflictLabel()
+                let row = sent.row
+                try await commits.commit { try $0.resolveCollision(of: row, with: failure.item, label: label) }
+            case .localVersionConflictingWithServer, .versionNoLongerAvailable:
+                try await conflict(sent, failure.item)
+            case .noSuchItem:
+                try await lost(sent, failure)
+            case .excludedFromSync:
+                try await commits.commit { try $0.exclude(sent, failure) }
+            default:
+                // What concerns the domain is waited for by all together.
+                if failure.code.reaction == .latchDomain { return }
+                try await postpone(sent, failure)
+            }
+        } catch {
+            warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
+        }
+    }
+
+    /// The remote has moved on from what was changed here.
+    private func conflict(_ sent: SentChange, _ known: FileProviderItem?) async throws {
+        let request = request
+        let identifier = sent.item.itemIdentifier
+        var remote = known
+        if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
+        guard let remote else { return }
+        // Sent before, without an answer, and there it is.
+        if sent.isReplay, try await isSame(remote, as: sent) {
+            return try await record(
+                .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
+        }
+        let label = conflictLabel()
+        try await commits.commit { ingestion in
+            if try ingestion.splitConflict(of: sent.row, with: remote, label: label) == nil {
+                try ingestion.move(remote)
+            }
+        }
+    }
+
+    private func isSame(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
+        guard sent.fields.contains(.contents), remote.documentSize == sent.item.documentSize else { return false }
+        if let date = remote.contentModificationDate, date == sent.item.contentModificationDate { return true }
+        return try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: sent.inode)
+    }
+
+    /// The item, or its parent, is not on the remote any more: it is looked up before that is believed.
+    private func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        guard let identifier = sent.identifier else { return try await postpone(sent, failure) }
+        let request = request
+        do {
+            let item = try await make { try await $0.item(for: identifier, request: request) }
+            try await commits.commit { try $0.move(item) }
+            try await postpone(sent, failure)
+        } catch let error as FileProviderError {
+            guard error.code == .noSuchItem else { throw error }
+            let row = sent.row
+            try await commits.commit { try $0.lostOnRemote(row) }
+        }
+    }
+
+    private func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        let time = Backoff.nextTry(after: failure, attempts: try replica.database.attempts(ofItem: sent.row))
+        try await commits.commit { try $0.postpone(sent, failure, until: time) }
+    }
+
+    // MARK: - Deletions
+
+    func delete(_ deletion: PendingDeletion) async {
+        let request = request
+        do {
+            do {
+                try await make { provider in
+                    try await provider.deleteItem(
+                        identifier: deletion.identifier, baseVersion: deletion.version, options: [], request: request)
+                }
+            } catch let error as FileProviderError {
+                guard error.code == .noSuchItem else { throw error }
+            }
+            try await commits.commit { try $0.acknowledgeDeletion(deletion) }
+            events.tell(.deleted, of: nil, named: deletion.name)
+        } catch {
+            await failed(deletion, error)
+        }
+    }
+
+    private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
+        if error is CancellationError { return }
+        do {
+            let failure = ProviderCalls.failure(from: error)
+            switch failure.code {
+            case .userCancelled, .domainDisabled: break
+            case .deletionRejected, .directoryNotEmpty, .localVersionConflictingWithServer:
+                let request = request
+                var item = failure.item
+                if item == nil {
+                    item = try? await make { try await $0.item(for: deletion.identifier, request: request) }
+                }
+                let found = item
+                warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")
+                try await commits.commit { try $0.bringBack(deletion, as: found) }
+            default:
+                if failure.code.reaction == .latchDomain { return }
+                let time = Backoff.nextTry(after: failure, attempts: deletion.attempts)
+                try await commits.commit { try $0.postpone(deletion, failure, until: time) }
+            }
+        } catch {
+            warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")
+        }
+    }
+}
+
+/// When something that failed is tried again.
+enum Backoff {
+    /// What may pass by itself soon, what belongs to the item and passes when somebody does something about it later.
+    static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
+        let (first, most): (Int64, Int64) = failure.code.reaction == .retry ? (1, 60) : (30, 3600)
+        let seconds = min(most, first << Int64(min(max(attempts, 0), 12)))
+        return Replica.now.advanced(by: .seconds(seconds))
+    }
+}

@@ -1,0 +1,135 @@
+import FileProvider
+import Replica
+
+/// Which operations are possible now: a function of the replica, of the time, and of what is under way.
+///
+/// A parent is made before what it holds; a name is used once whoever had it on the remote is gone from it; a directory is
+/// deleted after all it contained, and its time is set after all it contains.
+struct Planner: Sendable {
+    /// Why an item's changes can be sent, or not.
+    enum Readiness: Hashable, Sendable {
+        case ready(ItemFields)
+        /// Somebody else has to go first.
+        case waits
+        /// Another item has the name on the remote, and has to give it up first.
+        case waitsForName
+        /// Not before this moment.
+        case notBefore(FileTimestamp)
+        case nothing
+    }
+
+    struct Plan: Sendable {
+        var operations: [SyncOperation] = []
+        /// Items that wait for names: when nothing else is possible, they wait for each other.
+        var blocked: [SyncOperation] = []
+        /// When to plan again, as far as only time is waited for.
+        var next: FileTimestamp?
+
+        mutating func wait(until time: FileTimestamp) {
+            next = next.map { min($0, time) } ?? time
+        }
+    }
+
+    let replica: Replica
+    /// How long an item has to be left alone before it is sent: saving often is several changes in a row.
+    var delay: Duration = .seconds(1)
+    /// How long a file that is open for writing has to be left alone.
+    var writtenDelay: Duration = .seconds(5)
+
+    private static let batch = 256
+
+    /// Plans up to so many operations.
+    func plan(
+        at now: FileTimestamp, limit: Int, isHurried: Bool, isRunning: (SyncOperation) -> Bool
+    ) throws -> Plan {
+        var plan = Plan()
+        for deletion in try replica.database.pendingDeletions() where plan.operations.count < limit {
+            if isRunning(.deletion(deletion.id)) { continue }
+            switch try readiness(of: deletion, at: now, isHurried: isHurried) {
+            case .ready: plan.operations.append(.deletion(deletion.id))
+            case .notBefore(let time): plan.wait(until: time)
+            case .waits, .waitsForName, .nothing: break
+            }
+        }
+        var row: Int64 = 0
+        while plan.operations.count < limit {
+            let items = try replica.database.pendingItems(after: row, limit: Self.batch)
+            for (item, state) in items where plan.operations.count < limit {
+                row = item.id
+                let operation = Self.operation(for: item)
+                if isRunning(operation) || isRunning(.moveAside(row: item.id)) { continue }
+                switch try readiness(of: item, state, at: now, isHurried: isHurried) {
+                case .ready: plan.operations.append(operation)
+                case .notBefore(let time): plan.wait(until: time)
+                case .waitsForName: if item.identifier != nil { plan.blocked.append(.moveAside(row: item.id)) }
+                case .waits, .nothing: break
+                }
+            }
+            guard items.count == Self.batch, let last = items.last else { break }
+            row = last.item.id
+        }
+        return plan
+    }
+
+    static func operation(for item: ItemRecord) -> SyncOperation {
+        item.identifier == nil ? .creation(row: item.id) : .modification(row: item.id)
+    }
+
+    /// Whether an item's changes can be sent now, and which.
+    func readiness(
+        of item: ItemRecord, _ state: PendingState, at now: FileTimestamp, isHurried: Bool
+    ) throws -> Readiness {
+        let database = replica.database
+        var fields = item.changedFields
+        guard !fields.isEmpty, !item.isExcluded else { return .nothing }
+        if let time = state.nextTry, time > now { return .notBefore(time) }
+        let due = item.inode.changedAt.advanced(by: delay)
+        if !isHurried, due > now { return .notBefore(due) }
+        if item.inode.contentStamp != nil, fields.contains(.contents) {
+            let quiet = try quietTime(of: item, isHurried: isHurried)
+            if quiet > now { return .notBefore(quiet) }
+        }
+        if item.inode.kind == .directory, fields.contains(.contentModificationDate),
+            try database.directoryHasPendingChildren(item.inode.number, identifier: item.identifier)
+        {
+            fields.remove(.contentModificationDate)
+        }
+        if item.inode.number == .root { return fields.isEmpty ? .waits : .ready(fields) }
+        guard let parent = item.parent, !item.isHidden,
+            let directory = try database.item(ofInode: parent)?.identifier
+        else { return .waits }
+        guard !fields.isEmpty else { return .waits }
+        if item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+            switch try database.holder(ofRemoteName: item.name, in: directory, otherThan: item.id) {
+            case nil: break
+            case .deletion: return .waitsForName
+            case .item(_, let changes):
+                if !changes.isDisjoint(with: [.filename, .parentItemIdentifier]) { return .waitsForName }
+            }
+        }
+        return .ready(fields)
+    }
+
+    func readiness(of deletion: PendingDeletion, at now: FileTimestamp, isHurried: Bool) throws -> Readiness {
+        if let time = deletion.nextTry, time > now { return .notBefore(time) }
+        let due = deletion.since.advanced(by: delay)
+        if !isHurried, due > now { return .notBefore(due) }
+        if deletion.kind == .directory, try replica.database.remoteDirectoryIsWaiting(deletion.identifier) {
+            return .waits
+        }
+        return .ready([])
+    }
+
+    private func quietTime(of item: ItemRecord, isHurried: Bool) throws -> FileTimestamp {
+        let status = try replica.contentStatus(of: item.inode.number)
+        return status.changedAt.advanced(by: isHurried ? .zero : writtenDelay)
+    }
+}
+
+extension FileTimestamp {
+    func advanced(by duration: Duration) -> FileTimestamp {
+        let (seconds, attoseconds) = duration.components
+        return FileTimestamp(
+            nanosecondsSince1970: nanosecondsSince1970 &+ seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+    }
+}

@@ -1,0 +1,23 @@
+/// Something that can be done for the remote: one call of the provider's, and the transaction that records its result.
+package enum SyncOperation: Hashable, Sendable, CustomStringConvertible {
+    /// Make an item that was made here.
+    case creation(row: Int64)
+    /// Change an item as it was changed here.
+    case modification(row: Int64)
+    /// Give an item a name that nobody wants, because it has one that another waits for, and the other way round.
+    case moveAside(row: Int64)
+    /// Delete an item that was removed here.
+    case deletion(Int64)
+    /// Take in the remote's changes.
+    case ingestion
+
+    package var description: String {
+        switch self {
+        case .creation(let row): "creation of item \(row)"
+        case .modification(let row): "modification of item \(row)"
+        case .moveAside(let row): "moving item \(row) aside"
+        case .deletion(let id): "deletion \(id)"
+        case .ingestion: "ingestion"
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import FileProvider
+import Logging
+import Replica
+import SystemPackage
+
+/// What changes names and attributes: each call one transaction of the replica's.
+extension Volume {
+    /// Makes a directory, a file, or a node that stays on this machine, by the kind and permissions in a mode.
+    package func make(
+        _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester
+    ) throws(Obstacle) -> Attributes {
+        guard let kind = InodeKind(mode: mode), kind != .symbolicLink else { throw .refused(.invalidArgument) }
+        return try make(
+            name, in: parent, NewInode(kind: kind, permissions: UInt16(mode & 0o7777), device: device), caller: caller)
+    }
+
+    /// Makes a symbolic link.
+    package func makeSymbolicLink(
+        _ name: String, in parent: UInt64, to target: String, caller: Requester
+    ) throws(Obstacle) -> Attributes {
+        try make(
+            name, in: parent, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: target), caller: caller)
+    }
+
+    /// Gives an inode one more name.
+    package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(Obstacle) -> Attributes {
+        let inode = try change { try $0.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
+        return attributes(for: inode)
+    }
+
+    /// Removes a name that is no directory's.
+    package func unlink(_ name: String, in parent: UInt64) throws(Obstacle) {
+        try change { try $0.unlink(name, in: InodeNumber(parent)) }
+    }
+
+    /// Removes an empty directory.
+    package func removeDirectory(_ name: String, in parent: UInt64) throws(Obstacle) {
+        try change { try $0.removeDirectory(name, in: InodeNumber(parent)) }
+    }
+
+    /// Gives an item another name, another directory, or both.
+    package func rename(
+        _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool
+    ) throws(Obstacle) {
+        let rule: RenameRule
+        switch (noReplace, exchange) {
+        case (false, false): rule = .replace
+        case (true, false): rule = .keep
+        case (false, true): rule = .exchange
+        case (true, true): throw .refused(.invalidArgument)
+        }
+        try change {
+            try $0.rename(name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule)
+        }
+    }
+
+    /// Changes attributes of an inode.
+    package func setAttributes(
+        of node: UInt64, to changes: AttributeWish, caller: Requester
+    ) throws(Obstacle) -> Attributes {
+        let number = InodeNumber(node)
+        let inode = try change {
+            try $0.setAttributes(of: number, to: LocalAttributes(changes), caller: LocalCaller(caller))
+        }
+        if changes.size != nil { contentWasReplaced(number) }
+        return attributes(for: inode)
+    }
+
+    /// Puts an inode on the disk, with all that was said of it and of others before.
+    package func synchronize(_ node: UInt64) throws(Obstacle) {
+        try known { try replica.synchronizeContent(of: InodeNumber(node)) }
+    }
+
+    /// Puts all names on the disk.
+    package func synchronizeNames() throws(Obstacle) {
+        try known { try replica.synchronize() }
+    }
+
+    private func make(
+        _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester
+    ) throws(Obstacle) -> Attributes {
+        let group = ownership.group
+        let inode = try change { changes in
+            try changes.create(
+                name, in: InodeNumber(parent), new, caller: LocalCaller(caller), usualGroup: group)
+        }
+        return Attributes(inode, ownership: ownership)
+    }
+
+    // MARK: - What the extensions share
+
+    /// Makes a local change and sees to what follows from it.
+    @discardableResult
+    func change<Value>(_ body: (inout LocalChanges) throws -> Value) throws(Obstacle) -> Value {
+        guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
+        do {
+            let (value, effects) = try replica.change(open: files, body)
+            didChange(effects)
+            return value
+        } catch let obstacle as LocalObstacle {
+            switch obstacle {
+            case .refused(let error): throw .refused(error)
+            case .listing(let number): throw .absent(.listing(of: number, beyond: nil))
+            case .content(let number): throw .absent(.whole(of: number))
+            }
+        } catch {
+            logger.error("the replica cannot be changed: \(error)")
+            throw .refused(.ioError)
+        }
+    }
+
+    /// Whether what `stat` shows of a file changes without a request.
+    package func isBeingWritten(_ node: UInt64) -> Bool { files.isOpenForWriting(InodeNumber(node)) }
+
+    /// What `stat` shows of an inode, also while it is being written.
+    func attributes(for inode: InodeRecord) -> Attributes {
+        guard inode.kind == .file, files.isOpenForWriting(inode.number),
+            let content = try? replica.contentStatus(of: inode.number)
+        else { return Attributes(inode, ownership: ownership) }
+        return Attributes(inode, content: content, ownership: ownership)
+    }
+}
+
+/// What `setattr` is to change; nil stays as it is.
+package struct AttributeWish: Hashable, Sendable {
+    /// A time to set: the present, or a given one.
+    package enum Time: Hashable, Sendable {
+        case now
+        case at(FileTimestamp)
+    }
+
+    /// The lower twelve bits of the mode.
+    package var permissions: UInt16?
+    package var owner: UInt32?
+    package var group: UInt32?
+    package var size: Int64?
+    package var accessedAt: Time?
+    package var modifiedAt: Time?
+
+    package init() {}
+}
+
+extension LocalAttributes {
+    init(_ wish: AttributeWish) {
+        self.init()
+        permissions = wish.permissions
+        owner = wish.owner
+        group = wish.group
+        size = wish.size
+        accessedAt = wish.accessedAt.map(Time.init)
+        modifiedAt = wish.modifiedAt.map(Time.init)
+    }
+}
+
+extension LocalAttributes.Time {
+    init(_ time: AttributeWish.Time) {
+        switch time {
+        case .now: self = .now
+        case .at(let time): self = .at(time)
+        }
+    }
+}
+
+extension InodeNumber {
+    init(_ node: UInt64) {
+        self.init(rawValue: Int64(bitPattern: node))
+    }
+}
+
+extension LocalCaller {
+    init(_ caller: Requester) {
+        self.init(user: caller.userIdentifier, group: caller.groupIdentifier)
+    }
+}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct Pending: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List what the remote has not got yet. Nothing printed means that all is there.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.pending(name.map { DomainReference($0) }))
+            guard case .pending(let items) = result else { throw unexpected(result) }
+            try Output(output).print(items) {
+                Output.table(
+                    items.map { item in
+                        let reason = item.error.map { error in
+                            "\(error.message) (\(error.attempts) times"
+                                + (error.nextTry.map { ", next try \($0)" } ?? "") + ")"
+                        }
+                        return [item.fields.joined(separator: ","), Output.shown(item.path)]
+                            + (reason.map { [$0] } ?? [])
+                    })
+            }
+        }
+    }
+
+    struct Wait: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Wait until everything that is pending now is on the remote.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @Option(help: ArgumentHelp("Give up after so long; the exit status is 75 then.", valueName: "seconds"))
+        var timeout: Double?
+
+        @Flag(help: "Wait for downloads that are under way, too.")
+        var downloads = false
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(
+                .wait(name.map { DomainReference($0) }, seconds: timeout, downloads: downloads))
+            if case .timedOut = result {
+                Output.complain("something is still pending; 'yonder pending' says what and why")
+                throw ExitCode(75)
+            }
+        }
+    }
+
+    struct Retry: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Try everything that waits now.")
+
+        @Argument(help: "The domain's name, or a path in its mount for one item; all mounted domains without it.")
+        var name: String?
+
+        func run() async throws {
+            _ = try await DaemonConnection().perform(.retry(name.map { DomainReference($0) }))
+        }
+    }
+
+    struct Pause: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Leave the remote alone until 'yonder resume'. Local work goes on.")
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: String
+
+        func run() async throws {
+            _ = try await DaemonConnection().perform(.pause(DomainReference(name)))
+        }
+    }
+
+    struct Resume: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Go on after 'yonder pause'.")
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: String
+
+        func run() async throws {
+            _ = try await DaemonConnection().perform(.resume(DomainReference(name)))
+        }
+    }
+
+    struct Conflicts: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the conflict copies that still exist, with the files they are copies of.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.conflicts(name.map { DomainReference($0) }))
+            guard case .conflicts(let copies) = result else { throw unexpected(result) }
+            try Output(output).print(copies) {
+                copies.map { "\(Output.shown($0.path))\n  beside \(Output.shown($0.original))" }
+            }
+        }
+    }
+
+    struct Events: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show what happens, as it happens, until Ctrl-C.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let output = output
+            _ = try await DaemonConnection().perform(.events(name.map { DomainReference($0) })) { event in
+                try? Output(output).printLine(event) {
+                    "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
+                        + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
+                }
+            }
+        }
+    }
+}
