@@ -12,12 +12,29 @@ public final class ContentSource: Sendable {
     /// How many bytes, from offset 0 on.
     public let size: Int64
     private let check: @Sendable () throws -> Void
+    private let progress: @Sendable (Int64) -> Void
 
-    /// - Parameter confirm: throws when the file has been written since it was opened.
-    public init(descriptor: FileDescriptor, size: Int64, confirm: @escaping @Sendable () throws -> Void = {}) {
+    /// - Parameters:
+    ///   - confirm: throws when the file has been written since it was opened.
+    ///   - progress: told how many bytes more were taken.
+    public init(
+        descriptor: FileDescriptor, size: Int64, confirm: @escaping @Sendable () throws -> Void = {},
+        progress: @escaping @Sendable (Int64) -> Void = { _ in }
+    ) {
         self.descriptor = descriptor
         self.size = size
+        self.progress = progress
         check = confirm
+    }
+
+    /// The same content by a descriptor of the provider's own, which outlives the call.
+    public func duplicate(as descriptor: FileDescriptor) -> ContentSource {
+        ContentSource(descriptor: descriptor, size: size, confirm: check, progress: progress)
+    }
+
+    /// Says that so many bytes were taken through ``descriptor``: what moves is shown, and not given up as stuck.
+    public func advance(by count: Int64) {
+        progress(count)
     }
 
     /// The bytes of a range, as far as it lies inside the content. Blocks for as long as the disk does.
@@ -34,6 +51,7 @@ public final class ContentSource: Sendable {
             throw FileProviderError.posix(
                 .ioError, "the content ends at \(start + Int64(bytes.count)) of \(size) bytes")
         }
+        progress(end - start)
         if end == size { try confirm() }
         return bytes
     }

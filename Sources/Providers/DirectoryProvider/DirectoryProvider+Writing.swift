@@ -39,9 +39,7 @@ extension DirectoryProvider {
         var own: ContentSource?
         if let contents {
             do {
-                own = ContentSource(descriptor: try contents.descriptor.duplicateCloseOnExec(), size: contents.size) {
-                    try contents.confirm()
-                }
+                own = contents.duplicate(as: try contents.descriptor.duplicateCloseOnExec())
             } catch {
                 throw FileProviderError.posix(error)
             }

@@ -46,6 +46,7 @@ final class Upload {
                 throw FileProviderError.posix(.ioError, "the content ends at \(offset + done) of \(source.size) bytes")
             }
             offset += count
+            source.advance(by: count)
         }
     }
 

@@ -15,7 +15,11 @@ struct ContentSnapshot: Sendable {
 
     /// Opens a file's content. All that was written up to now is put on the disk first: from then on the kernel notices
     /// every write, through a mapping, too.
-    static func open(_ number: InodeNumber, in replica: Replica) async throws -> ContentSnapshot {
+    ///
+    /// - Parameter progress: told how many bytes more were taken.
+    static func open(
+        _ number: InodeNumber, in replica: Replica, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws -> ContentSnapshot {
         let descriptor = try replica.openContent(of: number)
         do {
             try descriptor.synchronize()
@@ -26,10 +30,12 @@ struct ContentSnapshot: Sendable {
                 status = try replica.contentStatus(of: number)
             }
             let (stamp, size) = (status.stamp, status.size)
-            let source = ContentSource(descriptor: descriptor, size: size) {
-                let now = try replica.contentStatus(of: number)
-                guard now.stamp == stamp, now.size == size else { throw Written() }
-            }
+            let source = ContentSource(
+                descriptor: descriptor, size: size,
+                confirm: {
+                    let now = try replica.contentStatus(of: number)
+                    guard now.stamp == stamp, now.size == size else { throw Written() }
+                }, progress: progress)
             return ContentSnapshot(source: source, stamp: stamp, size: size)
         } catch {
             try? descriptor.close()

@@ -31,33 +31,35 @@ struct Executor: Sendable {
     // MARK: - Items
 
     /// Sends a new item, or changes of one.
-    func send(_ prepared: SentChange, onProgress: @escaping @Sendable (Int64, Int64) -> Void) async {
+    func send(_ prepared: SentChange, transfer: UploadTransfer) async {
         var sent = prepared
         var snapshot: ContentSnapshot?
         defer { snapshot?.close() }
         do {
             if sent.fields.contains(.contents) {
-                let opened = try await ContentSnapshot.open(sent.inode, in: replica)
+                let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
                 snapshot = opened
                 sent.contentStamp = opened.stamp
                 sent.item.documentSize = opened.size
-                onProgress(0, opened.size)
+                transfer.begin(opened.size)
             }
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (row, isReplay) = (sent.row, sent.isReplay)
             if !isReplay { try await commits.commit { try $0.noteSent(row, true) } }
-            let change = try await call(sent, snapshot?.source)
+            let change = try await call(sent, snapshot?.source, transfer)
             try await record(change, for: sent)
         } catch {
             await failed(sent, error)
         }
     }
 
-    private func call(_ sent: SentChange, _ source: ContentSource?) async throws -> ItemChange {
+    private func call(
+        _ sent: SentChange, _ source: ContentSource?, _ transfer: UploadTransfer
+    ) async throws -> ItemChange {
         let request = request
         guard sent.identifier != nil else {
             let attempts = Mutex(0)
-            return try await make { provider in
+            return try await make(transfer) { provider in
                 let isReplay = attempts.withLock { attempts in
                     attempts += 1
                     return attempts > 1 || sent.isReplay
@@ -73,7 +75,7 @@ struct Executor: Sendable {
                 throw FileProviderError(.localVersionConflictingWithServer, item: current)
             }
         }
-        return try await make { provider in
+        return try await make(transfer) { provider in
             try await provider.modifyItem(
                 sent.item, baseVersion: sent.base, changedFields: sent.fields, contents: source,
                 options: .failOnConflict, request: request)
@@ -82,12 +84,14 @@ struct Executor: Sendable {
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
     private func make<Value: Sendable>(
+        _ transfer: UploadTransfer? = nil,
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws -> Value {
         let wasWritten = Mutex(false)
         do {
-            return try await calls.make(for: request) { provider in
+            return try await calls.make(for: request, progress: transfer?.callProgress ?? CallProgress()) { provider in
                 do {
+                    transfer?.restart()
                     return try await body(provider)
                 } catch is ContentSnapshot.Written {
                     wasWritten.withLock { $0 = true }

@@ -15,7 +15,7 @@ actor Uploads {
 
     private var queue: [SyncOperation] = []
     private var running: [SyncOperation: Task<Void, Never>] = [:]
-    private var progress: [InodeNumber: (done: Int64, total: Int64)] = [:]
+    private var sending: [InodeNumber: UploadTransfer] = [:]
     private var isStopped = false
     private var isPaused = false
     private var hurries = 0
@@ -89,7 +89,7 @@ actor Uploads {
 
     /// The uploads under way: which inode, how much of how much.
     var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
-        progress.map { ($0.key, $0.value.done, $0.value.total) }
+        sending.compactMap { number, transfer in transfer.progress.map { (number, $0.done, $0.total) } }
     }
 
     /// Whether an item is on its way.
@@ -206,15 +206,11 @@ actor Uploads {
             identifiers: prepared.identifier.map { [$0] } ?? [],
             places: [.init(parent: prepared.item.parentItemIdentifier, name: prepared.item.filename)])
         await traffic.begin(operation, subject)
-        await executor.send(prepared) { done, total in
-            Task { await self.note(prepared.inode, done, total) }
-        }
-        progress[prepared.inode] = nil
+        let transfer = UploadTransfer()
+        sending[prepared.inode] = transfer
+        await executor.send(prepared, transfer: transfer)
+        sending[prepared.inode] = nil
         await end(operation, subject, row: prepared.row)
-    }
-
-    private func note(_ number: InodeNumber, _ done: Int64, _ total: Int64) {
-        progress[number] = (done, total)
     }
 
     private func end(_ operation: SyncOperation, _ subject: UploadTraffic.Subject, row: Int64? = nil) async {

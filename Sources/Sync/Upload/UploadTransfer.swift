@@ -1,0 +1,32 @@
+import Synchronization
+
+/// How far an upload is. Told by the provider's reading, from any thread.
+final class UploadTransfer: Sendable {
+    private struct State {
+        var done: Int64 = 0
+        var total: Int64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// An upload whose bytes are taken is not stuck.
+    let callProgress = CallProgress()
+
+    func begin(_ total: Int64) {
+        state.withLock { $0 = State(total: total) }
+    }
+
+    /// The call is made again from the beginning.
+    func restart() {
+        state.withLock { $0.done = 0 }
+    }
+
+    func advance(_ count: Int64) {
+        state.withLock { $0.done = min($0.total, $0.done + count) }
+        callProgress.advance()
+    }
+
+    /// Bytes taken, of all; nil while no bytes are to be sent.
+    var progress: (done: Int64, total: Int64)? {
+        state.withLock { $0.total > 0 ? ($0.done, $0.total) : nil }
+    }
+}
