@@ -132,6 +132,16 @@ enum Schema {
 
         CREATE INDEX deletionByPlace ON deletion (baseParent, baseName);
 
+        CREATE TABLE unanswered (
+            item INTEGER,
+            deletion INTEGER,
+            size INTEGER NOT NULL,
+            modifiedAt INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE INDEX unansweredItem ON unanswered (item);
+        CREATE INDEX unansweredDeletion ON unanswered (deletion);
+
         UPDATE inode SET subdirectories = (
             SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
             WHERE item.parent = inode.number AND child.kind = 2) WHERE kind = 2;

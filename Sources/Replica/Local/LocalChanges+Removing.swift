@@ -42,6 +42,7 @@ extension LocalChanges {
     mutating func remove(_ item: ItemRecord) throws {
         guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.permissionDenied) }
         try db.queueDeletion(of: item, at: now)
+        try db.keepUnanswered(of: item, at: now)
         try db.run("DELETE FROM item WHERE id = ?", [item.id])
         try dropName(of: item.inode)
     }

@@ -14,6 +14,7 @@ extension Ingestion {
         contentStamp present: Int64?
     ) throws {
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
+        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
         if let other = try db.item(item.itemIdentifier), other.id != current.id { try forgetTwin(other) }
         let isSameContent =
             current.inode.number == sent.inode
@@ -83,13 +84,11 @@ extension Ingestion {
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
     private func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
-        if let old = sent.identifier {
-            let isQueued =
-                try db.one(
-                    "SELECT 1 FROM deletion WHERE identifier = ?", [old.rawValue], { $0[0] as Int }) != nil
-            guard isQueued else { return }
-            try db.run("DELETE FROM deletion WHERE identifier = ?", [old.rawValue])
-        }
+        let known = sent.item.itemIdentifier.rawValue
+        let queued = try db.one("SELECT id FROM deletion WHERE identifier = ?", [known], { $0[0] as Int64 })
+        guard let queued else { return }
+        try db.run("DELETE FROM unanswered WHERE deletion = ?", [queued])
+        try db.run("DELETE FROM deletion WHERE id = ?", [queued])
         try db.run(
             """
             INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
@@ -103,7 +102,7 @@ extension Ingestion {
     }
 
     /// News brought the very item that was made here before the answer did.
-    private mutating func forgetTwin(_ twin: ItemRecord) throws {
+    mutating func forgetTwin(_ twin: ItemRecord) throws {
         try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [twin.id])
         guard let clean = try db.item(id: twin.id) else { return }
         try remove(clean)
@@ -111,13 +110,9 @@ extension Ingestion {
 
     /// The remote has deleted an item.
     package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+        try db.run("DELETE FROM unanswered WHERE deletion = ?", [deletion.id])
         try db.run(
             "DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
-    }
-
-    /// A change is about to be sent, or was not: from now on it may have reached the provider without an answer.
-    package func noteSent(_ row: Int64, _ wasSent: Bool) throws {
-        try db.run("UPDATE item SET wasSent = ? WHERE id = ?", [wasSent, row])
     }
 
     /// A change could not be sent: why, and when to try again.

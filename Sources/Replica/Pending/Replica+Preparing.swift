@@ -30,7 +30,7 @@ extension Replica {
             let attributes = try db.extendedAttributes(of: inode.number)
             if item.identifier == nil, !attributes.isEmpty { sending.insert(.extendedAttributes) }
             let described = FileProviderItem(
-                itemIdentifier: item.identifier ?? ItemIdentifier("yonder.new.\(item.template ?? "")"),
+                itemIdentifier: item.identifier ?? item.placeholder,
                 parentItemIdentifier: name != nil ? item.base.parent ?? parent : parent,
                 filename: name ?? item.name, kind: kind, itemVersion: item.base.version,
                 capabilities: item.capabilities, documentSize: kind == .file ? inode.size : nil,

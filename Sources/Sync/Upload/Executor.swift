@@ -44,8 +44,8 @@ struct Executor: Sendable {
                 transfer.begin(opened.size)
             }
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
-            let (row, isReplay) = (sent.row, sent.isReplay)
-            if !isReplay { try await commits.commit { try $0.noteSent(row, true) } }
+            let sending = sent
+            guard try await commits.commit({ try $0.noteSent(sending) }) else { return }
             let change = try await call(sent, snapshot?.source, transfer)
             try await record(change, for: sent)
         } catch {
@@ -134,15 +134,16 @@ struct Executor: Sendable {
             switch failure.code {
             case .userCancelled, .domainDisabled: break
             case .filenameCollision:
-                let label = conflictLabel()
-                let row = sent.row
-                try await commits.commit { try $0.resolveCollision(of: row, with: failure.item, label: label) }
+                try await collision(sent, failure.item)
             case .localVersionConflictingWithServer, .versionNoLongerAvailable:
                 try await conflict(sent, failure.item)
             case .noSuchItem:
                 try await lost(sent, failure)
             case .excludedFromSync:
-                try await commits.commit { try $0.exclude(sent, failure) }
+                try await commits.commit { ingestion in
+                    try ingestion.noteAnswered(sent)
+                    try ingestion.exclude(sent, failure)
+                }
             default:
                 // What concerns the domain is waited for by all together.
                 if failure.code.reaction == .latchDomain { return }
@@ -153,6 +154,26 @@ struct Executor: Sendable {
         }
     }
 
+    /// An item of the name is on the remote already.
+    private func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
+        if let remote, sent.identifier == nil, try isOwn(remote, sent) {
+            let row = sent.row
+            return try await commits.commit { try $0.recognize(row, as: remote) }
+        }
+        let label = conflictLabel()
+        try await commits.commit { ingestion in
+            try ingestion.noteAnswered(sent)
+            try ingestion.resolveCollision(of: sent.row, with: remote, label: label)
+        }
+    }
+
+    /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
+    /// changed on top of that.
+    private func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
+        guard sent.isReplay, remote.kind == sent.item.kind else { return false }
+        return try replica.database.unanswered(ofItem: sent.row).contains { $0.matches(remote) }
+    }
+
     /// The remote has moved on from what was changed here.
     private func conflict(_ sent: SentChange, _ known: FileProviderItem?) async throws {
         let request = request
@@ -160,6 +181,12 @@ struct Executor: Sendable {
         var remote = known
         if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
+        if sent.item.documentSize != remote.documentSize
+            || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
+        {
+            let row = sent.row
+            return try await commits.commit { try $0.recognize(row, as: remote) }
+        }
         // Sent before, without an answer, and there it is.
         if sent.isReplay, try await isSame(remote, as: sent) {
             return try await record(
@@ -167,6 +194,7 @@ struct Executor: Sendable {
         }
         let label = conflictLabel()
         try await commits.commit { ingestion in
+            try ingestion.noteAnswered(sent)
             if try ingestion.splitConflict(of: sent.row, with: remote, label: label) == nil {
                 try ingestion.move(remote)
             }
@@ -201,9 +229,17 @@ struct Executor: Sendable {
 
     // MARK: - Deletions
 
-    func delete(_ deletion: PendingDeletion) async {
+    func delete(_ queued: PendingDeletion) async {
         let request = request
+        var deletion = queued
         do {
+            if let found = try await unansweredItem(of: queued) {
+                deletion.identifier = found.itemIdentifier
+                deletion.version = found.itemVersion
+            } else if queued.isPlaceholder {
+                return try await commits.commit { try $0.acknowledgeDeletion(queued) }
+            }
+            let deletion = deletion
             do {
                 try await make { provider in
                     try await provider.deleteItem(
@@ -212,12 +248,43 @@ struct Executor: Sendable {
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }
             }
-            try await commits.commit { try $0.acknowledgeDeletion(deletion) }
+            try await commits.commit { try $0.acknowledgeDeletion(queued) }
             events.tell(.deleted, of: nil, named: deletion.name)
         } catch {
-            await failed(deletion, error)
+            await failed(queued, error)
         }
     }
+
+    /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;
+    /// nil when there was no such change, or it did not arrive.
+    private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
+        let changes = try replica.database.unanswered(ofDeletion: deletion.id)
+        guard !changes.isEmpty else { return nil }
+        let request = request
+        let enumerator: any FileProviderEnumerator
+        do {
+            enumerator = try await make { try $0.enumerator(for: deletion.parent, request: request) }
+        } catch let error as FileProviderError {
+            guard error.code == .noSuchItem else { throw error }
+            return nil
+        }
+        defer { enumerator.invalidate() }
+        var page = FileProviderPage.initial
+        for _ in 0..<Self.mostPages {
+            let position = page
+            let result = try await make { _ in
+                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
+            }
+            if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(deletion.name.utf8) }) {
+                return changes.contains { $0.matches(item) } ? item : nil
+            }
+            guard let next = result.nextPage else { return nil }
+            page = next
+        }
+        return nil
+    }
+
+    private static let mostPages = 10_000
 
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
         if error is CancellationError { return }

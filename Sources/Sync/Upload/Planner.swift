@@ -18,10 +18,16 @@ struct Planner: Sendable {
         case nothing
     }
 
+    /// An operation, and what it is about: operations about the same thing run one after the other.
+    struct Step: Sendable {
+        var operation: SyncOperation
+        var subject: UploadTraffic.Subject
+    }
+
     struct Plan: Sendable {
-        var operations: [SyncOperation] = []
+        var steps: [Step] = []
         /// Items that wait for names: when nothing else is possible, they wait for each other.
-        var blocked: [SyncOperation] = []
+        var blocked: [Step] = []
         /// When to plan again, as far as only time is waited for.
         var next: FileTimestamp?
 
@@ -40,28 +46,32 @@ struct Planner: Sendable {
 
     /// Plans up to so many operations.
     func plan(
-        at now: FileTimestamp, limit: Int, isHurried: Bool, isRunning: (SyncOperation) -> Bool
+        at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (UploadTraffic.Subject) -> Bool
     ) throws -> Plan {
         var plan = Plan()
-        for deletion in try replica.database.pendingDeletions() where plan.operations.count < limit {
-            if isRunning(.deletion(deletion.id)) { continue }
+        for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
+            let step = Step(operation: .deletion(deletion.id), subject: UploadTraffic.Subject(deletion))
+            if isBusy(step.subject) { continue }
             switch try readiness(of: deletion, at: now, isHurried: isHurried) {
-            case .ready: plan.operations.append(.deletion(deletion.id))
+            case .ready: plan.steps.append(step)
             case .notBefore(let time): plan.wait(until: time)
             case .waits, .waitsForName, .nothing: break
             }
         }
         var row: Int64 = 0
-        while plan.operations.count < limit {
+        while plan.steps.count < limit {
             let items = try replica.database.pendingItems(after: row, limit: Self.batch)
-            for (item, state) in items where plan.operations.count < limit {
+            for (item, state) in items where plan.steps.count < limit {
                 row = item.id
-                let operation = Self.operation(for: item)
-                if isRunning(operation) || isRunning(.moveAside(row: item.id)) { continue }
+                let step = Step(operation: Self.operation(for: item), subject: try subject(of: item))
+                if isBusy(step.subject) { continue }
                 switch try readiness(of: item, state, at: now, isHurried: isHurried) {
-                case .ready: plan.operations.append(operation)
+                case .ready: plan.steps.append(step)
                 case .notBefore(let time): plan.wait(until: time)
-                case .waitsForName: if item.identifier != nil { plan.blocked.append(.moveAside(row: item.id)) }
+                case .waitsForName:
+                    if item.identifier != nil {
+                        plan.blocked.append(Step(operation: .moveAside(row: item.id), subject: step.subject))
+                    }
                 case .waits, .nothing: break
                 }
             }
@@ -69,6 +79,18 @@ struct Planner: Sendable {
             row = last.item.id
         }
         return plan
+    }
+
+    /// What sending an item is about: the item, the name it has on the remote and the one it is to have.
+    func subject(of item: ItemRecord) throws -> UploadTraffic.Subject {
+        var subject = UploadTraffic.Subject(identifiers: [item.identifier ?? item.placeholder], places: [])
+        if let parent = item.base.parent, let name = item.base.name {
+            subject.places.insert(.init(parent: parent, name: name))
+        }
+        if let parent = try item.parent.flatMap({ try replica.database.item(ofInode: $0)?.identifier }) {
+            subject.places.insert(.init(parent: parent, name: item.name))
+        }
+        return subject
     }
 
     static func operation(for item: ItemRecord) -> SyncOperation {

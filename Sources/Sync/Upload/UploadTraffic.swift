@@ -1,4 +1,12 @@
 import FileProvider
+import Replica
+
+extension UploadTraffic.Subject {
+    init(_ deletion: PendingDeletion) {
+        self.init(
+            identifiers: [deletion.identifier], places: [.init(parent: deletion.parent, name: deletion.name)])
+    }
+}
 
 /// Keeps news from the remote apart from what is being sent there: news of the same items or names wait for the answer,
 /// and news that were gathered before an answer came do not undo it.

@@ -13,8 +13,10 @@ actor Uploads {
     private let limit: Int
     private let isInteractive: Bool
 
-    private var queue: [SyncOperation] = []
+    private var queue: [Planner.Step] = []
     private var running: [SyncOperation: Task<Void, Never>] = [:]
+    /// What the operations that run are about.
+    private var subjects: [SyncOperation: UploadTraffic.Subject] = [:]
     private var sending: [InodeNumber: UploadTransfer] = [:]
     private var isStopped = false
     private var isPaused = false
@@ -104,13 +106,13 @@ actor Uploads {
         var planner = planner
         planner.delay = .zero
         planner.writtenDelay = .zero
-        let plan = try planner.plan(at: .distantFuture, limit: .max, isHurried: true) { running[$0] != nil }
-        return plan.operations.isEmpty ? Array(plan.blocked.prefix(1)) : plan.operations
+        let plan = try planner.plan(at: .distantFuture, limit: .max, isHurried: true) { isBusy($0) }
+        return (plan.steps.isEmpty ? Array(plan.blocked.prefix(1)) : plan.steps).map(\.operation)
     }
 
     /// Runs one operation to its end.
     func run(_ operation: SyncOperation) async {
-        begin(operation)
+        begin(Planner.Step(operation: operation, subject: UploadTraffic.Subject(identifiers: [], places: [])))
         await running[operation]?.value
     }
 
@@ -143,8 +145,8 @@ actor Uploads {
 
     private func plan() throws {
         let now = Replica.now
-        let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { running[$0] != nil }
-        queue = plan.operations
+        let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { isBusy($0) }
+        queue = plan.steps
         if queue.isEmpty, running.isEmpty, plan.next == nil, let blocked = plan.blocked.first { queue = [blocked] }
         if let next = plan.next { sleep(until: next) }
     }
@@ -158,8 +160,16 @@ actor Uploads {
         }
     }
 
-    private func begin(_ operation: SyncOperation) {
-        guard running[operation] == nil, !isStopped else { return }
+    /// Whether something that runs is about the same item or name.
+    private func isBusy(_ subject: UploadTraffic.Subject) -> Bool {
+        subjects.values.contains { $0.overlaps(subject) }
+    }
+
+    /// What overlaps with something that runs is planned again when that is over.
+    private func begin(_ step: Planner.Step) {
+        let operation = step.operation
+        guard running[operation] == nil, !isStopped, !isBusy(step.subject) else { return }
+        subjects[operation] = step.subject
         running[operation] = Task {
             await self.execute(operation)
             self.finish(operation)
@@ -168,6 +178,7 @@ actor Uploads {
 
     private func finish(_ operation: SyncOperation) {
         running[operation] = nil
+        subjects[operation] = nil
         hasFinishedSome = true
         guard !isStopped, !isInteractive else { return }
         if queue.isEmpty { wake() } else { pump() }
@@ -186,8 +197,7 @@ actor Uploads {
                 try await send(replica.prepare(row, fields: .filename, as: Self.asideName(row)))
             case .deletion(let id):
                 guard let deletion = try replica.deletion(id) else { return }
-                let subject = UploadTraffic.Subject(
-                    identifiers: [deletion.identifier], places: [.init(parent: deletion.parent, name: deletion.name)])
+                let subject = UploadTraffic.Subject(deletion)
                 await traffic.begin(operation, subject)
                 await executor.delete(deletion)
                 await end(operation, subject)

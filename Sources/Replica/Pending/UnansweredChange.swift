@@ -1,0 +1,120 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What was sent and never answered, because the daemon or the connection ended: it may be on the remote, and is known
+/// again there by its size and its time.
+package struct UnansweredChange: Hashable, Sendable {
+    package var size: Int64
+    package var modifiedAt: FileTimestamp
+
+    /// Whether an item of the remote's is what was sent.
+    package func matches(_ item: FileProviderItem) -> Bool {
+        switch item.kind {
+        case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
+        case .symbolicLink: Int64(item.symlinkTargetPath?.utf8.count ?? -1) == size
+        case .directory: true
+        }
+    }
+}
+
+extension Ingestion {
+    /// A change is about to be sent: from now on it may be on the remote.
+    ///
+    /// - Returns: false when the item was removed here, and nothing is to be sent.
+    package func noteSent(_ sent: SentChange) throws -> Bool {
+        try db.run("UPDATE item SET wasSent = 1 WHERE id = ?", [sent.row])
+        guard db.changesCount > 0 else { return false }
+        guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
+        let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath?.utf8.count ?? 0)
+        try db.run(
+            "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
+            [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])
+        return true
+    }
+
+    /// It was answered, or certainly did not reach the remote.
+    package func noteAnswered(_ sent: SentChange) throws {
+        try db.run("UPDATE item SET wasSent = 0 WHERE id = ?", [sent.row])
+        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        guard sent.identifier == nil else { return }
+        let placeholder = sent.item.itemIdentifier.rawValue
+        try db.run(
+            "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)", [placeholder])
+        try db.run("DELETE FROM deletion WHERE identifier = ?", [placeholder])
+    }
+
+    /// What the remote has under an item's name is what was sent of it before: the item goes on from there.
+    package mutating func recognize(_ row: Int64, as remote: FileProviderItem) throws {
+        guard let item = try db.item(id: row) else { return }
+        if let twin = try db.item(remote.itemIdentifier), twin.id != row { try forgetTwin(twin) }
+        try db.run(
+            """
+            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, capabilities = ?, wasSent = 0, attempts = 0,
+                nextTry = NULL WHERE id = ?
+            """,
+            [
+                remote.itemIdentifier.rawValue, remote.parentItemIdentifier.rawValue, remote.filename,
+                Data(remote.itemVersion.contentVersion), Data(remote.itemVersion.metadataVersion),
+                remote.documentSize ?? 0, remote.contentModificationDate?.nanosecondsSince1970,
+                Int64(remote.capabilities.rawValue), row,
+            ])
+        try db.run("DELETE FROM unanswered WHERE item = ?", [row])
+        if item.inode.number != .root { try db.noteWhereItIs(row, at: now) }
+    }
+}
+
+extension ReplicaDatabase {
+    /// What of an item may be on the remote without an answer.
+    package func unanswered(ofItem row: Int64) throws -> [UnansweredChange] {
+        try read { db in try db.unanswered("item", row) }
+    }
+
+    /// What of an item that was removed since may be on the remote without an answer.
+    package func unanswered(ofDeletion id: Int64) throws -> [UnansweredChange] {
+        try read { db in try db.unanswered("deletion", id) }
+    }
+}
+
+extension Database {
+    fileprivate func unanswered(_ owner: String, _ id: Int64) throws -> [UnansweredChange] {
+        try Row.fetchAll(
+            cachedStatement(sql: "SELECT size, modifiedAt FROM unanswered WHERE \(owner) = ?"), arguments: [id]
+        ).map { UnansweredChange(size: $0[0], modifiedAt: FileTimestamp(nanosecondsSince1970: $0[1])) }
+    }
+
+    /// An item is removed here whose change may be on the remote without an answer: what was sent goes there, too.
+    func keepUnanswered(of item: ItemRecord, at now: FileTimestamp) throws {
+        guard item.wasSent else { return }
+        if item.identifier == nil {
+            guard let parent = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return }
+            try run(
+                """
+                INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
+                    baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, x'', x'', ?)
+                """,
+                [
+                    item.placeholder.rawValue, item.inode.kind.rawValue, parent.rawValue, item.name,
+                    now.nanosecondsSince1970,
+                ])
+        }
+        let identifier = item.identifier ?? item.placeholder
+        try run(
+            """
+            UPDATE unanswered SET deletion = (SELECT id FROM deletion WHERE identifier = ?), item = NULL WHERE item = ?
+            """, [identifier.rawValue, item.id])
+    }
+}
+
+extension ItemRecord {
+    /// The identifier under which an item that was made here is offered to the provider.
+    package var placeholder: ItemIdentifier { ItemIdentifier(Self.placeholderPrefix + (template ?? "")) }
+
+    static let placeholderPrefix = "yonder.new."
+}
+
+extension PendingDeletion {
+    /// Whether the provider has never given the item an identifier, as far as is known.
+    package var isPlaceholder: Bool { identifier.rawValue.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) }
+}
