@@ -8,8 +8,14 @@ extension Ingestion {
     /// Whether news of an item that is not known here are dealt with already, or have to wait.
     mutating func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
         if try isBeingDeleted(item) { return true }
-        guard let holder = try db.item(named: item.filename, in: parent), holder.identifier == nil, !holder.isExcluded
-        else { return false }
+        guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
+        if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
+            try db.unanswered("item", holder.id).contains(where: { $0.matches(item) })
+        {
+            try recognize(holder.id, as: item)
+            return true
+        }
+        guard holder.identifier == nil else { return false }
         if holder.inode.kind == .directory, item.kind == .directory, !holder.wasSent {
             try adopt(item, for: holder)
         } else {

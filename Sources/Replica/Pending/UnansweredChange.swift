@@ -78,7 +78,7 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    fileprivate func unanswered(_ owner: String, _ id: Int64) throws -> [UnansweredChange] {
+    func unanswered(_ owner: String, _ id: Int64) throws -> [UnansweredChange] {
         try Row.fetchAll(
             cachedStatement(sql: "SELECT size, modifiedAt FROM unanswered WHERE \(owner) = ?"), arguments: [id]
         ).map { UnansweredChange(size: $0[0], modifiedAt: FileTimestamp(nanosecondsSince1970: $0[1])) }

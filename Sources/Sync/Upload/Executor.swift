@@ -170,7 +170,7 @@ struct Executor: Sendable {
     /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
     /// changed on top of that.
     private func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
-        guard sent.isReplay, remote.kind == sent.item.kind else { return false }
+        guard remote.kind == sent.item.kind else { return false }
         return try replica.database.unanswered(ofItem: sent.row).contains { $0.matches(remote) }
     }
 
