@@ -41,7 +41,9 @@ package final class Connection: Sendable {
     }
 
     /// Why the remote is not asked; nil while it is.
-    package var failure: FileProviderError? { latch.withLock { $0?.error } }
+    package var failure: FileProviderError? {
+        isPaused.withLock { $0 } ? Self.pause : latch.withLock { $0?.error }
+    }
 
     /// Asks whether a call might be made, without making it the attempt.
     ///
@@ -111,15 +113,16 @@ package final class Connection: Sendable {
         return min(Self.longestPause, .seconds(1 << min(max(attempts - 1, 0), 2)))
     }
 
+    private static let pause = FileProviderError(
+        .serverUnreachable, "the domain is paused: 'yonder resume' goes on")
+
     /// No calls from now on, or calls again.
     package func pause(_ isPaused: Bool) {
         self.isPaused.withLock { $0 = isPaused }
     }
 
     private func checkPause() throws(FileProviderError) {
-        if isPaused.withLock({ $0 }) {
-            throw FileProviderError(.serverUnreachable, "the domain is paused: 'yonder resume' goes on")
-        }
+        if isPaused.withLock({ $0 }) { throw Self.pause }
     }
 
     /// Lifts the latch: whatever asks next is let through.

@@ -12,6 +12,10 @@ struct PendingReporter: Sendable {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)
         let database = host.replica.database
+        // While the remote is away everything waits for the same reason.
+        let common = host.engine.connection.failure.map {
+            ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
+        }
         var pending: [PendingItem] = []
         var row: Int64 = 0
         while case let items = try database.pendingItems(after: row, limit: 1000), let last = items.last {
@@ -27,7 +31,7 @@ struct PendingReporter: Sendable {
                             ItemInformation.Failure(
                                 code: $0.code, message: $0.message, attempts: state.attempts,
                                 nextTry: state.nextTry.map(Timestamp.text))
-                        }))
+                        } ?? common))
             }
         }
         for deletion in try database.pendingDeletions() {
@@ -39,7 +43,7 @@ struct PendingReporter: Sendable {
                         ItemInformation.Failure(
                             code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
                             nextTry: deletion.nextTry.map(Timestamp.text))
-                    }))
+                    } ?? common))
         }
         return pending
     }

@@ -18,8 +18,8 @@ extension Yonder {
                 Output.table(
                     items.map { item in
                         let reason = item.error.map { error in
-                            "\(error.message) (\(error.attempts) times"
-                                + (error.nextTry.map { ", next try \($0)" } ?? "") + ")"
+                            error.message + (error.attempts > 0 ? " (\(error.attempts) times" : "")
+                                + (error.nextTry.map { ", next try \($0)" } ?? "") + (error.attempts > 0 ? ")" : "")
                         }
                         return [item.fields.joined(separator: ","), Output.shown(item.path)]
                             + (reason.map { [$0] } ?? [])
