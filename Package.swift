@@ -61,7 +61,9 @@ let targets: [Target] = [
         dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),
     .testTarget(
         name: "SyncTests",
-        dependencies: ["Sync", "Replica", "FileProvider", "FileProviderTesting", "TestSupport", system]),
+        dependencies: [
+            "Sync", "Replica", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", logging, system,
+        ]),
     .testTarget(
         name: "DirectoryProviderTests",
         dependencies: [

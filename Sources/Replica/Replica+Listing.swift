@@ -117,6 +117,7 @@ extension Ingestion {
             if let item = try db.item(identifier) { try remove(item) }
             upcoming.remove(identifier)
         }
+        try restoreNames()
         try DomainKey.syncAnchor.set(bytes: batch.anchor.rawValue, in: db)
     }
 }
@@ -132,6 +133,11 @@ extension Ingestion {
     /// The largest row number of a directory's items: its listing has come so far.
     package func highestItem(in directory: InodeNumber) throws -> Int64 {
         try db.one("SELECT MAX(id) FROM item WHERE parent = ?", [directory.rawValue], { $0[0] as Int64? ?? 0 }) ?? 0
+    }
+
+    /// Removes an item that the remote has no more, with all below it.
+    package mutating func removeIfKnown(_ identifier: ItemIdentifier) throws {
+        if let item = try db.item(identifier) { try remove(item) }
     }
 
     /// Removes whatever is this inode, with all below it.

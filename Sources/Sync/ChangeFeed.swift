@@ -85,11 +85,13 @@ actor ChangeFeed {
     /// Directories of which something was left out, because a local item had its name, are compared again.
     private func compareIncomplete() async throws {
         for number in try replica.database.directoriesToCompare() {
-            try await commits.commit { try $0.noteCompared(number) }
+            try await commits.commit { try $0.noteIncomplete(number, false) }
             do throws(FileProviderError) {
                 try await listings.compare(number, request: request)
             } catch {
-                guard error.code == .noSuchItem else { throw error }
+                if error.code == .noSuchItem { continue }
+                try await commits.commit { try $0.noteIncomplete(number, true) }
+                throw error
             }
         }
     }

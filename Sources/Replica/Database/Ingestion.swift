@@ -67,7 +67,7 @@ package struct Ingestion {
                 .deletion(parent: parent, child: item.inode.number, name: item.name),
                 .entry(parent: parent, name: item.name), .contents(parent),
             ]
-            try restoreNames(in: parent)
+            try restoreNames()
         }
     }
 
@@ -147,12 +147,13 @@ package struct Ingestion {
         let newParent = keepsPlace ? known.parent : parent
         let isMoved = newParent != known.parent
         var name = known.name
-        if !known.localFields.contains(.filename), let newParent {
+        let wanted = known.localFields.contains(.filename) && !known.isHidden ? known.name : item.filename
+        if let newParent {
             // The name shown is asked for again each time: a decorated one goes back as soon as it can.
-            if isMoved || !known.name.utf8.elementsEqual(item.filename.utf8) {
-                name = try claim(item.filename, in: newParent, for: known, identifier: item.itemIdentifier)
+            if isMoved || !known.name.utf8.elementsEqual(wanted.utf8) {
+                name = try claim(wanted, in: newParent, for: known, identifier: item.itemIdentifier)
             }
-        } else if newParent == nil {
+        } else {
             name = Displacement.name(forItem: known.id)
         }
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
@@ -177,9 +178,7 @@ package struct Ingestion {
             try db.noteWhereItIs(known.id, at: now)
         }
         try updateAttributes(of: known, with: item)
-        if let oldParent = known.parent, isMoved || !name.utf8.elementsEqual(known.name.utf8) {
-            try restoreNames(in: oldParent)
-        }
+        if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try restoreNames() }
     }
 
     /// Everything but parent and name.
@@ -296,16 +295,16 @@ package struct Ingestion {
     }
 
     /// Items that were shown under a decorated name take their own where it has become free.
-    mutating func restoreNames(in parent: InodeNumber) throws {
+    mutating func restoreNames() throws {
         let waiting = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT id FROM item INDEXED BY renamedItem
-                    WHERE parent = ? AND name <> baseName AND changedFields & 2 = 0 ORDER BY id
-                    """), arguments: [parent.rawValue])
+                    WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL ORDER BY id
+                    """))
         for row in waiting {
             guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),
-                try db.item(named: own, in: parent) == nil
+                let parent = item.parent, try db.item(named: own, in: parent) == nil
             else { continue }
             try db.run("UPDATE item SET name = ? WHERE id = ?", [own, item.id])
             effects.invalidations += [

@@ -41,6 +41,9 @@ extension Ingestion {
         let isRenamedThere =
             current.name.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.name.utf8)
+        // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
+        let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
+        let version = isBaseOld ? current.base.version.contentVersion : item.itemVersion.contentVersion
         try db.run(
             """
             UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
@@ -49,7 +52,7 @@ extension Ingestion {
             """,
             [
                 item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                Data(version), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
                 item.contentModificationDate?.nanosecondsSince1970, Int64(changed.rawValue),
                 Int64(current.heldFields.subtracting(sent.fields).union(held).rawValue), current.id,
             ])
@@ -68,7 +71,9 @@ extension Ingestion {
         if acknowledged.inode.number == .root {
             try placeRoot(item)
         } else {
-            try update(acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number)
+            // A directory that is not known here comes with the news of the move.
+            let parent = try db.item(item.parentItemIdentifier)?.inode.number ?? acknowledged.parent
+            try update(acknowledged, with: item, parent: parent)
         }
         if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty,
             !open.isOpen(item.inode.number)
@@ -80,6 +85,7 @@ extension Ingestion {
             UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
                 ELSE pendingSince END WHERE id = ?
             """, [Int64(sent.fields.rawValue), now.nanosecondsSince1970, current.id])
+        try restoreNames()
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
@@ -109,10 +115,11 @@ extension Ingestion {
     }
 
     /// The remote has deleted an item.
-    package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+    package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
         try db.run("DELETE FROM unanswered WHERE deletion = ?", [deletion.id])
         try db.run(
             "DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
+        try restoreNames()
     }
 
     /// A change could not be sent: why, and when to try again.
@@ -145,9 +152,9 @@ extension Ingestion {
         }
     }
 
-    /// A directory was compared with the remote, or is to be.
-    package func noteCompared(_ number: InodeNumber) throws {
-        try db.run("UPDATE inode SET isIncomplete = 0 WHERE number = ?", [number.rawValue])
+    /// A directory is being compared with the remote, or has to be.
+    package func noteIncomplete(_ number: InodeNumber, _ isIncomplete: Bool) throws {
+        try db.run("UPDATE inode SET isIncomplete = ? WHERE number = ?", [isIncomplete, number.rawValue])
     }
 }
 

@@ -81,12 +81,7 @@ extension Ingestion {
 
     /// The remote has no item that was changed here: what was written is offered again, the rest goes.
     package mutating func lostOnRemote(_ row: Int64) throws {
-        guard let item = try db.item(id: row) else { return }
-        if item.inode.kind == .file, item.inode.content == .materialized, !item.changedFields.isEmpty {
-            try offerAgain(item)
-        } else {
-            try remove(item)
-        }
+        if let item = try db.item(id: row) { try remove(item) }
     }
 
     private mutating func addCopy(of item: ItemRecord, named name: String, in parent: InodeNumber) throws {

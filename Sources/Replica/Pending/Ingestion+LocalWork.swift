@@ -90,13 +90,18 @@ extension Ingestion {
         if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
         // A file that is being written may hold what no comparison has seen yet.
         if item.inode.contentStamp != nil { return true }
-        // It was moved in here; where the remote has it, it is not removed.
-        return removedParent != nil && item.changedFields.contains(.parentItemIdentifier)
-            && item.base.parent != removedParent
+        return isMovedIn(item, removedParent: removedParent)
+    }
+
+    /// Whether an item was moved into a directory that the remote has removed. Where the remote has it, it is not removed:
+    /// it stays what it is, and only its place is new.
+    private func isMovedIn(_ item: ItemRecord, removedParent: ItemIdentifier?) -> Bool {
+        guard let removedParent, let identifier = item.identifier else { return false }
+        return item.changedFields.contains(.parentItemIdentifier) && item.base.parent != removedParent
+            && !upcoming.contains(identifier)
     }
 
     private mutating func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
-        let isOwn = try isLocalWork(item, removedParent: removedParent)
         if item.inode.kind == .directory {
             for child in try db.items(in: item.inode.number) {
                 if try hasLocalWork(child, removedParent: item.identifier, depth: depth + 1) {
@@ -106,11 +111,9 @@ extension Ingestion {
                 }
             }
         }
-        let isMovedIn =
-            isOwn && item.identifier != nil && item.inode.kind != .file
-            && item.changedFields.contains(.parentItemIdentifier) && item.base.parent != removedParent
-            && removedParent != nil
-        if !isMovedIn { try offerAgain(item) }
+        if !isMovedIn(item, removedParent: removedParent) { return try offerAgain(item) }
+        // What kept it from being sent may have been the directory.
+        try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
     }
 
     /// Makes an item a new one, which the provider has never heard of.

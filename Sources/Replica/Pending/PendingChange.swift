@@ -191,6 +191,19 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether a directory on the remote is another one or still lies below it.
+    package func isBelowOnRemote(_ directory: ItemIdentifier, _ ancestor: ItemIdentifier) throws -> Bool {
+        try read { db in
+            var current = directory
+            for _ in 0..<4096 where current != .rootContainer {
+                if current == ancestor { return true }
+                guard let parent = try db.item(current)?.base.parent else { return false }
+                current = parent
+            }
+            return false
+        }
+    }
+
     /// Whether a directory on the remote still holds what has to be deleted or moved away first.
     package func remoteDirectoryIsWaiting(_ identifier: ItemIdentifier) throws -> Bool {
         try read { db in

@@ -8,14 +8,14 @@ extension Replica {
     ///
     /// - Parameters:
     ///   - fields: what of its changes may be sent.
-    ///   - name: another name than its own, to make room.
+    ///   - name: another name than its own, to make room: in the directory that it is to be in.
     package func prepare(_ row: Int64, fields: ItemFields, as name: String? = nil) throws -> SentChange? {
         try database.read { db in
             guard let item = try db.item(id: row), !item.isExcluded, let kind = item.inode.kind.itemKind else {
                 return nil
             }
             var sending = item.changedFields.intersection(fields)
-            if name != nil { sending = .filename }
+            if name != nil { sending = sending.intersection(.parentItemIdentifier).union(.filename) }
             guard !sending.isEmpty else { return nil }
             let parent: ItemIdentifier
             if item.inode.number == .root {
@@ -30,8 +30,7 @@ extension Replica {
             let attributes = try db.extendedAttributes(of: inode.number)
             if item.identifier == nil, !attributes.isEmpty { sending.insert(.extendedAttributes) }
             let described = FileProviderItem(
-                itemIdentifier: item.identifier ?? item.placeholder,
-                parentItemIdentifier: name != nil ? item.base.parent ?? parent : parent,
+                itemIdentifier: item.identifier ?? item.placeholder, parentItemIdentifier: parent,
                 filename: name ?? item.name, kind: kind, itemVersion: item.base.version,
                 capabilities: item.capabilities, documentSize: kind == .file ? inode.size : nil,
                 creationDate: inode.createdAt, contentModificationDate: inode.modifiedAt,

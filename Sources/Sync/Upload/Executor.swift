@@ -207,18 +207,31 @@ struct Executor: Sendable {
         return try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: sent.inode)
     }
 
-    /// The item, or its parent, is not on the remote any more: it is looked up before that is believed.
+    /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
+    /// is believed.
     private func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        guard let identifier = sent.identifier else { return try await postpone(sent, failure) }
+        if let identifier = sent.identifier {
+            guard let item = try await lookUp(identifier) else {
+                let row = sent.row
+                return try await commits.commit { try $0.lostOnRemote(row) }
+            }
+            try await commits.commit { try $0.move(item) }
+        }
+        let parent = sent.item.parentItemIdentifier
+        guard parent != .rootContainer, try await lookUp(parent) == nil else {
+            return try await postpone(sent, failure)
+        }
+        try await commits.commit { try $0.removeIfKnown(parent) }
+    }
+
+    /// An item as it is on the remote now, or nil.
+    private func lookUp(_ identifier: ItemIdentifier) async throws -> FileProviderItem? {
         let request = request
         do {
-            let item = try await make { try await $0.item(for: identifier, request: request) }
-            try await commits.commit { try $0.move(item) }
-            try await postpone(sent, failure)
+            return try await make { try await $0.item(for: identifier, request: request) }
         } catch let error as FileProviderError {
             guard error.code == .noSuchItem else { throw error }
-            let row = sent.row
-            try await commits.commit { try $0.lostOnRemote(row) }
+            return nil
         }
     }
 

@@ -121,6 +121,11 @@ struct Planner: Sendable {
             let directory = try database.item(ofInode: parent)?.identifier
         else { return .waits }
         guard !fields.isEmpty else { return .waits }
+        if item.inode.kind == .directory, fields.contains(.parentItemIdentifier), let identifier = item.identifier,
+            try database.isBelowOnRemote(directory, identifier)
+        {
+            return .waits
+        }
         if item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
             switch try database.holder(ofRemoteName: item.name, in: directory, otherThan: item.id) {
             case nil: break

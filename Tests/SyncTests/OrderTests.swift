@@ -1,0 +1,132 @@
+import FileProvider
+import Foundation
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Both sides change the same things in every order, and in the end they are the same and nothing is lost.
+    @Suite struct OrderTests {
+        /// What either side may do to the tree that every script begins with.
+        private static let changes: [Script.Change] = [
+            .create("n"), .makeDirectory("n"), .create("d/n"), .edit("a"), .edit("d/x"), .move("a", to: "n"),
+            .move("a", to: "e/a"), .move("a", to: "b"), .move("d", to: "n"), .move("d", to: "e/d"),
+            .move("e", to: "d/e"), .move("d/x", to: "x"), .delete("a"), .delete("d"), .delete("d/x"), .changeType("a"),
+            .changeType("d"),
+        ]
+
+        @Test func everyPairOfChangesInEveryOrder() async throws {
+            var scripts: [Script] = []
+            for local in Self.changes {
+                for remote in Self.changes {
+                    let (here, there) = (Script.Step.change(.local, local), Script.Step.change(.remote, remote))
+                    scripts.append(Script([here, there]))
+                    scripts.append(Script([here, there, .ingest]))
+                    scripts.append(Script([here, .operation(0), there, .operation(0), .ingest]))
+                }
+            }
+            try await check(scripts, "every pair")
+        }
+
+        @Test func threeChangesOnEachSideInManyOrders() async throws {
+            let seed = environment("YONDER_SEED") ?? 20_260_131
+            var numbers = SeededNumbers(seed: UInt64(seed))
+            let scripts = (0..<(environment("YONDER_ORDERS") ?? 600)).map { _ in Self.script(&numbers) }
+            try await check(scripts, "seed \(seed)")
+        }
+
+        private func environment(_ name: String) -> Int? {
+            ProcessInfo.processInfo.environment[name].flatMap(Int.init)
+        }
+
+        // MARK: - Making scripts
+
+        private static let items = ["a", "b", "d", "d/x", "e", "e/f"]
+        private static let places = ["n", "d/n", "e/n", "e/f/n", "a", "b", "d", "x", "e/a", "e/d", "d/e", "d/x", "n/n"]
+
+        /// Three changes on each side of one or two items, mixed, with some of what is possible after each.
+        private static func script(_ numbers: inout SeededNumbers) -> Script {
+            let focus = [items.randomElement(using: &numbers) ?? "a", items.randomElement(using: &numbers) ?? "b"]
+            var sides: [Script.Side] = [.local, .local, .local, .remote, .remote, .remote]
+            sides.shuffle(using: &numbers)
+            var steps: [Script.Step] = []
+            var names = focus
+            for side in sides {
+                steps.append(.change(side, change(of: &names, &numbers)))
+                for _ in 0..<Int.random(in: 0...3, using: &numbers) {
+                    steps.append(
+                        Int.random(in: 0..<3, using: &numbers) == 0
+                            ? .ingest : .operation(Int.random(in: 0..<6, using: &numbers)))
+                }
+            }
+            return Script(steps)
+        }
+
+        private static func change(of names: inout [String], _ numbers: inout SeededNumbers) -> Script.Change {
+            let path = names.randomElement(using: &numbers) ?? "a"
+            let place = places.randomElement(using: &numbers) ?? "n"
+            switch Int.random(in: 0..<9, using: &numbers) {
+            case 0:
+                names.append(place)
+                return .create(place)
+            case 1:
+                names.append(place)
+                return .makeDirectory(place)
+            case 2, 3: return .edit(path)
+            case 4, 5, 6:
+                names.append(place)
+                return .move(path, to: place)
+            case 7: return .delete(path)
+            default: return .changeType(path)
+            }
+        }
+
+        // MARK: - Running them
+
+        private func check(_ scripts: [Script], _ what: String) async throws {
+            let start = ContinuousClock.now
+            let starting = try await StartingPoint()
+            var failed: [(Script, [String])] = []
+            try await withThrowingTaskGroup(of: (Script, [String]).self) { group in
+                var remaining = scripts.makeIterator()
+                func addNext() {
+                    guard let script = remaining.next() else { return }
+                    group.addTask { (script, try await ScriptRun.complaints(of: script, in: starting)) }
+                }
+                for _ in 0..<3 { addNext() }
+                while let (script, complaints) = try await group.next() {
+                    if !complaints.isEmpty { failed.append((script, complaints)) }
+                    addNext()
+                }
+            }
+            print("\(scripts.count) orders tried (\(what)) in \(ContinuousClock.now - start), \(failed.count) failed")
+            for (script, _) in failed.prefix(environment("YONDER_FAILURES") ?? 5) {
+                let (least, complaints) = try await Self.least(script, in: starting)
+                Issue.record("\(least)\n  \(complaints.joined(separator: "\n  "))")
+            }
+            #expect(failed.isEmpty)
+        }
+
+        /// Leaves out whatever a script fails without.
+        private static func least(
+            _ script: Script, in starting: StartingPoint
+        ) async throws -> (Script, [String]) {
+            var least = script
+            var complaints = try await ScriptRun.complaints(of: script, in: starting)
+            var index = 0
+            while index < least.steps.count {
+                var shorter = least
+                shorter.steps.remove(at: index)
+                let found = try await ScriptRun.complaints(of: shorter, in: starting)
+                if found.isEmpty {
+                    index += 1
+                } else {
+                    (least, complaints) = (shorter, found)
+                }
+            }
+            return (least, complaints)
+        }
+    }
+}
