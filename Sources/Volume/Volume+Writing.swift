@@ -112,6 +112,9 @@ extension Volume {
     /// Whether what `stat` shows of a file changes without a request.
     package func isBeingWritten(_ node: UInt64) -> Bool { files.isOpenForWriting(InodeNumber(node)) }
 
+    /// Something was changed here that was no system call's doing.
+    package func noteChange(_ effects: ReplicaEffects) { didChange(effects) }
+
     /// What `stat` shows of an inode, also while it is being written.
     func attributes(for inode: InodeRecord) -> Attributes {
         guard inode.kind == .file, files.isOpenForWriting(inode.number),

@@ -70,6 +70,11 @@ extension ReplicaDatabase {
         try read { db in try db.item(ofInode: number) }
     }
 
+    /// The item that a directory shows under a name, or nil.
+    package func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
+        try read { db in try db.item(named: name, in: directory) }
+    }
+
     /// A directory's items.
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
         try read { db in try db.items(in: directory) }

@@ -110,9 +110,12 @@ enum Schema {
         ALTER TABLE item ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE item ADD COLUMN nextTry INTEGER;
         ALTER TABLE item ADD COLUMN conflictOf TEXT;
+        ALTER TABLE item ADD COLUMN favoriteRank INTEGER;
+        ALTER TABLE item ADD COLUMN tagData BLOB;
 
         DROP INDEX pendingItem;
         CREATE INDEX pendingItem ON item (id) WHERE changedFields <> 0 AND isExcluded = 0;
+        CREATE INDEX itemByTemplate ON item (template) WHERE template IS NOT NULL;
         CREATE INDEX conflictCopy ON item (id) WHERE conflictOf IS NOT NULL;
 
         CREATE TABLE deletion (

@@ -25,13 +25,16 @@ package struct NewInode: Sendable {
 extension LocalChanges {
     /// Makes a file, directory, link or node.
     ///
-    /// - Parameter usualGroup: the group of directories that say nothing themselves.
+    /// - Parameters:
+    ///   - usualGroup: the group of directories that say nothing themselves.
+    ///   - isListed: whether the directory has to be listed first.
     /// - Throws: ``LocalObstacle``: EEXIST, ENAMETOOLONG, EACCES.
     package mutating func create(
-        _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32
+        _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32,
+        isListed: Bool = true
     ) throws -> InodeRecord {
         try check(name)
-        let directory = try writableDirectory(parent)
+        let directory = try writableDirectory(parent, isListed: isListed)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
         var permissions = new.permissions
         var group = caller.group

@@ -48,19 +48,21 @@ package struct LocalChanges {
     // MARK: - What the extensions share
 
     /// A directory in which names can be made and removed: one whose listing is here.
-    func directory(_ number: InodeNumber) throws -> ItemRecord {
+    ///
+    /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
+    func directory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
         guard let item = try db.item(ofInode: number) else {
             // A directory that was removed while somebody is in it.
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
-        guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: number) }
+        guard item.inode.content == .materialized || !isListed else { throw LocalObstacle.listing(of: number) }
         return item
     }
 
-    /// As ``directory(_:)``, when its capabilities let something be added or taken away.
-    func writableDirectory(_ number: InodeNumber) throws -> ItemRecord {
-        let item = try directory(number)
+    /// As ``directory(_:isListed:)``, when its capabilities let something be added or taken away.
+    func writableDirectory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+        let item = try directory(number, isListed: isListed)
         guard item.capabilities.contains(.allowsAddingSubItems) else { throw LocalObstacle.refused(.permissionDenied) }
         return item
     }

@@ -11,9 +11,7 @@ extension Replica {
     ///   - name: another name than its own, to make room: in the directory that it is to be in.
     package func prepare(_ row: Int64, fields: ItemFields, as name: String? = nil) throws -> SentChange? {
         try database.read { db in
-            guard let item = try db.item(id: row), !item.isExcluded, let kind = item.inode.kind.itemKind else {
-                return nil
-            }
+            guard let item = try db.item(id: row), !item.isExcluded else { return nil }
             var sending = item.changedFields.intersection(fields)
             if name != nil { sending = sending.intersection(.parentItemIdentifier).union(.filename) }
             guard !sending.isEmpty else { return nil }
@@ -26,19 +24,15 @@ extension Replica {
                 }
                 parent = identifier
             }
-            let inode = item.inode
-            let attributes = try db.extendedAttributes(of: inode.number)
-            if item.identifier == nil, !attributes.isEmpty { sending.insert(.extendedAttributes) }
-            let described = FileProviderItem(
-                itemIdentifier: item.identifier ?? item.placeholder, parentItemIdentifier: parent,
-                filename: name ?? item.name, kind: kind, itemVersion: item.base.version,
-                capabilities: item.capabilities, documentSize: kind == .file ? inode.size : nil,
-                creationDate: inode.createdAt, contentModificationDate: inode.modifiedAt,
-                permissions: inode.permissions, owner: inode.owner, group: inode.group,
-                symlinkTargetPath: kind == .symbolicLink ? try db.linkTarget(of: inode.number) : nil,
-                extendedAttributes: kind == .symbolicLink ? nil : attributes, contentPolicy: item.policy)
+            guard var described = try db.describe(item) else { return nil }
+            if item.identifier == nil, described.extendedAttributes?.isEmpty == false {
+                sending.insert(.extendedAttributes)
+            }
+            described.parentItemIdentifier = parent
+            if let name { described.filename = name }
             return SentChange(
-                row: row, inode: inode.number, identifier: item.identifier, item: described, base: item.base.version,
+                row: row, inode: item.inode.number, identifier: item.identifier, item: described,
+                base: item.base.version,
                 fields: sending, contentStamp: nil, isReplay: item.wasSent)
         }
     }

@@ -1,0 +1,54 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// Items as providers and users of the API see them: the local side of a row.
+extension Database {
+    /// An item as it is here; nil for what no remote knows, FIFOs, sockets and devices.
+    func describe(_ item: ItemRecord) throws -> FileProviderItem? {
+        guard let kind = item.inode.kind.itemKind else { return nil }
+        let inode = item.inode
+        let isRoot = inode.number == .root
+        let parent = try item.parent.flatMap { try self.item(ofInode: $0) }
+        let ranks = try one(
+            "SELECT favoriteRank, tagData FROM item WHERE id = ?", [item.id],
+            { ($0[0] as Int64?, ($0[1] as Data?).map { [UInt8]($0) }) })
+        var childCount: Int?
+        if kind == .directory, inode.content == .materialized {
+            childCount = try one(
+                "SELECT COUNT(*) FROM item WHERE parent = ?", [inode.number.rawValue], { $0[0] as Int })
+        }
+        return FileProviderItem(
+            itemIdentifier: item.identifier ?? item.placeholder,
+            parentItemIdentifier: isRoot
+                ? .rootContainer : parent.map { $0.identifier ?? $0.placeholder } ?? .rootContainer,
+            filename: item.name, kind: kind, itemVersion: item.base.version, capabilities: item.capabilities,
+            documentSize: kind == .file ? inode.size : nil, childItemCount: childCount, creationDate: inode.createdAt,
+            contentModificationDate: inode.modifiedAt, lastUsedDate: inode.accessedAt, permissions: inode.permissions,
+            owner: inode.owner, group: inode.group,
+            symlinkTargetPath: kind == .symbolicLink ? try linkTarget(of: inode.number) : nil,
+            extendedAttributes: kind == .symbolicLink ? nil : try extendedAttributes(of: inode.number),
+            contentPolicy: item.policy, favoriteRank: ranks?.0, tagData: ranks?.1)
+    }
+
+    /// The item with an identifier: the provider's, or the one that a new item has until the provider has given one.
+    func known(_ identifier: ItemIdentifier) throws -> ItemRecord? {
+        let prefix = ItemRecord.placeholderPrefix
+        guard identifier.rawValue.utf8.starts(with: prefix.utf8) else { return try item(identifier) }
+        let template = String(identifier.rawValue.dropFirst(prefix.count))
+        let id = try one("SELECT id FROM item WHERE template = ?", [template], { $0[0] as Int64 })
+        return try id.flatMap { try item(id: $0) }
+    }
+}
+
+extension ReplicaDatabase {
+    /// An item as it is here, by its identifier or by the one it has until the provider has given one.
+    package func describe(_ identifier: ItemIdentifier) throws -> FileProviderItem? {
+        try read { db in try db.known(identifier).flatMap { try db.describe($0) } }
+    }
+
+    /// The item with an identifier, or with the one that it had until the provider gave it one.
+    package func known(_ identifier: ItemIdentifier) throws -> ItemRecord? {
+        try read { db in try db.known(identifier) }
+    }
+}

@@ -1,0 +1,124 @@
+import FileProvider
+import Foundation
+import GRDB
+import SystemPackage
+
+/// What users of the API do that no system call does. The kernel has to be told of it.
+extension LocalChanges {
+    /// As ``create(_:in:_:caller:usualGroup:isListed:)`` for a directory, also in one that was never listed.
+    package mutating func createDirectory(
+        named name: String, in parent: ItemIdentifier, caller: LocalCaller, usualGroup: UInt32
+    ) throws -> FileProviderItem {
+        let directory = try item(parent)
+        guard FileProviderItem.defect(ofFilename: name) == nil else { throw LocalObstacle.refused(.invalidArgument) }
+        let inode = try create(
+            name, in: directory.inode.number, NewInode(kind: .directory, permissions: 0o755), caller: caller,
+            usualGroup: usualGroup, isListed: false)
+        tellKernelOfName(name, in: directory.inode.number)
+        guard let made = try db.item(ofInode: inode.number), let described = try db.describe(made) else {
+            throw LocalObstacle.refused(.ioError)
+        }
+        return described
+    }
+
+    /// Makes an empty file that is about to be written.
+    package mutating func createFile(
+        named name: String, in parent: ItemIdentifier, caller: LocalCaller, usualGroup: UInt32
+    ) throws -> InodeNumber {
+        let directory = try item(parent)
+        guard FileProviderItem.defect(ofFilename: name) == nil else { throw LocalObstacle.refused(.invalidArgument) }
+        let inode = try create(
+            name, in: directory.inode.number, NewInode(kind: .file, permissions: 0o644), caller: caller,
+            usualGroup: usualGroup, isListed: false)
+        try beginWriting(inode.number, truncating: false, caller: caller)
+        tellKernelOfName(name, in: directory.inode.number)
+        return inode.number
+    }
+
+    /// The file has been written.
+    package mutating func finishFile(_ number: InodeNumber) throws -> FileProviderItem {
+        try endWriting(number)
+        guard let made = try db.item(ofInode: number) else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+        return try describe(made.id)
+    }
+
+    /// Gives an item another name, another directory, or both.
+    package mutating func move(
+        _ identifier: ItemIdentifier, to parent: ItemIdentifier?, named name: String?
+    ) throws -> FileProviderItem {
+        let moved = try item(identifier)
+        guard let origin = moved.parent else { throw LocalObstacle.refused(.resourceBusy) }
+        let destination = try parent.map { try item($0).inode.number } ?? origin
+        let newName = name ?? moved.name
+        guard FileProviderItem.defect(ofFilename: newName) == nil else { throw LocalObstacle.refused(.invalidArgument) }
+        try rename(moved.name, in: origin, to: newName, in: destination, .keep)
+        tellKernelOfName(moved.name, in: origin)
+        tellKernelOfName(newName, in: destination)
+        return try describe(moved.id)
+    }
+
+    /// Removes an item, a directory with all below it, as far as it is listed.
+    package mutating func delete(_ identifier: ItemIdentifier) throws {
+        let doomed = try item(identifier)
+        guard let parent = doomed.parent else { throw LocalObstacle.refused(.resourceBusy) }
+        _ = try writableDirectory(parent)
+        try removeTree(doomed)
+        try touch(parent)
+        tellKernelOfName(doomed.name, in: parent)
+    }
+
+    /// Sets what a user says of an item beside its attributes; nil takes it away.
+    package mutating func setFavoriteRank(_ rank: Int64?, of identifier: ItemIdentifier) throws -> FileProviderItem {
+        let item = try item(identifier)
+        try db.run("UPDATE item SET favoriteRank = ? WHERE id = ?", [rank, item.id])
+        try mark(.favoriteRank, of: item.inode.number)
+        return try describe(item.id)
+    }
+
+    package mutating func setTagData(_ data: [UInt8]?, of identifier: ItemIdentifier) throws -> FileProviderItem {
+        let item = try item(identifier)
+        try db.run("UPDATE item SET tagData = ? WHERE id = ?", [data.map { Data($0) }, item.id])
+        try mark(.tagData, of: item.inode.number)
+        return try describe(item.id)
+    }
+
+    package mutating func setLastUsedDate(_ date: FileTimestamp, of identifier: ItemIdentifier) throws
+        -> FileProviderItem
+    {
+        let item = try item(identifier)
+        try db.run(
+            "UPDATE inode SET accessedAt = ? WHERE number = ?",
+            [date.nanosecondsSince1970, item.inode.number.rawValue])
+        try mark(.lastUsedDate, of: item.inode.number)
+        tellKernel(.attributes(item.inode.number))
+        return try describe(item.id)
+    }
+
+    private mutating func removeTree(_ item: ItemRecord) throws {
+        if item.inode.kind == .directory {
+            guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: item.inode.number) }
+            for child in try db.items(in: item.inode.number) {
+                try removeTree(child)
+                tellKernelOfName(child.name, in: item.inode.number)
+            }
+        }
+        try remove(item)
+    }
+
+    private func item(_ identifier: ItemIdentifier) throws -> ItemRecord {
+        guard let item = try db.known(identifier) else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+        return item
+    }
+
+    private func describe(_ row: Int64) throws -> FileProviderItem {
+        guard let item = try db.item(id: row), let described = try db.describe(item) else {
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        return described
+    }
+
+    private mutating func tellKernelOfName(_ name: String, in directory: InodeNumber) {
+        tellKernel(.entry(parent: directory, name: name))
+        tellKernel(.contents(directory))
+    }
+}
