@@ -118,7 +118,8 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The names from the remote's root down to an item, as the provider last gave them.
+    /// The names from the remote's root down to an item, as the provider last gave them; of one that was removed here,
+    /// too, as long as the remote has it.
     package func remotePath(of identifier: ItemIdentifier) throws -> [String]? {
         try read { db in
             var names: [String] = []
@@ -126,7 +127,10 @@ extension ReplicaDatabase {
             while current != .rootContainer {
                 guard
                     let (name, parent) = try db.one(
-                        "SELECT baseName, baseParent FROM item WHERE identifier = ?", [current.rawValue],
+                        """
+                        SELECT baseName, baseParent FROM item WHERE identifier = ?1
+                        UNION ALL SELECT baseName, baseParent FROM deletion WHERE identifier = ?1
+                        """, [current.rawValue],
                         { ($0[0] as String?, $0[1] as String?) }),
                     let name, let parent
                 else { return nil }
@@ -142,7 +146,10 @@ extension ReplicaDatabase {
     package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
         try read { db in
             try db.one(
-                "SELECT identifier FROM item WHERE baseParent = ? AND baseName = ?", [directory.rawValue, name],
+                """
+                SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2
+                UNION ALL SELECT identifier FROM deletion WHERE baseParent = ?1 AND baseName = ?2
+                """, [directory.rawValue, name],
                 { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
         }
     }
