@@ -7,11 +7,15 @@ import Sync
 struct PendingReporter: Sendable {
     let host: DomainHost
 
-    /// Everything that waits, what was changed first comes first.
+    /// Everything that waits, what was changed first comes first. While the remote cannot be asked, that is the reason
+    /// for all that have none of their own.
     func pending() throws -> [PendingItem] {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)
         let database = host.replica.database
+        let common = host.engine.connection.failure.map {
+            ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
+        }
         var pending: [PendingItem] = []
         var row: Int64 = 0
         while case let items = try database.pendingItems(after: row, limit: 1000), let last = items.last {
@@ -27,7 +31,7 @@ struct PendingReporter: Sendable {
                             ItemInformation.Failure(
                                 code: $0.code, message: $0.message, attempts: state.attempts,
                                 nextTry: state.nextTry.map(Timestamp.text))
-                        }))
+                        } ?? common))
             }
         }
         for deletion in try database.pendingDeletions() {
@@ -39,7 +43,7 @@ struct PendingReporter: Sendable {
                         ItemInformation.Failure(
                             code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
                             nextTry: deletion.nextTry.map(Timestamp.text))
-                    }))
+                    } ?? common))
         }
         return pending
     }
