@@ -74,7 +74,7 @@ class Stage:
         self._mounts.append(mount)
         return Mount(self, mount, environment)
 
-    def mount_rclone(self, source):
+    def mount_rclone(self, source, is_read_only=True):
         """Mounts a folder with rclone: its `local` backend, --vfs-cache-mode full, all else as it comes."""
         self._daemons += 1
         mount = self.scratch / f"mount-rclone-{self._daemons}"
@@ -82,8 +82,8 @@ class Stage:
         environment = os.environ | {"RCLONE_CONFIG": str(self.scratch / "rclone.conf")}
         (self.scratch / "rclone.conf").touch()
         process = subprocess.Popen(
-            ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full", "--read-only",
-             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}")],
+            ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full",
+             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else [])],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._processes.append(process)
         self._mounts.append(mount)

@@ -7,7 +7,8 @@ import Sync
 struct PendingReporter: Sendable {
     let host: DomainHost
 
-    /// Everything that waits, what was changed first comes first.
+    /// Everything that waits, what was changed first comes first. While the remote cannot be asked, that is the reason
+    /// for all that have none of their own.
     func pending() throws -> [PendingItem] {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)

@@ -29,7 +29,10 @@ struct ContentSnapshot: Sendable {
                 try await Task.sleep(for: .milliseconds(20))
                 status = try replica.contentStatus(of: number)
             }
+            try waitForWrite(to: descriptor)
             let (stamp, size) = (status.stamp, status.size)
+            let settled = try replica.contentStatus(of: number)
+            guard settled.stamp == stamp, settled.size == size else { throw Written() }
             let source = ContentSource(
                 descriptor: descriptor, size: size,
                 confirm: {
@@ -41,6 +44,14 @@ struct ContentSnapshot: Sendable {
             try? descriptor.close()
             throw error
         }
+    }
+
+    /// A write gives the file its change time when it begins: one that is under way could not be told from one that
+    /// has ended. Looking for holes, or reading, waits for it, because both take the file's lock.
+    private static func waitForWrite(to descriptor: FileDescriptor) throws {
+        _ = try? descriptor.seek(to: .hole, from: 0)
+        try descriptor.seek(offset: 0, from: .start)
+        _ = try descriptor.readBytes(at: 0, count: 1)
     }
 
     func close() {

@@ -18,8 +18,11 @@ extension Yonder {
                 Output.table(
                     items.map { item in
                         let reason = item.error.map { error in
-                            error.message + (error.attempts > 0 ? " (\(error.attempts) times" : "")
-                                + (error.nextTry.map { ", next try \($0)" } ?? "") + (error.attempts > 0 ? ")" : "")
+                            let tries = [
+                                error.attempts > 0 ? "\(error.attempts) times" : nil,
+                                error.nextTry.map { "next try \($0)" },
+                            ].compactMap(\.self)
+                            return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
                         }
                         return [item.fields.joined(separator: ","), Output.shown(item.path)]
                             + (reason.map { [$0] } ?? [])
