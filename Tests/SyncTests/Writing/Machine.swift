@@ -284,6 +284,9 @@ extension Machine {
     }
 
     private func child(_ name: String, of directory: InodeNumber) async throws -> InodeNumber {
+        guard try replica.database.inode(directory)?.kind == .directory else {
+            throw LocalObstacle.refused(.notDirectory)
+        }
         try await engine.list(directory, request: request)
         guard let inode = try replica.database.lookup(name, in: directory).inode else {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
