@@ -82,8 +82,14 @@ extension Ingestion {
     ///
     /// New items are taken in where their parent's listing is here or under way; the others would take space for
     /// nothing. Items are placed before others are removed, so that what moved out of a directory outlives it.
-    package mutating func changes(_ batch: ChangeBatch) throws {
-        upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted)
+    ///
+    /// - Parameters:
+    ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
+    ///   - later: what will be removed at the end of the round.
+    package mutating func changes(
+        _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = []
+    ) throws {
+        upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
         // A parent may come after its child in one batch.
         var waiting = batch.updated
         while !waiting.isEmpty {
@@ -102,7 +108,9 @@ extension Ingestion {
                     continue
                 }
                 let isKnown = try db.item(item.itemIdentifier) != nil
-                if isKnown || (parent != nil && parent?.inode.content != .dataless) {
+                if isKnown || (parent != nil && parent?.inode.content != .dataless)
+                    || required.contains(item.itemIdentifier)
+                {
                     try place(item, in: parent?.inode.number)
                 }
                 upcoming.remove(item.itemIdentifier)
@@ -113,20 +121,53 @@ extension Ingestion {
             }
             waiting = later
         }
-        for identifier in batch.deleted {
+        try vanish(Set(batch.deleted))
+        // Until the round has ended, news are asked for from where it began.
+        if later.isEmpty { try noteAnchor(batch.anchor) }
+    }
+
+    /// The remote has these no more.
+    package mutating func vanish(_ identifiers: Set<ItemIdentifier>) throws {
+        upcoming.formUnion(identifiers)
+        for identifier in identifiers {
             if let item = try db.item(identifier) { try remove(item) }
             upcoming.remove(identifier)
         }
         try restoreNames()
-        try DomainKey.syncAnchor.set(bytes: batch.anchor.rawValue, in: db)
+    }
+
+    package func noteAnchor(_ anchor: SyncAnchor?) throws {
+        try DomainKey.syncAnchor.set(bytes: anchor?.rawValue, in: db)
+    }
+}
+
+extension ReplicaDatabase {
+    /// How many of the remote's items are known, and how many of them would go with some of them.
+    package func countVanishing(_ identifiers: Set<ItemIdentifier>) throws -> (gone: Int, known: Int) {
+        try read { db in
+            let known =
+                try db.one("SELECT COUNT(*) FROM item WHERE identifier IS NOT NULL", [], { $0[0] as Int }) ?? 1
+            var seen: Set<Int64> = []
+            var waiting = try identifiers.compactMap { try db.item($0) }
+            while let item = waiting.popLast() {
+                guard item.identifier != nil, seen.insert(item.id).inserted else { continue }
+                if item.inode.kind == .directory { waiting += try db.items(in: item.inode.number) }
+            }
+            return (seen.count, known - 1)
+        }
     }
 }
 
 extension Ingestion {
     /// An item that was looked up: it goes where the remote has it, or nowhere when that directory is not known here.
-    package mutating func move(_ item: FileProviderItem) throws {
+    ///
+    /// - Parameter ancestors: the directories on the way to it that may be unknown here, the uppermost first.
+    package mutating func move(_ item: FileProviderItem, below ancestors: [FileProviderItem] = []) throws {
         if item.itemIdentifier == .rootContainer { return try placeRoot(item) }
         guard try db.item(item.itemIdentifier) != nil else { return }
+        for directory in ancestors {
+            try place(directory, in: try db.item(directory.parentItemIdentifier)?.inode.number)
+        }
         try place(item, in: try db.item(item.parentItemIdentifier)?.inode.number)
     }
 

@@ -9,6 +9,8 @@ actor ChangeFeed {
     private let commits: Commits
     private let traffic: UploadTraffic
     private let warnings: Warnings
+    private let ancestry: Ancestry
+    private let guardian: DeletionGuard
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
@@ -18,8 +20,10 @@ actor ChangeFeed {
 
     init(
         replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits, traffic: UploadTraffic,
-        warnings: Warnings
+        warnings: Warnings, domainName: String
     ) {
+        ancestry = Ancestry(replica: replica, calls: calls)
+        guardian = DeletionGuard(domainName: domainName, warnings: warnings)
         self.replica = replica
         self.calls = calls
         self.listings = listings
@@ -77,27 +81,40 @@ actor ChangeFeed {
     }
 
     private func round() async throws {
+        _ = await listings.takeVanished()
+        guardian.beginRound()
         try await refreshRoot()
         try await takeNews()
         try await compareIncomplete()
+        guardian.endRound()
     }
 
     /// Directories of which something was left out, because a local item had its name, are compared again.
     private func compareIncomplete() async throws {
         for number in try replica.database.directoriesToCompare() {
             try await commits.commit { try $0.noteIncomplete(number, false) }
-            do throws(FileProviderError) {
-                try await listings.compare(number, request: request)
+            do {
+                do throws(FileProviderError) {
+                    try await listings.compare(number, request: request)
+                } catch {
+                    guard error.code == .noSuchItem else { throw error }
+                }
+                if try await removeVanished(listings.takeVanished()) { continue }
+                try await commits.commit { try $0.noteIncomplete(number, true) }
             } catch {
-                if error.code == .noSuchItem { continue }
                 try await commits.commit { try $0.noteIncomplete(number, true) }
                 throw error
             }
         }
     }
 
+    /// Takes in what has changed. What is gone goes when all of it is known: so what moved outlives what it moved out of,
+    /// and whoever has lost his remote does not lose everything here, too.
     private func takeNews() async throws {
-        guard calls.provider.features.changeFeed else { return try await compareEverything() }
+        guard calls.provider.features.changeFeed else {
+            _ = try await compareEverything()
+            return
+        }
         let enumerator = try await calls.make(for: request) { [request] in
             try $0.enumerator(for: .workingSet, request: request)
         }
@@ -105,6 +122,7 @@ actor ChangeFeed {
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
             return try await startAnew(enumerator)
         }
+        var vanished: Set<ItemIdentifier> = []
         while true {
             let start = anchor
             let askedAt = ContinuousClock.now
@@ -122,19 +140,80 @@ actor ChangeFeed {
                 return try await startAnew(enumerator)
             }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
-                let newer = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: askedAt)
-                batch.updated.removeAll { newer.contains($0.itemIdentifier) }
-                await listings.willChange(batch.updated.map(\.itemIdentifier) + batch.deleted)
-                let news = batch
-                try await commits.commit { ingestion in try ingestion.changes(news) }
+                try await newest(&batch, askedAt: askedAt)
+                vanished.subtract(batch.updated.map(\.itemIdentifier))
+                vanished.formUnion(batch.deleted)
+                batch.deleted = []
+                try await commit(batch, later: vanished)
             }
-            guard batch.moreComing else { return }
-            if batch.anchor == anchor {
-                warnings.report("the provider says that more changes are coming and gives the same sync anchor again")
-                return
-            }
+            let isStuck = batch.moreComing && batch.anchor == anchor
             anchor = batch.anchor
+            if isStuck {
+                warnings.report("the provider says that more changes are coming and gives the same sync anchor again")
+            }
+            guard batch.moreComing, !isStuck else { break }
         }
+        guard !vanished.isEmpty, try await removeVanished(vanished) else { return }
+        let reached = anchor
+        try await commits.commit { try $0.noteAnchor(reached) }
+    }
+
+    private func commit(_ batch: ChangeBatch, later: Set<ItemIdentifier>) async throws {
+        var news = batch
+        var required: Set<ItemIdentifier> = []
+        var upcoming: [ItemIdentifier: FileProviderItem] = [:]
+        for item in batch.updated { upcoming[item.itemIdentifier] = item }
+        for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
+            for directory in try await ancestry.unknown(above: item, upcoming: upcoming, for: request)
+            where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
+                news.updated.append(directory)
+                upcoming[directory.itemIdentifier] = directory
+            }
+        }
+        await listings.willChange(news.updated.map(\.itemIdentifier) + later)
+        let (complete, taken) = (news, required)
+        try await commits.commit { try $0.changes(complete, required: taken, later: later) }
+    }
+
+    /// News that were asked for before an answer came may be older than the answer, or newer: what they are about is
+    /// looked up, unless they say what the answer said.
+    private func newest(_ batch: inout ChangeBatch, askedAt start: ContinuousClock.Instant) async throws {
+        var askedAt = start
+        while true {
+            let newer = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: askedAt)
+            let doubtful = newer.intersection(batch.updated.map(\.itemIdentifier) + batch.deleted)
+            guard !doubtful.isEmpty else { return }
+            askedAt = .now
+            let said = batch.updated.filter { doubtful.contains($0.itemIdentifier) }
+            batch.updated.removeAll { doubtful.contains($0.itemIdentifier) }
+            batch.deleted.removeAll { doubtful.contains($0) }
+            for identifier in doubtful {
+                let known = try replica.database.item(identifier)?.base.version
+                if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
+                if let item = try await ancestry.lookUp(identifier, for: request) {
+                    batch.updated.append(item)
+                } else {
+                    batch.deleted.append(identifier)
+                }
+            }
+        }
+    }
+
+    /// Removes what the remote has no more, unless it is suspiciously much.
+    ///
+    /// - Returns: whether it was removed.
+    private func removeVanished(_ vanished: Set<ItemIdentifier>) async throws -> Bool {
+        guard !vanished.isEmpty else { return true }
+        let (gone, known) = try replica.database.countVanishing(vanished)
+        guard guardian.admits(gone: gone, of: known) else { return false }
+        await listings.willChange(Array(vanished))
+        try await commits.commit { try $0.vanish(vanished) }
+        return true
+    }
+
+    /// Lets a round that was held because of what it would remove do so.
+    func applyHeldRound() {
+        guardian.release()
     }
 
     private func refreshRoot() async throws {
@@ -148,14 +227,15 @@ actor ChangeFeed {
     /// again. What does not come up is looked up before it is believed gone.
     private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
         let anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
-        try await compareEverything()
+        guard try await compareEverything() else { return }
         try replica.database.set(.syncAnchor, to: anchor?.rawValue)
     }
 
     /// Lists again all that is listed. One directory that cannot be listed does not keep the others from their news.
     ///
+    /// - Returns: whether all of it was taken in.
     /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
-    private func compareEverything() async throws {
+    private func compareEverything() async throws -> Bool {
         let directories = try replica.database.materializedDirectories()
         let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
             var passing: FileProviderError?
@@ -171,7 +251,9 @@ actor ChangeFeed {
             }
             return passing
         }
+        let isComplete = try await removeVanished(listings.takeVanished())
         if let passing { throw passing }
+        return isComplete
     }
 
     /// - Returns: what kept the directory from being compared and may pass by itself.

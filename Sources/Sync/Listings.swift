@@ -30,9 +30,12 @@ actor Listings {
     private let commits: Commits
     private let traffic: UploadTraffic
     private let warnings: Warnings
+    private let ancestry: Ancestry
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
+    /// What comparisons have found to be gone: whoever compares removes it, all at once.
+    private var vanished: Set<ItemIdentifier> = []
 
     static let pageSize = 1000
     private static let mostRestarts = 5
@@ -45,6 +48,7 @@ actor Listings {
         self.calls = calls
         self.commits = commits
         self.warnings = warnings
+        ancestry = Ancestry(replica: replica, calls: calls)
     }
 
     /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
@@ -60,7 +64,8 @@ actor Listings {
         }
     }
 
-    /// Lists a materialized directory again and makes it what the remote has; what is gone is looked up first.
+    /// Lists a materialized directory again and makes it what the remote has. What is gone is looked up, and stays until
+    /// whoever compares has asked for it (``takeVanished()``).
     func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         do {
             try await wait(for: number, beyond: nil, request: request)
@@ -72,6 +77,12 @@ actor Listings {
     /// Changes to these items are being committed: pages that were made before must not undo them.
     func willChange(_ identifiers: [ItemIdentifier]) {
         for listing in active.values { listing.news.insert(identifiers) }
+    }
+
+    /// What the comparisons up to now have found to be gone, and a lookup has confirmed. It is forgotten here.
+    func takeVanished() -> Set<ItemIdentifier> {
+        defer { vanished = [] }
+        return vanished
     }
 
     /// How many directories are being listed.
@@ -151,8 +162,10 @@ actor Listings {
     }
 
     private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        var isComparison = false
         do {
             let beginning = try await replica.beginListing(of: number)
+            isComparison = beginning.isComparison
             active[number]?.isStreamed = beginning.isStreamed
             do {
                 try await readPages(of: number, beginning, request: request)
@@ -164,7 +177,7 @@ actor Listings {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             guard failure.code == .noSuchItem else { throw failure }
-            throw try await directoryIsGone(number, failure, request: request)
+            throw try await directoryIsGone(number, failure, isComparison: isComparison, request: request)
         }
     }
 
@@ -249,26 +262,22 @@ actor Listings {
     ) async throws {
         let unconfirmed = try replica.unconfirmed(in: number, listing: beginning.number)
         var gone: [ItemRecord] = []
-        var found: [FileProviderItem] = []
+        var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {
             guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true else { continue }
             guard beginning.isComparison else {
                 gone.append(item)
                 continue
             }
-            do {
-                found.append(
-                    try await calls.make(for: request, ticket: active[number]?.ticket) {
-                        try await $0.item(for: identifier, request: request)
-                    })
-            } catch {
-                guard error.code == .noSuchItem else { throw error }
-                gone.append(item)
+            if let item = try await ancestry.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
+                found.append((item, try await ancestry.unknown(above: item, for: request)))
+            } else {
+                vanished.insert(identifier)
             }
         }
         let (lost, moved) = (gone, found)
         try await commits.commit { ingestion in
-            for item in moved { try ingestion.move(item) }
+            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors) }
             try ingestion.finishListing(of: number, gone: lost)
         }
     }
@@ -276,7 +285,7 @@ actor Listings {
     /// The provider does not know a directory that is shown here. That is a claim: a lookup confirms it before the
     /// directory goes. The root never goes.
     private func directoryIsGone(
-        _ number: InodeNumber, _ failure: FileProviderError, request: FileProviderRequest
+        _ number: InodeNumber, _ failure: FileProviderError, isComparison: Bool, request: FileProviderRequest
     ) async throws(FileProviderError) -> FileProviderError {
         guard number != .root else {
             return FileProviderError(.serverUnreachable, "the remote's own root is not there")
@@ -285,10 +294,14 @@ actor Listings {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
                 return failure
             }
-            _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
-            return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
-        } catch let error as FileProviderError where error.code == .noSuchItem {
-            try? await commits.commit { ingestion in try ingestion.removeIfKnown(inode: number) }
+            guard try await ancestry.lookUp(identifier, for: request) == nil else {
+                return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
+            }
+            if isComparison {
+                vanished.insert(identifier)
+            } else {
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
+            }
             return failure
         } catch {
             return ProviderCalls.failure(from: error)

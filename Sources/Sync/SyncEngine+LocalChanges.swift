@@ -41,9 +41,11 @@ extension SyncEngine {
         }
     }
 
-    /// Lifts every latch and every wait, or one inode's.
+    /// Lifts every latch and every wait, or one inode's. Without one, what was held because it would remove much is let
+    /// through, too.
     package func retry(_ number: InodeNumber? = nil) async throws {
         try await commits.commit { try $0.retryNow(number) }
+        if number == nil { await feed.applyHeldRound() }
         errorWasResolved()
     }
 

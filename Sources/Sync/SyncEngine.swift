@@ -27,13 +27,14 @@ package final class SyncEngine: Sendable {
     ///   - open: which inodes somebody has open.
     ///   - kernel: forgets what a commit made untrue.
     ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
+    ///   - domainName: what the user calls the domain.
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, pollInterval: Duration?,
-        patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
+        domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
@@ -56,7 +57,8 @@ package final class SyncEngine: Sendable {
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
         feed = ChangeFeed(
-            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
+            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
+            domainName: domainName)
         lookAhead = LookAhead(replica: replica, listings: listings)
         eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads)
         uploads = Uploads(

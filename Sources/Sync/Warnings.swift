@@ -29,6 +29,11 @@ package final class Warnings: Sendable {
         if isNew { logger.warning("\(text)") }
     }
 
+    /// It is not so any more.
+    package func withdraw(_ text: String) {
+        entries.withLock { $0.removeAll { $0.text == text } }
+    }
+
     /// The newest hundred, oldest first.
     package var texts: [String] {
         entries.withLock { $0.map { $0.count == 1 ? $0.text : "\($0.text) (\($0.count) times)" } }

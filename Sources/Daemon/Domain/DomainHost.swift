@@ -62,7 +62,8 @@ package final class DomainHost: Sendable {
                 ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                pollInterval: pollInterval, conflictLabel: Self.conflictLabel, logger: logger)
+                pollInterval: pollInterval, domainName: domain.identifier, conflictLabel: Self.conflictLabel,
+                logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(

@@ -276,12 +276,16 @@ package struct Ingestion {
             effects.invalidations.append(.entry(parent: parent, name: name))
             return name
         }
-        for number in 2... {
-            let candidate = Displacement.decorated(name, number: number)
-            let other = try db.item(named: candidate, in: parent)
-            guard other == nil || other?.id == item?.id else { continue }
-            effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
-            return candidate
+        let candidate = try freeName(for: name, in: parent, held: item?.id)
+        effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+        return candidate
+    }
+
+    /// A name that no other item shows, with a number where need be.
+    func freeName(for name: String, in parent: InodeNumber, held id: Int64? = nil) throws -> String {
+        for number in 1... {
+            let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
+            guard let other = try db.item(named: candidate, in: parent), other.id != id else { return candidate }
         }
         return name
     }

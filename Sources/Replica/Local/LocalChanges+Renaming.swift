@@ -120,6 +120,8 @@ extension Database {
             UPDATE item SET changedFields = ?, attempts = 0, nextTry = NULL,
                 pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
             """, [Int64(fields.rawValue), Int64(fields.rawValue), now.nanosecondsSince1970, id])
+        // What could not be sent has not to be sent any more.
+        if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }
     }
 
     /// Whether a directory is another one or lies below it.

@@ -102,6 +102,10 @@ extension Ingestion {
     }
 
     private mutating func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
+        if isMovedIn(item, removedParent: removedParent) {
+            // What kept it from being sent may have been the directory.
+            return try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
+        }
         if item.inode.kind == .directory {
             for child in try db.items(in: item.inode.number) {
                 if try hasLocalWork(child, removedParent: item.identifier, depth: depth + 1) {
@@ -111,13 +115,17 @@ extension Ingestion {
                 }
             }
         }
-        if !isMovedIn(item, removedParent: removedParent) { return try offerAgain(item) }
-        // What kept it from being sent may have been the directory.
-        try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
+        try offerAgain(item)
     }
 
     /// Makes an item a new one, which the provider has never heard of.
     package mutating func offerAgain(_ item: ItemRecord) throws {
+        if item.isHidden, let name = item.base.name, let parent = item.parent {
+            // It made room for what the remote has in its place, and has to be shown again.
+            let free = try freeName(for: name, in: parent)
+            try db.run("UPDATE item SET name = ? WHERE id = ?", [free, item.id])
+            effects.invalidations += [.entry(parent: parent, name: free), .contents(parent)]
+        }
         try db.run(
             """
             UPDATE item SET identifier = NULL, baseParent = NULL, baseName = NULL, baseContentVersion = x'',

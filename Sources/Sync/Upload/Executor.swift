@@ -14,12 +14,14 @@ struct Executor: Sendable {
     /// What conflict copies are labelled with.
     let conflictLabel: @Sendable () -> String
 
+    private let ancestry: Ancestry
     private let request = FileProviderRequest(reason: .synchronization)
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
         conflictLabel: @escaping @Sendable () -> String
     ) {
+        ancestry = Ancestry(replica: replica, calls: calls)
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -211,28 +213,18 @@ struct Executor: Sendable {
     /// is believed.
     private func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
         if let identifier = sent.identifier {
-            guard let item = try await lookUp(identifier) else {
+            guard let item = try await ancestry.lookUp(identifier, for: request) else {
                 let row = sent.row
                 return try await commits.commit { try $0.lostOnRemote(row) }
             }
-            try await commits.commit { try $0.move(item) }
+            let ancestors = try await ancestry.unknown(above: item, for: request)
+            try await commits.commit { try $0.move(item, below: ancestors) }
         }
         let parent = sent.item.parentItemIdentifier
-        guard parent != .rootContainer, try await lookUp(parent) == nil else {
+        guard parent != .rootContainer, try await ancestry.lookUp(parent, for: request) == nil else {
             return try await postpone(sent, failure)
         }
         try await commits.commit { try $0.removeIfKnown(parent) }
-    }
-
-    /// An item as it is on the remote now, or nil.
-    private func lookUp(_ identifier: ItemIdentifier) async throws -> FileProviderItem? {
-        let request = request
-        do {
-            return try await make { try await $0.item(for: identifier, request: request) }
-        } catch let error as FileProviderError {
-            guard error.code == .noSuchItem else { throw error }
-            return nil
-        }
     }
 
     private func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {

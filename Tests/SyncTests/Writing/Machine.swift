@@ -84,11 +84,16 @@ final class Machine: Sendable {
     /// Runs whatever is possible until nothing is left, and two looks for news have brought nothing.
     func drain(atMost limit: Int = 300) async throws {
         var quiet = 0
+        var tried: Set<SyncOperation> = []
         for _ in 0..<limit {
-            if let next = try await operations().first {
+            // What has just been tried in vain waits for news, as it would wait for its time.
+            if let next = try await operations().first(where: { !tried.contains($0) }) {
                 quiet = 0
+                tried.insert(next)
                 await engine.runAlone(next)
             } else {
+                if !tried.isEmpty { quiet = 0 }
+                tried = []
                 try await ingest()
                 quiet += 1
                 if quiet > 2 { return }
@@ -279,6 +284,9 @@ extension Machine {
     }
 
     private func child(_ name: String, of directory: InodeNumber) async throws -> InodeNumber {
+        guard try replica.database.inode(directory)?.kind == .directory else {
+            throw LocalObstacle.refused(.notDirectory)
+        }
         try await engine.list(directory, request: request)
         guard let inode = try replica.database.lookup(name, in: directory).inode else {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)

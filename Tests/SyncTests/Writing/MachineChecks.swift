@@ -74,6 +74,11 @@ extension Machine {
         if pending.items > 0 { complaints.append("\(pending.items) items are pending") }
         let failures = try replica.database.failureCount()
         if failures > 0 { complaints.append("\(failures) failures are left") }
+        for path in local.keys {
+            if let failure = try await replica.database.failure(of: number(path)) {
+                complaints.append("\(path) failed: \(failure.code) \(failure.message)")
+            }
+        }
         let known = try FileManager.default.contentsOfDirectory(
             atPath: replica.directory.appending("contents").string)
         for name in known {

@@ -1,0 +1,62 @@
+import Synchronization
+
+/// Holds a round of news that would remove much of what is known at once: more often than not it is not the items that
+/// have gone, but the disk or the account that holds them.
+final class DeletionGuard: Sendable {
+    private struct State {
+        var isHolding = false
+        var isReleased = false
+        /// What was said of the round that is held.
+        var warning: String?
+    }
+
+    private let state = Mutex(State())
+    private let domainName: String
+    private let warnings: Warnings
+    private static let mostItems = 100
+    private static let mostPercent = 30
+
+    init(domainName: String, warnings: Warnings) {
+        self.domainName = domainName
+        self.warnings = warnings
+    }
+
+    func beginRound() {
+        state.withLock { $0.isHolding = false }
+    }
+
+    /// A round is over. Leave to remove was given for one.
+    func endRound() {
+        let outdated = state.withLock { state -> String? in
+            state.isReleased = false
+            guard !state.isHolding else { return nil }
+            defer { state.warning = nil }
+            return state.warning
+        }
+        if let outdated { warnings.withdraw(outdated) }
+    }
+
+    /// Whether so many items may be removed.
+    func admits(gone: Int, of known: Int) -> Bool {
+        guard gone > Self.mostItems, gone * 100 > known * Self.mostPercent else { return true }
+        let text =
+            "\(gone) of \(known) items have vanished from the remote at once; 'yonder retry \(domainName)' applies it"
+        let outdated: String?
+        let isAdmitted: Bool
+        (isAdmitted, outdated) = state.withLock { state in
+            if state.isReleased { return (true, nil) }
+            state.isHolding = true
+            defer { state.warning = text }
+            return (false, state.warning == text ? nil : state.warning)
+        }
+        if isAdmitted { return true }
+        if let outdated { warnings.withdraw(outdated) }
+        warnings.report(text)
+        return false
+    }
+
+    /// What is held may be removed. Without anything held this does nothing.
+    func release() {
+        state.withLock { if $0.isHolding { $0.isReleased = true } }
+    }
+}
