@@ -86,7 +86,8 @@ extension RealMount {
                 #expect(pending["removed"]?.fields == ["deletion"])
                 #expect(pending["removed"]?.inode == nil)
                 for item in pending.values {
-                    #expect(item.error == nil)
+                    #expect(item.error?.message.contains("paused") == true)
+                    #expect(item.error?.attempts == 0)
                     #expect(item.since.hasSuffix("Z"))
                 }
                 #expect(try await yonder.info("edited").sync == "pending")

@@ -50,7 +50,9 @@ struct Planner: Sendable {
     ) throws -> Plan {
         var plan = Plan()
         for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
-            let step = Step(operation: .deletion(deletion.id), subject: UploadTraffic.Subject(deletion))
+            var subject = UploadTraffic.Subject(deletion)
+            subject.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
+            let step = Step(operation: .deletion(deletion.id), subject: subject)
             if isBusy(step.subject) { continue }
             switch try readiness(of: deletion, at: now, isHurried: isHurried) {
             case .ready: plan.steps.append(step)
@@ -86,9 +88,16 @@ struct Planner: Sendable {
         var subject = UploadTraffic.Subject(identifiers: [item.identifier ?? item.placeholder], places: [])
         if let parent = item.base.parent, let name = item.base.name {
             subject.places.insert(.init(parent: parent, name: name))
+            subject.ancestors = try replica.database.remoteAncestors(from: parent)
         }
         if let parent = try item.parent.flatMap({ try replica.database.item(ofInode: $0)?.identifier }) {
             subject.places.insert(.init(parent: parent, name: item.name))
+            if parent != item.base.parent {
+                subject.ancestors.formUnion(try replica.database.remoteAncestors(from: parent))
+            }
+        }
+        if item.inode.kind == .directory, !item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+            subject.movedDirectory = item.identifier
         }
         return subject
     }

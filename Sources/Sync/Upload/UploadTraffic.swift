@@ -29,9 +29,18 @@ actor UploadTraffic {
     struct Subject: Sendable {
         var identifiers: Set<ItemIdentifier>
         var places: Set<Place>
+        /// The directories above, where it is and where it is to be.
+        var ancestors: Set<ItemIdentifier> = []
+        /// The directory that is moved or renamed, and with it the place of all below.
+        var movedDirectory: ItemIdentifier?
 
         func overlaps(_ other: Subject) -> Bool {
             !identifiers.isDisjoint(with: other.identifiers) || !places.isDisjoint(with: other.places)
+                || moves(other) || other.moves(self)
+        }
+
+        private func moves(_ other: Subject) -> Bool {
+            movedDirectory.map(other.ancestors.contains) ?? false
         }
     }
 
