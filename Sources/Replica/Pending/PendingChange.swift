@@ -202,6 +202,34 @@ extension ReplicaDatabase {
         }
     }
 
+    /// The rows of the directories above an item, here and on the remote.
+    package func directoriesAbove(item row: Int64) throws -> Set<Int64> {
+        try directoriesAbove("SELECT parent, baseParent FROM item WHERE id = ?", row)
+    }
+
+    /// The rows of the directories above an item that was removed.
+    package func directoriesAbove(deletion id: Int64) throws -> Set<Int64> {
+        try directoriesAbove("SELECT NULL, baseParent FROM deletion WHERE id = ?", id)
+    }
+
+    private func directoriesAbove(_ start: String, _ id: Int64) throws -> Set<Int64> {
+        try read { db in
+            try Int64.fetchSet(
+                db.cachedStatement(
+                    sql: """
+                        WITH RECURSIVE place (id, parent, baseParent) AS (
+                            SELECT NULL, * FROM (\(start))
+                            UNION SELECT item.id, item.parent, item.baseParent
+                                FROM place JOIN item ON item.inode = place.parent
+                            UNION SELECT item.id, item.parent, item.baseParent
+                                FROM place JOIN item ON item.identifier = place.baseParent
+                            UNION SELECT NULL, NULL, deletion.baseParent
+                                FROM place JOIN deletion ON deletion.identifier = place.baseParent
+                        ) SELECT id FROM place WHERE id IS NOT NULL
+                        """), arguments: [id])
+        }
+    }
+
     /// Whether anything in a directory is not as it is on the remote yet.
     package func directoryHasPendingChildren(_ number: InodeNumber, identifier: ItemIdentifier?) throws -> Bool {
         try read { db in

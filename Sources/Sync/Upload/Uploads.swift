@@ -15,6 +15,8 @@ actor Uploads {
 
     private var queue: [SyncOperation] = []
     private var running: [SyncOperation: Task<Void, Never>] = [:]
+    /// The rows of the directories that are being renamed or moved.
+    private var moving: [SyncOperation: Int64] = [:]
     private var progress: [InodeNumber: (done: Int64, total: Int64)] = [:]
     private var isStopped = false
     private var isPaused = false
@@ -133,7 +135,8 @@ actor Uploads {
                         return
                     }
                 }
-                begin(queue.removeFirst())
+                guard let next = try queue.firstIndex(where: { try !isInTheWay(of: $0) }) else { return }
+                begin(queue.remove(at: next))
             }
         } catch {
             executor.warnings.report("what is to be sent cannot be found out: \(error)")
@@ -149,6 +152,33 @@ actor Uploads {
         if let next = plan.next { sleep(until: next) }
     }
 
+    /// While a directory moves, nobody can say where on the remote lies what it holds: one of both waits.
+    private func isInTheWay(of operation: SyncOperation) throws -> Bool {
+        if !moving.isEmpty, try !directoriesAbove(operation).isDisjoint(with: moving.values) { return true }
+        guard let row = try directoryMoved(by: operation) else { return false }
+        return try running.keys.contains { try directoriesAbove($0).contains(row) }
+    }
+
+    private func directoriesAbove(_ operation: SyncOperation) throws -> Set<Int64> {
+        switch operation {
+        case .creation(let row), .modification(let row), .moveAside(let row):
+            try replica.database.directoriesAbove(item: row)
+        case .deletion(let id): try replica.database.directoriesAbove(deletion: id)
+        case .ingestion: []
+        }
+    }
+
+    /// The row of the directory that an operation gives another name or place; nil for all others.
+    private func directoryMoved(by operation: SyncOperation) throws -> Int64? {
+        switch operation {
+        case .modification(let row):
+            guard let item = try replica.database.item(row: row), item.inode.kind == .directory else { return nil }
+            return item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) ? nil : row
+        case .moveAside(let row): return try replica.database.item(row: row)?.inode.kind == .directory ? row : nil
+        case .creation, .deletion, .ingestion: return nil
+        }
+    }
+
     private func sleep(until time: FileTimestamp) {
         timer?.cancel()
         let wait = max(1_000_000, time.nanosecondsSince1970 - Replica.now.nanosecondsSince1970)
@@ -160,6 +190,7 @@ actor Uploads {
 
     private func begin(_ operation: SyncOperation) {
         guard running[operation] == nil, !isStopped else { return }
+        moving[operation] = try? directoryMoved(by: operation)
         running[operation] = Task {
             await self.execute(operation)
             self.finish(operation)
@@ -168,6 +199,7 @@ actor Uploads {
 
     private func finish(_ operation: SyncOperation) {
         running[operation] = nil
+        moving[operation] = nil
         hasFinishedSome = true
         guard !isStopped, !isInteractive else { return }
         if queue.isEmpty { wake() } else { pump() }
