@@ -87,7 +87,7 @@ extension Volume {
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         let number = InodeNumber(node)
         // While it still counts as open, so that no news come in between.
-        if wasWriting, files.isLastWriter(number) {
+        if wasWriting, !isReadOnly, files.isLastWriter(number) {
             do throws(Obstacle) {
                 try change { try $0.endWriting(number) }
             } catch {

@@ -42,6 +42,20 @@ extension RealMount {
             }
         }
 
+        @Test("what comes into directories that were made here appears, too") func followsOwnDirectories() async throws
+        {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await Command.run("mkdir", "-p", yonder["made/deep"]).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "10").status == 0)
+                try yonder.write("one", to: "made/one")
+                try yonder.write("two", to: "made/deep/two")
+                #expect(try await eventually { try await output("ls", yonder["made"]) == "deep\none\n" })
+                #expect(try await eventually { try await output("ls", yonder["made/deep"]) == "two\n" })
+                #expect(try await output("cat", yonder["made/one"], yonder["made/deep/two"]) == "onetwo")
+            }
+        }
+
         @Test("a renamed directory keeps its inodes and its content") func directoriesMove() async throws {
             try await Installation.run { yonder in
                 try yonder.write("deep", to: "old/sub/file")

@@ -8,8 +8,17 @@ extension DirectoryProvider {
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
         request: FileProviderRequest
     ) async throws -> ItemChange {
-        try await write(template.parentItemIdentifier, template.filename, contents) { writer, contents in
-            try writer.create(template, fields, contents: contents, options: options)
+        try await write(template.parentItemIdentifier, template.filename, contents) { [watcher] writer, contents in
+            let change = try writer.create(template, fields, contents: contents, options: options)
+            // Nobody will list it, because what it holds is known.
+            if case .applied(let item, _, _) = change, item.kind == .directory, let watcher {
+                let parent = try writer.folder.openDirectory(item.parentItemIdentifier)
+                defer { try? parent.close() }
+                let directory = try parent.openDirectory(named: item.filename)
+                defer { try? directory.close() }
+                watcher.watch(made: directory, as: item.itemIdentifier)
+            }
+            return change
         }
     }
 

@@ -7,7 +7,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     package let features: ProviderFeatures
     let folder: Folder
     private let log = ChangeLog()
-    private let watcher: FolderWatcher?
+    let watcher: FolderWatcher?
     let calls = BlockingCalls()
     private let manager: any FileProviderManager
     private static let chunk: Int64 = 1 << 20

@@ -47,6 +47,15 @@ final class FolderWatcher: Sendable {
         }
     }
 
+    /// Watches a directory that was made a moment ago; what has come into it since is news.
+    func watch(made directory: FileDescriptor, as identifier: ItemIdentifier) {
+        watch(directory, as: identifier)
+        let names = ((try? directory.names()) ?? []).filter { !$0.starts(with: HiddenName.prefix.utf8) }
+        guard !names.isEmpty else { return }
+        log.append(names.map { ChangeLog.Place(directory: identifier, name: Array($0)) })
+        manager.signalEnumerator()
+    }
+
     func stop() {
         inotify.stop()
     }
