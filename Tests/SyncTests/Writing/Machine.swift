@@ -102,13 +102,15 @@ final class Machine: Sendable {
         throw Failure("it does not come to rest: \(try await operations()), \(engine.warnings.texts.suffix(3))")
     }
 
-    /// Sends all that can be sent, without looking for news.
-    func send() async throws {
-        for _ in 0..<300 {
-            guard let next = try await operations().first else { return }
-            await engine.runAlone(next)
+    /// Sends what can be sent, without looking for news; what fails is tried again in the next pass.
+    func send(passes: Int = 3) async throws {
+        for _ in 0..<passes {
+            var tried: Set<SyncOperation> = []
+            while let next = try await operations().first(where: { !tried.contains($0) }) {
+                tried.insert(next)
+                await engine.runAlone(next)
+            }
         }
-        throw Failure("it does not come to rest: \(try await operations())")
     }
 
     struct Failure: Error, CustomStringConvertible {

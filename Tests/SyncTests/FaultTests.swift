@@ -1,0 +1,297 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What becomes of changes when the remote, or this machine, fails in the middle of them.
+    @Suite struct FaultTests {
+        private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
+
+        private func expectSettled(_ machine: Machine) async throws {
+            let complaints = try await machine.complaints()
+            #expect(complaints == [])
+        }
+
+        // MARK: - Lost answers
+
+        @Test func anAnswerThatWasLostMakesNothingTwice() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "n")
+                try await machine.makeDirectory("m")
+                try await machine.write("other", to: "a")
+                try await machine.rename("d", to: "moved")
+                try await machine.remove("b")
+                for kind in [ProviderCallKind.create, .modify, .delete] {
+                    machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: kind)
+                }
+                try await machine.send(passes: 2)
+                machine.provider.faults.clear()
+                try await machine.drain()
+                try await expectSettled(machine)
+                let applied = machine.provider.tree.applied
+                #expect(applied.filter { $0.kind == .create }.count == 2)
+                #expect(applied.filter { $0.kind == .modify && $0.fields.contains(.contents) }.count == 1)
+            }
+        }
+
+        @Test(arguments: ["create", "edit", "move", "delete"], [true, false])
+        func aCrashInTheMiddleOfACallLosesNothing(what: String, isApplied: Bool) async throws {
+            try await Machine.run(fill: fill) { machine in
+                let kind: ProviderCallKind
+                switch what {
+                case "create":
+                    try await machine.write("new", to: "n")
+                    kind = .create
+                case "edit":
+                    try await machine.write("other", to: "a")
+                    kind = .modify
+                case "move":
+                    try await machine.rename("d/x", to: "x")
+                    kind = .modify
+                default:
+                    try await machine.remove("b")
+                    kind = .delete
+                }
+                // What the machine has recorded by the time that the call is on its way is all that the next one knows.
+                let gate = machine.provider.faults.hold(kind, times: 1)
+                let sending = Task { try await machine.send() }
+                #expect(await eventually { gate.waiting == 1 })
+                let next = try machine.crash()
+                if isApplied {
+                    gate.open()
+                    try await sending.value
+                } else {
+                    await machine.engine.stop()
+                    sending.cancel()
+                    _ = try? await sending.value
+                }
+                machine.provider.faults.clear()
+                try await next.drain()
+                try await expectSettled(next)
+                if what == "create" { #expect(try await next.read("n") == "new") }
+                if what == "edit" { #expect(try await next.read("a") == "other") }
+                let applied = machine.provider.tree.applied
+                #expect(applied.filter { $0.kind == .create }.count == (what == "create" ? 1 : 0))
+                #expect(applied.filter { $0.fields.contains(.contents) && $0.kind == .modify }.count <= 1)
+                await next.stop()
+            }
+        }
+
+        @Test func anEditAfterACrashIsNoConflictWithWhatWasSentBefore() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("other", to: "a")
+                let gate = machine.provider.faults.hold(.modify, times: 1)
+                let sending = Task { try await machine.send() }
+                #expect(await eventually { gate.waiting == 1 })
+                let next = try machine.crash()
+                gate.open()
+                try await sending.value
+                try await next.write("third", to: "a")
+                try await next.drain()
+                try await expectSettled(next)
+                let entries = next.provider.tree.entries()
+                #expect(entries["a"]?.content == "third" || entries.values.contains { $0.content == "other" })
+                #expect(entries.values.contains { $0.content == "third" })
+                await next.stop()
+            }
+        }
+
+        // MARK: - What the remote says no to
+
+        @Test func aNameThatIsTakenGetsAnother() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("here", to: "n.txt")
+                machine.provider.change { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
+                try await machine.send()
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("n.txt") == "there")
+                #expect(try await machine.read("n (conflicted copy).txt") == "here")
+            }
+        }
+
+        @Test(arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
+        func whatIsRefusedIsParkedAndRetried(code: FileProviderError.Code) async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(code), times: nil)
+                try await machine.write("new", to: "n")
+                let number = try await machine.number("n")
+                _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
+                #expect(try await eventually { try machine.replica.database.failure(of: number)?.code == code.rawValue })
+                #expect(machine.provider.log.count(of: .create) == 1)
+                #expect(try await machine.read("n") == "new")
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func aRefusalIsTheItemsOwnAndHoldsNobodyUp() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("bad", to: "bad")
+                try await machine.write("good", to: "good")
+                let template = try #require(try await machine.item("bad").template)
+                machine.provider.faults.add(.refuse(reason: "no"), to: .create, of: ItemIdentifier("yonder.new.\(template)"))
+                try await machine.send(passes: 1)
+                #expect(machine.provider.tree.identifier(at: "good") != nil)
+                #expect(machine.provider.tree.identifier(at: "bad") == nil)
+                machine.provider.faults.clear()
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func anUnreachableRemoteIsWaitedForByAllTogether() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
+                for number in 0..<20 { try await machine.write("text \(number)", to: "n\(number)") }
+                _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
+                #expect(await eventually { machine.engine.connection.state == .offline })
+                #expect(machine.provider.log.count(of: .create) <= 16)
+                machine.provider.faults.clear()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func aDeletionThatIsRejectedIsTakenBack() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.remove("d")
+                machine.provider.change { _ = $0.addFile("late", in: "d", content: RemoteContent("late")) }
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("d/late") == "late")
+                #expect(await !machine.exists("d/x"))
+            }
+        }
+
+        // MARK: - Odd answers
+
+        @Test func whatTheRemoteCannotHoldIsKeptHere() async throws {
+            var options = InMemoryProvider.Options()
+            options.holds = [.contents, .filename, .parentItemIdentifier]
+            try await Machine.run(options: options, fill: fill) { machine in
+                let time = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 5)
+                try await machine.write("new", to: "n")
+                try await machine.setTime(of: "n", to: time)
+                try await machine.setPermissions(of: "n", to: 0o600)
+                try await machine.setPermissions(of: "a", to: 0o640)
+                try await machine.drain()
+                #expect(try await machine.operations().isEmpty)
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                machine.provider.change { $0.edit("a") { $0.favoriteRank = 1 } }
+                try await machine.ingest()
+                #expect(try await machine.record("n").permissions == 0o600)
+                #expect(try await machine.record("n").modifiedAt == time)
+                #expect(try await machine.record("a").permissions == 0o640)
+                try await machine.write("newer", to: "n")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["n"]?.content == "newer")
+                #expect(try await machine.operations().isEmpty)
+            }
+        }
+
+        @Test func anotherIdentifierIsTakenOver() async throws {
+            try await Machine.run(fill: fill) { machine in
+                machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)
+                try await machine.rename("a", to: "n")
+                let number = try await machine.number("n")
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.number("n") == number)
+                #expect(try await machine.item("n").identifier == "a, second")
+                try await machine.write("again", to: "n")
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func aDirectoryThatGetsAnotherIdentifierKeepsItsChildren() async throws {
+            try await Machine.run(fill: fill) { machine in
+                machine.provider.faults.add(.answerIdentifier("d, second"), to: .modify, of: "d", times: 1)
+                try await machine.rename("d", to: "n")
+                try await machine.write("other", to: "n/x")
+                try await machine.write("new", to: "n/new")
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("n/new") == "new")
+                #expect(machine.provider.tree.entries().count == 8)
+            }
+        }
+
+        @Test func whatTheRemoteMadeOfAFileIsFetched() async throws {
+            try await Machine.run(fill: fill) { machine in
+                machine.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
+                try await machine.write("as it was sent", to: "n")
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("n") == "as it is kept")
+            }
+        }
+
+        // MARK: - Written while it is sent
+
+        @Test func whatIsWrittenDuringAnUploadIsNotMixedAndSentAgain() async throws {
+            var options = InMemoryProvider.Options()
+            options.uploadChunkSize = 4
+            try await Machine.run(options: options, fill: fill) { machine in
+                let gate = Gate()
+                machine.provider.faults.add(.holdUpload(after: 4, gate), to: .modify, times: 1)
+                let number = try await machine.open("a")
+                try machine.put("11111111", into: number)
+                try machine.engine.noteWrittenFiles()
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                try machine.put("22222222", into: number)
+                gate.open()
+                try await sending.value
+                #expect(machine.provider.tree.entries()["a"]?.content == "first a")
+                try await machine.close(number)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.entries()["a"]?.content == "22222222")
+            }
+        }
+
+        @Test func whatIsWrittenAfterTheLastByteWasReadIsSentAgain() async throws {
+            try await Machine.run(fill: fill) { machine in
+                let gate = Gate()
+                machine.provider.faults.add(.holdUpload(after: 8, gate), to: .create, times: 1)
+                let number = try await machine.open("n")
+                try machine.put("11111111", into: number)
+                try machine.engine.noteWrittenFiles()
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                try machine.put("22222222", into: number)
+                gate.open()
+                try await sending.value
+                try await machine.close(number)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
+                #expect(machine.provider.tree.applied.filter { $0.size != nil }.map(\.kind) == [.create, .modify])
+            }
+        }
+
+        @Test func aFileThatIsMovedAndRemovedWhileItIsSentGoesThere() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "n")
+                let gate = machine.provider.faults.hold(.create, times: 1)
+                let sending = Task { try await machine.send() }
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.rename("n", to: "d/m")
+                try await machine.remove("d/m")
+                gate.open()
+                try await sending.value
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.entries().count == 7)
+            }
+        }
+    }
+}

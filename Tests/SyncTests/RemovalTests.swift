@@ -1,0 +1,161 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What the remote has removed, and what has to stay all the same.
+    @Suite struct RemovalTests {
+        private func expectSettled(_ machine: Machine) async throws {
+            let complaints = try await machine.complaints()
+            #expect(complaints == [])
+        }
+
+        @Test func whatWasWrittenHereIsOfferedAgain() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                try await machine.write("here", to: "d/x")
+                machine.provider.change { $0.delete("d") }
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("d/x") == "here")
+                #expect(await !machine.exists("d/y"))
+            }
+        }
+
+        @Test func whatMovesIntoADirectoryThatNobodyHasListedKeepsItsPlace() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                try await machine.write("here", to: "a")
+                machine.provider.change { tree in
+                    let outer = tree.addDirectory("outer", identifier: "outer")
+                    let inner = tree.addDirectory("inner", in: outer, identifier: "inner")
+                    tree.move("a", to: inner)
+                }
+                try await machine.ingest()
+                try await machine.send()
+                #expect(machine.provider.tree.entries()["outer/inner/a"]?.content == "here")
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
+        // MARK: - The guard
+
+        private func many(_ tree: inout RemoteTree) {
+            tree.addDirectory("big", identifier: "big")
+            for number in 0..<150 {
+                tree.addFile("f\(number)", in: "big", content: RemoteContent("\(number)"))
+            }
+            for number in 0..<200 { tree.addFile("r\(number)", content: RemoteContent("r\(number)")) }
+        }
+
+        @Test(arguments: ["news", "comparison", "no feed"])
+        func muchThatVanishesAtOnceIsHeldUntilSomebodyAgrees(how: String) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = how != "no feed"
+            options.pageSize = 40
+            try await Machine.run(options: options, fill: many) { machine in
+                machine.provider.change { tree in
+                    tree.delete("big")
+                    tree.addFile("new", content: RemoteContent("new"))
+                    if how == "comparison" { tree.expireAnchors() }
+                }
+                for _ in 0..<2 {
+                    try await machine.ingest()
+                    #expect(try machine.replica.database.counts().knownItems == 352)
+                    #expect(machine.engine.warnings.texts.contains {
+                        $0.contains("151 of 352 items have vanished from the remote at once; 'yonder retry NAME'")
+                    })
+                }
+                #expect(try await machine.record("big/f7").size == 1)
+                #expect(try await machine.read("new") == "new")
+                try await machine.engine.retry(machine.number("new"))
+                try await machine.ingest()
+                #expect(await machine.exists("big/f7"))
+                try await machine.engine.retry()
+                try await machine.ingest()
+                #expect(await !machine.exists("big"))
+                #expect(try machine.replica.database.counts().knownItems == 201)
+                #expect(machine.engine.warnings.texts == [])
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func whatComesBackIsNoLongerHeld() async throws {
+            try await Machine.run(fill: many) { machine in
+                let before = machine.provider.tree
+                machine.provider.change { $0.delete("big") }
+                try await machine.ingest()
+                #expect(!machine.engine.warnings.texts.isEmpty)
+                machine.provider.change { tree in
+                    tree.addDirectory("big", identifier: "big")
+                    for item in before.items(in: "big") {
+                        tree.addFile(
+                            item.filename, in: "big", content: before.content(of: item.itemIdentifier) ?? .bytes([]),
+                            identifier: item.itemIdentifier)
+                    }
+                }
+                try await machine.ingest()
+                #expect(machine.engine.warnings.texts == [])
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func consentIsForOneRound() async throws {
+            try await Machine.run(fill: many) { machine in
+                try await machine.engine.retry()
+                machine.provider.change { $0.delete("big") }
+                try await machine.ingest()
+                #expect(await machine.exists("big/f7"))
+            }
+        }
+
+        @Test func fewOfManyGoAtOnce() async throws {
+            try await Machine.run(fill: many) { machine in
+                machine.provider.change { tree in
+                    for item in tree.items(in: "big").prefix(100) { tree.delete(item.itemIdentifier) }
+                }
+                try await machine.ingest()
+                #expect(try machine.replica.database.counts().knownItems == 251)
+                #expect(machine.engine.warnings.texts == [])
+            }
+        }
+
+        // MARK: - News that are older than an answer
+
+        @Test func aChangeThatNewsTellWhileAnAnswerIsOnItsWayIsNotMissed() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                try await machine.setPermissions(of: "a", to: 0o600)
+                let gate = machine.provider.faults.hold(.changes, times: 1)
+                let ingestion = Task { try await machine.ingest() }
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.send(passes: 1)
+                machine.provider.change { $0.write(RemoteContent("there"), to: "a") }
+                gate.open()
+                try await ingestion.value
+                #expect(try await machine.read("a") == "there")
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func anAnswerAboutSomethingElseDoesNotHideNewContent() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                try await machine.setPermissions(of: "a", to: 0o600)
+                let gate = machine.provider.faults.hold(.modify, times: 1)
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                machine.provider.change { $0.write(RemoteContent("there"), to: "a") }
+                try await machine.write("here", to: "a")
+                gate.open()
+                try await sending.value
+                try await machine.drain()
+                try await expectSettled(machine)
+                let contents = Set(machine.provider.tree.entries().values.compactMap(\.content))
+                #expect(contents.isSuperset(of: ["here", "there"]))
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// In which order changes are sent, and how many calls they take.
+    @Suite struct SendingOrderTests {
+        private func expectSettled(_ machine: Machine) async throws {
+            let complaints = try await machine.complaints()
+            #expect(complaints == [])
+        }
+
+        private func kinds(_ machine: Machine) -> [ProviderCallKind] { machine.provider.tree.applied.map(\.kind) }
+
+        // MARK: - Names that wait for each other
+
+        @Test(arguments: [
+            // A chain, a swap, a circle of three, each by way of a name that is free.
+            [["b", "t"], ["a", "b"]],
+            [["a", "t"], ["b", "a"], ["t", "b"]],
+            [["a", "t"], ["b", "a"], ["c", "b"], ["t", "c"]],
+            // Directories change places, and their children with them.
+            [["d", "t"], ["e", "d"], ["t", "e"], ["d/f", "e/f"], ["e/x", "d/x"]],
+            // What was inside is outside now.
+            [["e/f", "t"], ["e", "t/e"], ["t", "e2"], ["e2", "e"]],
+            [["e/f", "f"], ["e", "f/e"]],
+            [["e/f", "t"], ["e", "t/f"], ["t", "e"]],
+            [["d/x", "t"], ["a", "d/x"], ["t", "a"]],
+        ])
+        func renamesThatDependOnEachOtherArrive(renames: [[String]]) async throws {
+            try await Machine.run(fill: fill) { machine in
+                for rename in renames { try await machine.rename(rename[0], to: rename[1]) }
+                let wanted = try await machine.entries().mapValues(\.content)
+                try await machine.send()
+                #expect(machine.provider.tree.entries().mapValues(\.content) == wanted)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(Set(kinds(machine)) == [.modify])
+            }
+        }
+
+        @Test func aDirectoryGivesItsNameToWhatItContained() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.rename("d/x", to: "t")
+                try await machine.remove("d")
+                try await machine.rename("t", to: "d")
+                try await machine.send()
+                #expect(try await machine.operations().isEmpty)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.entries()["d"]?.content == "first x")
+            }
+        }
+
+        @Test func anExchangeIsSent() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.rename("a", to: "b", .exchange)
+                try await machine.rename("d", to: "e", .exchange)
+                try await machine.rename("d/f", to: "e/x", .exchange)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree["a"]?.filename == "b")
+                #expect(machine.provider.tree["x"]?.filename == "f")
+            }
+        }
+
+        private func fill(_ tree: inout RemoteTree) {
+            ScriptRun.fill(&tree)
+            tree.addFile("c", content: RemoteContent("first c"), identifier: "c")
+        }
+
+        // MARK: - Few calls
+
+        @Test func anAtomicSaveIsOneChangeOfTheOldItem() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("saved", to: "a.tmp")
+                try await machine.rename("a.tmp", to: "a")
+                try await machine.send()
+                #expect(kinds(machine).filter { $0 != .modify } == [])
+                #expect(machine.provider.log.calls(of: .modify).filter { $0.size != nil }.count == 1)
+                #expect(machine.provider.tree["a"]?.filename == "a")
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.entries()["a"]?.content == "saved")
+            }
+        }
+
+        @Test func whatIsMadeAndRemovedBeforeItIsSentIsNeverHeardOf() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.makeDirectory("m")
+                try await machine.write("new", to: "m/n")
+                try await machine.remove("m")
+                try await machine.send()
+                #expect(machine.provider.log.count(of: .create) == 0)
+                #expect(machine.provider.log.count(of: .delete) == 0)
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func tenWritesAreOneUpload() async throws {
+            try await Machine.run(fill: fill) { machine in
+                for number in 0..<10 { try await machine.write("text \(number)", to: "a") }
+                try await machine.drain()
+                #expect(machine.provider.log.calls(of: .modify).filter { $0.size != nil }.count == 1)
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func aDirectoryIsDeletedAfterWhatItContained() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                try await machine.remove("d")
+                try await machine.remove("e")
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                let deleted = machine.provider.tree.applied.filter { $0.kind == .delete }.map(\.identifier)
+                #expect(deleted.count == 5)
+                #expect(try #require(deleted.firstIndex(of: "d")) > deleted.firstIndex(of: "y") ?? .max)
+                #expect(try #require(deleted.firstIndex(of: "e")) > deleted.firstIndex(of: "f") ?? .max)
+                #expect(machine.provider.log.calls(of: .delete).allSatisfy { !$0.isFailed })
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func parentsAreMadeBeforeTheirChildren() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                var path = "p0"
+                try await machine.makeDirectory(path)
+                for number in 1..<20 {
+                    path += "/p\(number)"
+                    try await machine.makeDirectory(path)
+                }
+                try await machine.write("deep", to: path + "/file")
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(machine.provider.log.calls(of: .create).allSatisfy { !$0.isFailed })
+                #expect(machine.provider.log.count(of: .create) == 21)
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test func aDirectoryGetsItsTimeAfterItsChildren() async throws {
+            try await Machine.run(fill: fill) { machine in
+                let time = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 7)
+                try await machine.makeDirectory("m")
+                for number in 0..<3 { try await machine.write("\(number)", to: "m/n\(number)") }
+                try await machine.setTime(of: "m", to: time)
+                try await machine.remove("d/x")
+                try await machine.setTime(of: "d", to: time)
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.record("m").modifiedAt == time)
+                let applied = machine.provider.tree.applied
+                let last = applied.lastIndex { $0.kind == .create } ?? .max
+                let directory = try await machine.item("m").identifier
+                let timed = applied.lastIndex {
+                    $0.identifier == directory && $0.fields.contains(.contentModificationDate)
+                }
+                #expect(try #require(timed) > last)
+            }
+        }
+
+        @Test func twoThousandNewFilesDrainManyAtOnce() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.delay(.create, by: .milliseconds(2))
+                for number in 0..<2000 { try await machine.write("text \(number)", to: "d/n\(number)") }
+                let start = ContinuousClock.now
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(120)))
+                print("2000 files drained in \(ContinuousClock.now - start)")
+                #expect(machine.provider.log.mostAtOnce(.create) > 4)
+                #expect(machine.provider.log.mostAtOnce(.create) <= 16)
+                #expect(machine.provider.log.count(of: .create) == 2000)
+                #expect(machine.provider.tree.items(in: "d").count == 2002)
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+            }
+        }
+
+        // MARK: - Links
+
+        @Test func hardLinksAreItemsOfTheirOwn() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.link("a", as: "d/link")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["d/link"]?.content == "first a")
+                try await machine.write("both", to: "d/link")
+                #expect(try await machine.read("a") == "both")
+                try await machine.drain()
+                let entries = machine.provider.tree.entries()
+                #expect(entries["a"]?.content == "both")
+                #expect(entries["d/link"]?.content == "both")
+                #expect(try machine.replica.database.defects() == [])
+                try await machine.remove("a")
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("d/link") == "both")
+            }
+        }
+
+        @Test func aLinkThatTheRemoteChangesIsAFileOfItsOwn() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.link("a", as: "link")
+                try await machine.drain()
+                machine.provider.change { $0.write(RemoteContent("there"), to: "a") }
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(try await machine.read("a") == "there")
+                #expect(try await machine.read("link") == "first a")
+            }
+        }
+    }
+}
+
+extension ProviderCall {
+    var isFailed: Bool {
+        if case .failed = outcome { true } else { false }
+    }
+}
