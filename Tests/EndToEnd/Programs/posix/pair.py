@@ -45,6 +45,7 @@ class Pair:
     def begin(self, folder):
         for side in self.sides:
             side.enter("")
+            shutil.rmtree(folder, ignore_errors=True)  # What a run that was killed has left.
             os.mkdir(folder)
             os.chmod(folder, 0o777)
             side.enter(folder)
@@ -62,6 +63,12 @@ class Pair:
             shutil.rmtree(folder)
             if os.path.exists(folder):
                 raise Difference("the case's folder is still there")
+
+    def again(self):
+        """Goes on in an empty folder."""
+        folder = os.path.basename(self.plain.base)
+        self.end()
+        self.begin(folder)
 
     def run(self, user, name, args):
         self.trail.append((user, name, args))
