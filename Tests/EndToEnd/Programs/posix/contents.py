@@ -131,7 +131,7 @@ def renamed_over_while_open(t, old, new, exchange):
     t.whole("new")
 
 
-@case(mode=[0, KEEP_SIZE, PUNCH, PUNCH | KEEP_SIZE, ZERO, ZERO | KEEP_SIZE, COLLAPSE, INSERT, 64, PUNCH | ZERO],
+@case(mode=[0, KEEP_SIZE, PUNCH, PUNCH | KEEP_SIZE, ZERO, ZERO | KEEP_SIZE, 64, PUNCH | ZERO],
       flags=[os.O_RDWR, os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_APPEND])
 def room(t, mode, flags):
     t.open("w", "f", MAKE)
@@ -145,6 +145,17 @@ def room(t, mode, flags):
     t.close("s")
     t.close("w")
     t.stat("f")
+
+
+@case(mode=[COLLAPSE, INSERT, 64, 128])
+def room_that_is_refused(t, mode):
+    t.depth = 0
+    t.open("s", "f", MAKE)
+    t.write("s", bytes(20_000))
+    t.fallocate("s", mode, 4096, 4096)
+    t.mkdir("d")
+    t.open("d", "d", os.O_RDONLY)
+    t.fallocate("d", 0, 0, 1)
 
 
 @case(size=[0, 10, 70_000])
@@ -350,6 +361,7 @@ def times(t, seconds, nanoseconds):
     at = (seconds, nanoseconds)
     for kind in ("file", "directory", "fifo", "link"):
         make(t, kind, kind)
+        t.depth = 0  # To look at a link or a directory is to read it.
         t.utimens(kind, at, (1, 1), 0x100)
         t.times(kind)
         t.utimens(kind, (2, 2), at, 0x100)
@@ -358,6 +370,7 @@ def times(t, seconds, nanoseconds):
         t.times(kind)
         t.utimens(kind, at, (0, UTIME_OMIT), 0x100)
         t.times(kind)
+        t.depth = 2
         t.utimens(kind, (0, UTIME_NOW), (0, UTIME_OMIT), 0x100)
         t.utimens(kind, (0, UTIME_OMIT), (0, UTIME_NOW), 0x100)
     t.open("s", "file", os.O_RDWR)

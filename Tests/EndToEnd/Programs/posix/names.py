@@ -279,6 +279,7 @@ def symbolic_links(t, size):
     t.stat("l")
     t.link("l", "m")
     t.lchown("l", 65534, 65534)
+    t.depth = 0
     t.utimens("l", (5, 6), (7, 8), 0x100)
     t.times("m")
 
