@@ -76,7 +76,7 @@ let targets: [Target] = [
             "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "Sync", "TestSupport", "yonder",
             "yonderd", logging, system,
         ],
-        path: "Tests/EndToEnd"),
+        path: "Tests/EndToEnd", exclude: ["Programs"]),
 ]
 
 let package = Package(

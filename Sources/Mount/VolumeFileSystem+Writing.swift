@@ -11,9 +11,9 @@ extension VolumeFileSystem {
     ) {
         let wanted = AttributeWish(changes)
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            FileAttributes(try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request)))
-        } succeed: { [volume] reply, attributes in
-            reply.succeed(attributes, lifetime: volume.isBeingWritten(node.rawValue) ? .zero : .infinite)
+            try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request))
+        } succeed: { reply, attributes in
+            reply.succeed(FileAttributes(attributes), lifetime: attributes.isVolatile ? .zero : .infinite)
         }
     }
 

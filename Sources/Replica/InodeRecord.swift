@@ -49,3 +49,17 @@ package struct InodeRecord: Hashable, Sendable {
     /// For a file that may be being written: what its content file's stamp was when it was compared last.
     package var contentStamp: Int64?
 }
+
+extension InodeRecord {
+    /// The change time after its content file was written.
+    ///
+    /// The kernel takes the content file's time from a clock that ticks every few milliseconds, and so it may lie before
+    /// a change that was recorded here just now. It must be seen as one after it all the same: a little later, in the
+    /// order of the content file's times.
+    package func changeTime(afterWritingAt time: FileTimestamp) -> FileTimestamp {
+        let tick: Int64 = 10_000_000
+        let lead = max(0, time.nanosecondsSince1970 &- changedAt.nanosecondsSince1970 &+ tick)
+        let (following, overflow) = changedAt.nanosecondsSince1970.addingReportingOverflow(1 + min(lead, tick) / 1000)
+        return overflow ? time : max(time, FileTimestamp(nanosecondsSince1970: following))
+    }
+}

@@ -48,7 +48,7 @@ package struct Attributes: Hashable, Sendable {
         blocks = content.allocated / 512
         guard content.stamp != inode.contentStamp || content.size != inode.size else { return }
         modifiedAt = content.modifiedAt
-        changedAt = max(inode.changedAt, content.changedAt)
+        changedAt = inode.changeTime(afterWritingAt: content.changedAt)
     }
 
     /// Kind and permissions in one, as `st_mode`.

@@ -26,7 +26,7 @@ extension Volume {
             else { throw .refused(.noData) }
             return Array(value.utf8)
         }
-        guard let stored = Self.storedName(name) else { throw .refused(.notSupported) }
+        let stored = try Self.storedName(name)
         guard let value = try known({ try replica.database.extendedAttribute(stored, of: number) }) else {
             throw .refused(.noData)
         }
@@ -55,7 +55,7 @@ extension Volume {
             case .policy, nil: throw .refused(.notSupported)
             }
         }
-        guard let stored = Self.storedName(name), !stored.isEmpty else { throw .refused(.notSupported) }
+        let stored = try Self.storedName(name)
         try change {
             try $0.setExtendedAttribute(stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist)
         }
@@ -64,7 +64,7 @@ extension Volume {
     /// Removes an attribute.
     package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) {
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) { throw .refused(.notPermitted) }
-        guard let stored = Self.storedName(name) else { throw .refused(.notSupported) }
+        let stored = try Self.storedName(name)
         try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
@@ -83,9 +83,13 @@ extension Volume {
         }
     }
 
-    /// The name under which one of the item's own attributes is kept; nil outside the `user.` namespace.
-    private static func storedName(_ name: String) -> String? {
-        name.utf8.starts(with: "user.".utf8) ? String(name.dropFirst("user.".count)) : nil
+    /// The name under which one of the item's own attributes is kept.
+    ///
+    /// - Throws: ENOTSUP outside the `user.` namespace, EINVAL where nothing follows it.
+    private static func storedName(_ name: String) throws(Obstacle) -> String {
+        guard name.utf8.starts(with: "user.".utf8) else { throw .refused(.notSupported) }
+        guard name != "user." else { throw .refused(.invalidArgument) }
+        return String(name.dropFirst("user.".count))
     }
 }
 

@@ -59,10 +59,23 @@ extension Volume {
         of node: UInt64, to changes: AttributeWish, caller: Requester
     ) throws(Obstacle) -> Attributes {
         let number = InodeNumber(node)
+        guard changes != AttributeWish() else { return try takePrivileges(of: number, caller: caller) }
         let inode = try change {
             try $0.setAttributes(of: number, to: LocalAttributes(changes), caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
+        return attributes(for: inode)
+    }
+
+    /// What `chown(2)` of neither owner nor group does, and the kernel's own request when somebody has written: the
+    /// set-ID bits go. FUSE has the same words for both; who may write a file is writing it.
+    private func takePrivileges(of number: InodeNumber, caller: Requester) throws(Obstacle) -> Attributes {
+        let isWritten = files.isOpenForWriting(number)
+        let usualOwner = ownership.user
+        let inode = try change {
+            try $0.takeSetID(
+                of: number, caller: LocalCaller(caller), isWriting: isWritten, usualOwner: usualOwner)
+        }
         return attributes(for: inode)
     }
 
@@ -109,15 +122,13 @@ extension Volume {
         }
     }
 
-    /// Whether what `stat` shows of a file changes without a request.
-    package func isBeingWritten(_ node: UInt64) -> Bool { files.isOpenForWriting(InodeNumber(node)) }
-
     /// Something was changed here that was no system call's doing.
     package func noteChange(_ effects: ReplicaEffects) { didChange(effects) }
 
-    /// What `stat` shows of an inode, also while it is being written.
+    /// What `stat` shows of an inode, also while it is being written. The row itself says whether it is: who asked beside
+    /// it would see a file that has just been closed with what it was before it was opened.
     func attributes(for inode: InodeRecord) -> Attributes {
-        guard inode.kind == .file, files.isOpenForWriting(inode.number),
+        guard inode.kind == .file, inode.contentStamp != nil,
             let content = try? replica.contentStatus(of: inode.number)
         else { return Attributes(inode, ownership: ownership) }
         return Attributes(inode, content: content, ownership: ownership)

@@ -68,6 +68,27 @@ extension LocalChanges {
         try mark([.contents, .contentModificationDate], of: number)
     }
 
+    /// Takes the set-ID bits because somebody has written, or asked for a change of owner that changes none.
+    ///
+    /// - Parameters:
+    ///   - isWriting: whoever may write may do it; else only the owner, when there is something to take.
+    ///   - usualOwner: whose files are that do not say so.
+    /// - Throws: ``LocalObstacle``: EPERM.
+    package mutating func takeSetID(
+        of number: InodeNumber, caller: LocalCaller, isWriting: Bool, usualOwner: UInt32
+    ) throws -> InodeRecord {
+        let record = try inode(number)
+        if let cleared = Self.withoutSetID(record) {
+            guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
+                throw LocalObstacle.refused(.notPermitted)
+            }
+            try db.run("UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+            try mark(.permissions, of: number)
+        }
+        try setChangeTime(of: number)
+        return try inode(number)
+    }
+
     /// Takes the set-ID bits that writing by somebody else than root takes.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
         guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number)) else { return }
@@ -90,7 +111,7 @@ extension LocalChanges {
             """,
             [
                 status.size, status.size, status.modifiedAt.nanosecondsSince1970,
-                max(status.changedAt, file.changedAt).nanosecondsSince1970, present, number.rawValue,
+                file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present, number.rawValue,
             ])
         try mark([.contents, .contentModificationDate], of: number)
         tellKernel(.attributes(number))

@@ -1,0 +1,178 @@
+"""Two trees that are given the same calls, and the comparison of what comes of them.
+
+After each call the answers are compared, and then everything that can be seen of the two trees: names, kinds, modes,
+owners, link counts, which names share an inode, sizes, contents, link targets, attributes, and of each inode's times
+whether the call has moved them.
+"""
+
+import os
+import shutil
+import stat
+import time
+
+from calls import Side, digest
+
+DAY = 86_400_000_000_000
+
+# The differences that may be, each with its reason: (call, the mount's answer, the plain directory's), None for any.
+# Beside these, never compared: st_dev, st_ino as such, st_blocks, st_blksize, a directory's st_size, access times that
+# were not set, and the order of listings, which POSIX leaves to each file system.
+EXPLAINED = [
+    ("tmpfile", "ENOTSUP", None, "O_TMPFILE is optional, and programs fall back"),
+    ("fallocate", "ENOTSUP", None, "FUSE passes on no collapsing and inserting"),
+]
+
+
+class Difference(Exception):
+    pass
+
+
+class Pair:
+    def __init__(self, mounted, plain):
+        self.mounted, self.plain = Side(mounted), Side(plain)
+        self.sides = (self.mounted, self.plain)
+        self.checks = 0
+        self.umask_value = 0
+        self.trail = []
+        self.before = ({}, {})
+        self.explained = set()
+        # How much is compared after each call: 0 the answer, 1 the trees, 2 also contents.
+        self.depth = 2
+
+    # -- One case ------------------------------------------------------------------------------------------------------
+
+    def begin(self, folder):
+        for side in self.sides:
+            side.enter("")
+            shutil.rmtree(folder, ignore_errors=True)  # What a run that was killed has left.
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)
+            side.enter(folder)
+        self.umask_value = 0
+        self.depth = 2
+        self.trail = []
+        self.before = ({}, {})
+        self.look()
+
+    def end(self):
+        for side in self.sides:
+            side.close_all()
+            folder = side.base
+            side.enter("")
+            shutil.rmtree(folder)
+            if os.path.exists(folder):
+                raise Difference("the case's folder is still there")
+
+    def again(self):
+        """Goes on in an empty folder."""
+        folder = os.path.basename(self.plain.base)
+        self.end()
+        self.begin(folder)
+
+    def run(self, user, name, args):
+        self.trail.append((user, name, args))
+        answers = [side.call(user, self.umask_value, name, args) for side in self.sides]
+        self.checks += 1
+        if answers[0] != answers[1] and not self.explains(name, *answers):
+            raise Difference("the mount answers %r, the plain directory %r" % tuple(answers))
+        if self.depth:
+            self.look()
+        return answers[1]
+
+    def explains(self, name, mounted, plain):
+        for call, one, other, reason in EXPLAINED:
+            if call == name and mounted == one and other in (None, plain):
+                self.explained.add(reason)
+                return True
+        return False
+
+    def umask(self, mask):
+        self.umask_value = mask
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*args, by="root"):
+            return self.run(by, name, args)
+        return call
+
+    # -- Comparing trees -----------------------------------------------------------------------------------------------
+
+    def look(self):
+        """Compares the trees, and what the last call did to times."""
+        seen = [survey(side.base, self.depth > 1) for side in self.sides]
+        # Writing to a FIFO moves its times on file systems that the kernel keeps itself; FUSE is not told of it.
+        is_piped = bool(self.trail) and self.trail[-1][1] in ("write", "read", "fifo", "sendfile")
+        told = [[entry.told(before, is_piped) for entry in found.values()] for found, before in zip(seen, self.before)]
+        self.before = tuple({entry.inode: entry for entry in found.values()} for found in seen)
+        self.checks += len(told[1])
+        if told[0] == told[1]:
+            return
+        mounted, plain = ({one[0]: one for one in side} for side in told)
+        lines = []
+        for path in sorted(mounted.keys() | plain.keys()):
+            if mounted.get(path) != plain.get(path):
+                lines.append("%s\n      mount: %r\n      plain: %r" % (path, mounted.get(path), plain.get(path)))
+        raise Difference("the trees differ:\n    " + "\n    ".join(lines))
+
+
+class Seen:
+    """What can be seen of one name."""
+
+    def __init__(self, path, status, first, facts):
+        self.path, self.inode, self.first, self.facts = path, status.st_ino, first, facts
+        self.times = (status.st_mtime_ns, status.st_ctime_ns)
+
+    def told(self, before, is_piped):
+        """As it is compared: times that were set are compared as such, others by what has become of them."""
+        old = before.get(self.inode)
+        now = time.time_ns()
+        moves = []
+        for kind, moment in enumerate(self.times):
+            if kind == 0 and abs(moment - now) > DAY:
+                moves.append(moment)
+            elif old is None:
+                moves.append("later")  # A new one. Its number says nothing: ext4 gives the same again.
+            else:
+                was = old.times[kind]
+                moves.append("kept" if moment == was else "later" if moment > was or was - now > DAY else "EARLIER")
+        if is_piped and stat.S_ISFIFO(int(self.facts[0], 8)):
+            moves = ["whatever"] * 2
+        return (self.path, self.first, *self.facts, "modified", moves[0], "changed", moves[1])
+
+
+def survey(base, with_contents):
+    """All names below a directory, in order, and itself."""
+    found, inodes = {}, {}
+
+    def add(path, status):
+        kind = stat.S_IFMT(status.st_mode)
+        first = inodes.setdefault(status.st_ino, path)
+        full = os.path.join(base, path)
+        facts = [oct(status.st_mode), status.st_nlink, status.st_uid, status.st_gid]
+        if kind != stat.S_IFDIR:
+            facts.append(status.st_size)
+        if kind in (stat.S_IFCHR, stat.S_IFBLK):
+            facts.append(status.st_rdev)
+        if kind == stat.S_IFLNK:
+            facts.append(os.readlink(full))
+        elif kind in (stat.S_IFREG, stat.S_IFDIR):
+            facts.append([
+                (n, digest(os.getxattr(full, n))) for n in sorted(os.listxattr(full)) if n.startswith("user.")])
+        if with_contents and kind == stat.S_IFREG and 0 < status.st_size <= 1 << 24:
+            with open(full, "rb") as file:
+                facts.append(digest(file.read()))
+        found[path] = Seen(path, status, first, facts)
+
+    def walk(path):
+        for name in sorted(os.listdir(os.path.join(base, path))):
+            below = os.path.join(path, name)
+            status = os.lstat(os.path.join(base, below))
+            add(below, status)
+            if stat.S_ISDIR(status.st_mode) and len(below) < 2000:
+                walk(below)
+
+    add("", os.lstat(base))
+    walk("")
+    return found
