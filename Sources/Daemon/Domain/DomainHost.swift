@@ -104,6 +104,9 @@ package final class DomainHost: Sendable {
         "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
     }
 
+    /// Which inodes processes have open.
+    package var openInodes: any OpenInodes { volume.openInodes }
+
     /// Whether the mount is there.
     package var isMounted: Bool { mounted.isMounted }
 

@@ -94,6 +94,11 @@ extension LocalChanges {
         return try describe(item.id)
     }
 
+    /// Queues fields of an inode, changed or not.
+    package mutating func send(_ fields: ItemFields, of number: InodeNumber) throws {
+        try mark(fields, of: number)
+    }
+
     private mutating func removeTree(_ item: ItemRecord) throws {
         if item.inode.kind == .directory {
             guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: item.inode.number) }

@@ -1,0 +1,165 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The contract of `evictItem(identifier:)` and its siblings, by the numbers of its page.
+    @Suite struct EvictingItems {
+        static func tree(_ tree: inout RemoteTree) {
+            tree.addFile("file", content: RemoteContent("text of the file"), identifier: "file")
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("one", in: "d", content: RemoteContent("1"), identifier: "one")
+            tree.addDirectory("e", in: "d", identifier: "e")
+            tree.addFile("two", in: "e", content: RemoteContent("22"), identifier: "two")
+        }
+
+        /// The error of an eviction; nil when there is none.
+        private func refusal(_ mount: ProvidedMount, _ identifier: ItemIdentifier) async -> FileProviderError? {
+            do throws(FileProviderError) {
+                try await mount.host.evictItem(identifier: identifier)
+                return nil
+            } catch {
+                return error
+            }
+        }
+
+        private func contents(_ mount: ProvidedMount, _ identifier: ItemIdentifier) throws -> ContentState? {
+            try mount.host.replica.database.item(identifier)?.inode.content
+        }
+
+        @Test("E1, E2 and E3 a file loses its local content, and its space is free when the call returns")
+        func e1ToE3() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["file"]).output == "text of the file")
+                let number = try #require(try mount.host.replica.database.item("file")).inode.number
+                let content = mount.host.replica.directory.appending("contents").appending("\(number)").string
+                #expect(
+                    await eventually { (try? mount.host.replica.database.inode(number)?.content) == .materialized })
+                #expect(await eventually { !mount.host.isOpen(number) })
+                #expect(FileManager.default.fileExists(atPath: content))
+                #expect(await refusal(mount, "file") == nil)
+                #expect(!FileManager.default.fileExists(atPath: content))
+                #expect(try contents(mount, "file") == .dataless)
+                #expect(await refusal(mount, "file") == nil, "again is a success")
+                #expect(try await Command.run("cat", mount["file"]).output == "text of the file")
+            }
+        }
+
+        @Test("E4 a file with local changes is not touched") func e4() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                mount.provider.faults.fail(.modify, with: FileProviderError(.insufficientQuota), times: nil)
+                #expect(try await Command.shell("echo more >> \"$1\"", mount["file"]).status == 0)
+                #expect(await eventually { await refusal(mount, "file")?.code == .unsyncedEdits })
+                #expect(try await Command.run("cat", mount["file"]).output == "text of the filemore\n")
+                mount.provider.faults.clear()
+                try await mount.host.engine.retry()
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                // Immediately after the provider has it.
+                #expect(await refusal(mount, "file") == nil)
+                #expect(try await Command.run("cat", mount["file"]).output == "text of the filemore\n")
+            }
+        }
+
+        @Test("E5 a directory goes with all below it, and is listed again") func e5() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
+                #expect(await eventually { await refusal(mount, "d") == nil })
+                for directory in ["d", "e"] as [ItemIdentifier] {
+                    #expect(try contents(mount, directory) == .dataless, "\(directory)")
+                }
+                let listings = mount.provider.log.count(of: .enumerate, "d")
+                #expect(try await Command.run("ls", mount["d"]).output == "e\none\n")
+                #expect(mount.provider.log.count(of: .enumerate, "d") > listings)
+                #expect(try await Command.run("cat", mount["d/e/two"]).output == "22")
+            }
+        }
+
+        @Test("E6 a child that refuses stops it, and is named") func e6() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
+                mount.provider.faults.fail(.modify, of: "two", with: FileProviderError(.insufficientQuota), times: nil)
+                #expect(try await Command.shell("echo more >> \"$1\"", mount["d/e/two"]).status == 0)
+                #expect(
+                    await eventually {
+                        let error = await refusal(mount, "d")
+                        let child = error?.underlyingErrors.first as? FileProviderError
+                        return error?.code == .nonEvictableChildren && child?.code == .unsyncedEdits
+                            && child?.itemIdentifier == "two"
+                    })
+                #expect(try contents(mount, "d") == .materialized)
+                mount.provider.faults.clear()
+            }
+        }
+
+        @Test("E8 an open file refuses with EBUSY") func e8() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                defer { holder.kill() }
+                #expect(
+                    await eventually { [mount] in
+                        let number = try? mount.host.replica.database.item("file")?.inode.number
+                        return number.map(mount.host.isOpen) == true
+                    })
+                let error = await refusal(mount, "file")
+                #expect(error?.code == .posix && error?.errno == .resourceBusy)
+                holder.kill()
+                #expect(await eventually { await refusal(mount, "file") == nil })
+            }
+        }
+
+        @Test("E9 a file with several hard links refuses with EMLINK") func e9() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("ln", mount["file"], mount["other"]).status == 0)
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(
+                    await eventually {
+                        let error = await refusal(mount, "file")
+                        return error?.code == .posix && error?.errno == .tooManyLinks
+                    })
+                #expect(try await Command.run("rm", mount["other"]).status == 0)
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(await eventually { await refusal(mount, "file") == nil })
+            }
+        }
+
+        @Test("E10 what is not known is noSuchItem") func e10() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(await refusal(mount, "nothing")?.code == .noSuchItem)
+            }
+        }
+
+        @Test("E11 the siblings work: a download, whole and in part, and a modification on request")
+        func e11() async throws {
+            try await ProvidedMount.run { tree in
+                Self.tree(&tree)
+                tree.addFile("big", content: .pattern(size: 64 << 20, seed: 1), identifier: "big")
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                try await mount.host.requestDownloadForItem(withIdentifier: "file")
+                #expect(try contents(mount, "file") == .materialized)
+                try await mount.host.requestDownloadForItem(withIdentifier: "big", requestedRange: 0..<4096)
+                #expect(try contents(mount, "big") != .materialized)
+                try await mount.host.requestDownloadForItem(withIdentifier: "d")
+                #expect(try contents(mount, "d") == .materialized)
+                #expect(try contents(mount, "e") == .dataless, "one level")
+                try mount.host.requestModification(of: .contentModificationDate, forItemWithIdentifier: "file")
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(mount.provider.log.count(of: .modify, "file") == 1)
+                let error = #expect(throws: FileProviderError.self) {
+                    try mount.host.requestModification(of: .contents, forItemWithIdentifier: "one")
+                }
+                #expect(error?.code == .ubiquitousFileUnavailable)
+            }
+        }
+    }
+}
+
+extension DomainHost {
+    fileprivate func isOpen(_ number: InodeNumber) -> Bool { openInodes.isOpen(number) }
+}
