@@ -7,8 +7,14 @@ extension Entry {
     /// each time.
     init(_ attributes: Attributes) {
         self.init(
-            attributes: FileAttributes(attributes), attributesLifetime: attributes.isVolatile ? .zero : .infinite)
+            attributes: FileAttributes(attributes), attributesLifetime: attributes.lifetime)
     }
+}
+
+extension Attributes {
+    /// How long the kernel may believe them. What it writes by itself it knows; only what is written through a mapping it
+    /// does not notice.
+    var lifetime: Lifetime { isVolatile ? Lifetime(seconds: 0, nanoseconds: 500_000_000) : .infinite }
 }
 
 extension FileAttributes {

@@ -13,7 +13,7 @@ extension VolumeFileSystem {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request))
         } succeed: { reply, attributes in
-            reply.succeed(FileAttributes(attributes), lifetime: attributes.isVolatile ? .zero : .infinite)
+            reply.succeed(FileAttributes(attributes), lifetime: attributes.lifetime)
         }
     }
 

@@ -49,7 +49,7 @@ final class VolumeFileSystem: FileSystem {
             try volume.attributes(of: node.rawValue)
         } succeed: { reply, attributes in
             reply.succeed(
-                FileAttributes(attributes), lifetime: attributes.isVolatile ? .zero : .infinite)
+                FileAttributes(attributes), lifetime: attributes.lifetime)
         }
     }
 

@@ -20,7 +20,7 @@ package struct ItemRecord: Hashable, Sendable {
     /// What the remote cannot hold: it is kept here, and what the remote says of it does not count.
     package var heldFields: ItemFields
     /// The system's own name for an item that was made here: the same each time it is offered to the provider.
-    package var template: String?
+    package var template: Int64
     /// Whether the present change may have reached the provider already, without an answer.
     package var wasSent: Bool
     /// Whether it stays on this machine.

@@ -5,7 +5,7 @@ import Replica
 extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
-        uploads.wake()
+        uploads.noteLocalChange()
     }
 
     /// Brings all of a file here, and returns once the replica knows.

@@ -86,11 +86,11 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         return entry.file
     }
 
-    /// Whether this is the only open for writing: when it closes, nobody writes any more.
-    func isLastWriter(_ number: InodeNumber) -> Bool {
+    /// Whether somebody has a file open for writing beside those who have closed it.
+    func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        return files[number]?.writers == 1
+        return (files[number]?.writers ?? 0) > closed.count { $0 == number }
     }
 
     /// Counts one open less.

@@ -64,19 +64,26 @@ extension Volume {
         registry: (any PassthroughRegistry)?
     ) throws(Obstacle) -> (Attributes, OpenGrant) {
         let group = ownership.group
-        let inode = try change { changes in
-            let inode = try changes.create(
-                name, in: InodeNumber(parent), NewInode(kind: .file, permissions: permissions),
-                caller: LocalCaller(caller), usualGroup: group)
-            if isWriting {
-                try changes.beginWriting(inode.number, truncating: false, caller: LocalCaller(caller))
-            }
-            return inode
+        let (inode, content) = try change { changes in
+            try changes.createFile(
+                name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
+                usualGroup: group)
         }
+        // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
         do throws(Obstacle) {
-            let grant = try decide(file, isWriting: isWriting, registry: registry)
-            return (attributes(for: inode), grant)
+            if !isWriting { try change { try $0.endWriting(inode.number) } }
+            let grant = file.withState { state in
+                state.isDecided = true
+                state.isComplete = true
+                state.isWritten = true
+                state.descriptor = content
+                state.backing = try? registry?.register(content)
+                return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
+            }
+            var attributes = Attributes(inode, ownership: ownership)
+            attributes.isVolatile = true
+            return (attributes, grant)
         } catch {
             close(UInt64(bitPattern: inode.number.rawValue), wasWriting: isWriting, registry: registry)
             throw error
@@ -86,14 +93,29 @@ extension Volume {
     /// Closes one handle of a file.
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         let number = InodeNumber(node)
-        // While it still counts as open, so that no news come in between.
-        if wasWriting, !isReadOnly, files.isLastWriter(number) {
-            do throws(Obstacle) {
-                try change { try $0.endWriting(number) }
-            } catch {
-                logger.error("what was written to inode \(number) cannot be recorded yet: \(error)")
-            }
+        if wasWriting, !isReadOnly {
+            // Until what was written is recorded it counts as open, so that no news come in between.
+            writtenFiles.add(number) { [self] in release(number, wasWriting: true, registry: registry) }
+        } else {
+            release(number, wasWriting: wasWriting, registry: registry)
         }
+    }
+
+    /// Records what was written to files that have been closed.
+    func record(_ closed: [InodeNumber]) {
+        do throws(Obstacle) {
+            try change { changes in
+                // One that was opened again meanwhile is compared when that is closed.
+                for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
+                    try changes.endWriting(number)
+                }
+            }
+        } catch {
+            logger.error("what was written to \(closed.count) files cannot be recorded yet: \(error)")
+        }
+    }
+
+    private func release(_ number: InodeNumber, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         guard let file = files.release(number, forWriting: wasWriting) else { return }
         file.withState { state in
             if let backing = state.backing { registry?.unregister(backing) }

@@ -124,6 +124,7 @@ package final class DomainHost: Sendable {
         try? mounted.unmount()
         let isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         if !isDone { mounted.abort() }
+        volume.settle()
         try? replica.close()
     }
 

@@ -31,12 +31,20 @@ struct ContentStore: Sendable {
     /// Makes a new content file, all hole, in place of one that may be there.
     func create(_ number: InodeNumber, size: Int64) throws -> FileDescriptor {
         let path = path(of: number)
-        try path.unlinkIfPresent()
-        let descriptor = try FileDescriptor.open(
-            path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec, .noFollow],
-            permissions: .ownerReadWrite)
+        func make() throws -> FileDescriptor {
+            try FileDescriptor.open(
+                path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec, .noFollow],
+                permissions: .ownerReadWrite)
+        }
+        let descriptor: FileDescriptor
         do {
-            try descriptor.setLength(size)
+            descriptor = try make()
+        } catch Errno.fileExists {
+            try path.unlinkIfPresent()
+            descriptor = try make()
+        }
+        do {
+            if size > 0 { try descriptor.setLength(size) }
         } catch {
             try? descriptor.close()
             throw error

@@ -35,9 +35,11 @@ extension Database {
     func known(_ identifier: ItemIdentifier) throws -> ItemRecord? {
         let prefix = ItemRecord.placeholderPrefix
         guard identifier.rawValue.utf8.starts(with: prefix.utf8) else { return try item(identifier) }
-        let template = String(identifier.rawValue.dropFirst(prefix.count))
-        let id = try one("SELECT id FROM item WHERE template = ?", [template], { $0[0] as Int64 })
-        return try id.flatMap { try item(id: $0) }
+        let parts = identifier.rawValue.dropFirst(prefix.count).split(separator: ".").map { Int64($0, radix: 16) }
+        guard parts.count == 2, let id = parts[0], let item = try item(id: id), item.template == parts[1] else {
+            return nil
+        }
+        return item
     }
 }
 

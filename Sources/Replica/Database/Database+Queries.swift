@@ -37,6 +37,11 @@ extension Database {
         try one(Self.items + "WHERE item.parent = ? AND item.name = ?", [directory.rawValue, name], Rows.item)
     }
 
+    func hasItem(named name: String, in directory: InodeNumber) throws -> Bool {
+        try one(
+            "SELECT 1 FROM item WHERE parent = ? AND name = ?", [directory.rawValue, name], { _ in true }) ?? false
+    }
+
     func items(in directory: InodeNumber) throws -> [ItemRecord] {
         let rows = try Row.fetchCursor(
             try cachedStatement(sql: Self.items + "WHERE item.parent = ? ORDER BY item.id"),

@@ -231,7 +231,7 @@ package struct Ingestion {
         guard isNewContent else { return }
         if inode.linkCount > 1 {
             try giveOwnInode(to: known)
-        } else if !open.isOpen(inode.number), let current = try db.item(id: known.id) {
+        } else if !open.isOpen(inode.number), inode.contentStamp == nil, let current = try db.item(id: known.id) {
             try takeContentVersion(of: current)
         }
     }

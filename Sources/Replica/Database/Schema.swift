@@ -49,7 +49,7 @@ enum Schema {
             inode INTEGER NOT NULL REFERENCES inode (number),
             parent INTEGER REFERENCES inode (number),
             name TEXT NOT NULL,
-            identifier TEXT UNIQUE,
+            identifier TEXT,
             capabilities INTEGER NOT NULL,
             policy INTEGER NOT NULL DEFAULT 0 CHECK (policy BETWEEN 0 AND 3),
             baseParent TEXT,
@@ -65,7 +65,8 @@ enum Schema {
         CREATE UNIQUE INDEX itemByName ON item (parent, name);
         CREATE INDEX itemInParent ON item (parent);
         CREATE INDEX itemByInode ON item (inode);
-        CREATE INDEX itemByRemoteName ON item (baseParent, baseName);
+        CREATE UNIQUE INDEX itemByIdentifier ON item (identifier) WHERE identifier IS NOT NULL;
+        CREATE INDEX itemByRemoteName ON item (baseParent, baseName) WHERE baseParent IS NOT NULL;
         CREATE INDEX renamedItem ON item (parent) WHERE name <> baseName;
         CREATE INDEX pendingItem ON item (id) WHERE changedFields <> 0;
 
@@ -102,7 +103,7 @@ enum Schema {
         CREATE INDEX inodeOpenForWriting ON inode (number) WHERE contentStamp IS NOT NULL;
         CREATE INDEX directoryToCompare ON inode (number) WHERE isIncomplete = 1;
 
-        ALTER TABLE item ADD COLUMN template TEXT;
+        ALTER TABLE item ADD COLUMN template INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE item ADD COLUMN heldFields INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE item ADD COLUMN wasSent INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE item ADD COLUMN isExcluded INTEGER NOT NULL DEFAULT 0;
@@ -115,7 +116,6 @@ enum Schema {
 
         DROP INDEX pendingItem;
         CREATE INDEX pendingItem ON item (id) WHERE changedFields <> 0 AND isExcluded = 0;
-        CREATE INDEX itemByTemplate ON item (template) WHERE template IS NOT NULL;
         CREATE INDEX conflictCopy ON item (id) WHERE conflictOf IS NOT NULL;
 
         CREATE TABLE deletion (

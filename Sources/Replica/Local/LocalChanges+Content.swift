@@ -15,8 +15,11 @@ extension LocalChanges {
         let file = try inode(number)
         guard file.kind == .file else { throw LocalObstacle.refused(.invalidArgument) }
         try checkWritable(number)
-        if truncating { try truncate(number, to: 0, caller: caller) }
-        let current = try inode(number)
+        var current = file
+        if truncating {
+            try truncate(number, to: 0, caller: caller)
+            current = try inode(number)
+        }
         guard current.content == .materialized else { throw LocalObstacle.content(of: number) }
         if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
         guard current.contentStamp == nil else { return }
@@ -114,7 +117,8 @@ extension LocalChanges {
                 file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present, number.rawValue,
             ])
         try mark([.contents, .contentModificationDate], of: number)
-        tellKernel(.attributes(number))
+        // Of a file that was made for writing the kernel has never been told anything else.
+        if stamp != ContentStore.unknownStamp { tellKernel(.attributes(number)) }
     }
 
     /// Keeps the content file's time the same as the row's, so that only writing makes them differ.

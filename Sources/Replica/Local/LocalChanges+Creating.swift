@@ -33,9 +33,30 @@ extension LocalChanges {
         _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32,
         isListed: Bool = true
     ) throws -> InodeRecord {
+        try make(name, in: parent, new, caller: caller, usualGroup: usualGroup, isListed: isListed, isWritten: false)
+            .inode
+    }
+
+    /// Makes a file that is open for writing from the beginning.
+    ///
+    /// - Returns: the file, and its content, open; the caller's to close.
+    package mutating func createFile(
+        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+    ) throws -> (inode: InodeRecord, content: FileDescriptor) {
+        let made = try make(
+            name, in: parent, NewInode(kind: .file, permissions: permissions), caller: caller, usualGroup: usualGroup,
+            isListed: true, isWritten: true)
+        guard let content = made.content else { throw LocalObstacle.refused(.ioError) }
+        return (made.inode, content)
+    }
+
+    private mutating func make(
+        _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32,
+        isListed: Bool, isWritten: Bool
+    ) throws -> (inode: InodeRecord, content: FileDescriptor?) {
         try check(name)
         let directory = try writableDirectory(parent, isListed: isListed)
-        guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
+        guard try !db.hasItem(named: name, in: parent) else { throw LocalObstacle.refused(.fileExists) }
         var permissions = new.permissions
         var group = caller.group
         if let mode = directory.inode.permissions, mode & 0o2000 != 0 {
@@ -46,19 +67,29 @@ extension LocalChanges {
         try db.run(
             """
             INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, accessedAt,
-                linkTarget, device, content, hasContentFile)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?)
+                linkTarget, device, content, hasContentFile, contentStamp)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
             """,
             [
                 new.kind.rawValue, size, Int64(permissions), Int64(caller.user), Int64(group),
                 now.nanosecondsSince1970, now.nanosecondsSince1970, now.nanosecondsSince1970,
                 now.nanosecondsSince1970, new.linkTarget, Int64(new.device), new.kind == .file,
+                isWritten ? ContentStore.unknownStamp : nil,
             ])
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
         try offer(name, in: parent, inode: number, kind: new.kind)
-        try touch(parent)
-        if new.kind == .file { try contents.create(number, size: 0).close() }
-        return try inode(number)
+        try touch(directory)
+        var content: FileDescriptor?
+        if new.kind == .file {
+            let file = try contents.create(number, size: 0)
+            if isWritten { content = file } else { try file.close() }
+        }
+        let inode = InodeRecord(
+            number: number, kind: new.kind, size: size, permissions: permissions, owner: caller.user, group: group,
+            linkCount: 1, modifiedAt: now, changedAt: now, createdAt: now, accessedAt: now, device: new.device,
+            subdirectories: 0, content: .materialized, contentVersion: [], contentGeneration: 0, localBytes: 0,
+            contentStamp: isWritten ? ContentStore.unknownStamp : nil)
+        return (inode, content)
     }
 
     /// Gives an inode one more name: another item, which shares its content.
@@ -105,8 +136,8 @@ extension LocalChanges {
 }
 
 extension ItemRecord {
-    /// A template identifier, as no other item ever has it.
-    static func newTemplate() -> String { UUID().uuidString }
+    /// What makes an item's template identifier one that no other item ever has, also when a domain is made anew.
+    static func newTemplate() -> Int64 { Int64.random(in: 1 ... .max) }
 }
 
 extension ItemFields {

@@ -94,6 +94,18 @@ package struct LocalChanges {
             """, [Int64(fields.rawValue), now.nanosecondsSince1970, number.rawValue])
     }
 
+    /// A name was made or removed in a directory, as it was read in this transaction.
+    func touch(_ directory: ItemRecord) throws {
+        let number = directory.inode.number
+        try db.run(
+            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, now.nanosecondsSince1970, number.rawValue])
+        // Whoever makes a thousand files says it once.
+        if !directory.changedFields.contains(.contentModificationDate) {
+            try mark(.contentModificationDate, of: number)
+        }
+    }
+
     /// A name was made or removed in a directory.
     func touch(_ directory: InodeNumber) throws {
         try db.run(

@@ -109,7 +109,9 @@ extension Database {
 
 extension ItemRecord {
     /// The identifier under which an item that was made here is offered to the provider.
-    package var placeholder: ItemIdentifier { ItemIdentifier(Self.placeholderPrefix + (template ?? "")) }
+    package var placeholder: ItemIdentifier {
+        ItemIdentifier(Self.placeholderPrefix + String(id, radix: 16) + "." + String(template, radix: 16))
+    }
 
     static let placeholderPrefix = "yonder.new."
 }

@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import Synchronization
 
 /// Picks what is sent to the remote, and when: so many at once, what was changed first goes first, and nothing while the
 /// remote is away.
@@ -21,6 +22,8 @@ actor Uploads {
     private var isStopped = false
     private var isPaused = false
     private var hurries = 0
+    private nonisolated let lastChange = LastChange()
+    private var busySince: ContinuousClock.Instant?
     private var hasFinishedSome = false
     private let onIdle: @Sendable () -> Void
     private var loop: Task<Void, Never>?
@@ -43,6 +46,12 @@ actor Uploads {
         self.isInteractive = isInteractive
         planner = Planner(replica: replica)
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Something was changed here. Returns at once; from any thread.
+    nonisolated func noteLocalChange() {
+        lastChange.store(ContinuousClock.now)
+        wakeUp.yield()
     }
 
     /// There is something to do, or may be. Returns at once; from any thread.
@@ -119,10 +128,12 @@ actor Uploads {
     // MARK: - Private
 
     private static let shortestPause = Duration.milliseconds(20)
+    private static let quiet = Duration.milliseconds(250)
+    private static let longestHold = Duration.seconds(10)
     private static let planSize = 512
 
     private func pump() {
-        guard !isStopped, !isPaused, connection.state == .online else { return }
+        guard !isStopped, !isPaused, connection.state == .online, !holdsBack() else { return }
         do {
             while running.count < limit {
                 if queue.isEmpty {
@@ -141,6 +152,20 @@ actor Uploads {
             executor.warnings.report("what is to be sent cannot be found out: \(error)")
             sleep(until: Replica.now.advanced(by: .seconds(5)))
         }
+    }
+
+    /// While a program writes one file after the other it has the machine for itself, for a while.
+    private func holdsBack() -> Bool {
+        let now = ContinuousClock.now
+        guard hurries == 0, now - lastChange.value < Self.quiet else {
+            busySince = nil
+            return false
+        }
+        let since = busySince ?? now
+        busySince = since
+        guard now - since < Self.longestHold else { return false }
+        sleep(until: Replica.now.advanced(by: Self.quiet))
+        return true
     }
 
     private func plan() throws {
@@ -238,4 +263,15 @@ actor Uploads {
 
 extension FileTimestamp {
     static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
+}
+
+/// When something was changed here last.
+private final class LastChange: Sendable {
+    private let moment = Mutex(ContinuousClock.now - .seconds(60))
+
+    func store(_ moment: ContinuousClock.Instant) {
+        self.moment.withLock { $0 = moment }
+    }
+
+    var value: ContinuousClock.Instant { moment.withLock { $0 } }
 }
