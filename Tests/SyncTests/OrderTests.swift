@@ -64,6 +64,10 @@ extension EngineTests {
             "R move a e/a; ingest; L move e/a d/x; R type d/x; ingest; L move d/x e/d",
             "R create e/d; ingest; L move e/d e/f/n; R delete e/f; ingest",
             "R delete e; L move d/x e/d",
+            "R type d; L type e; ingest; L move e d; R edit d",
+            "L mkdir n; lost 2; L move a b; R move a n/n; ingest",
+            "L move e d/n; lost 4; L delete d/n",
+            "R mkdir e/f/n; ingest; L delete e/f/n; op 1; lost 4; L delete e/f",
             "L type b; op 0; fatal 3 applied; R move b e/n; L type b; lost 2; R edit b",
         ])
         func whatFailedOnce(text: String) async throws {

@@ -10,7 +10,7 @@ extension Ingestion {
         if try isBeingDeleted(item) { return true }
         guard let holder = try db.item(named: item.filename, in: parent), holder.identifier == nil, !holder.isExcluded
         else { return false }
-        if holder.inode.kind == .directory, item.kind == .directory, !holder.wasSent {
+        if holder.inode.kind == .directory, item.kind == .directory {
             try adopt(item, for: holder)
         } else {
             // The local item is offered to the provider, which says how the two get along; then this one is looked at
