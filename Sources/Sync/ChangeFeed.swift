@@ -189,7 +189,9 @@ actor ChangeFeed {
             batch.deleted.removeAll { doubtful.contains($0) }
             for identifier in doubtful {
                 let known = try replica.database.item(identifier)?.base.version
-                if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
+                if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known {
+                    continue
+                }
                 if let item = try await ancestry.lookUp(identifier, for: request) {
                     batch.updated.append(item)
                 } else {

@@ -121,7 +121,8 @@ extension EngineTests {
                 try await machine.write("new", to: "n")
                 let number = try await machine.number("n")
                 _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
-                #expect(try await eventually { try machine.replica.database.failure(of: number)?.code == code.rawValue })
+                #expect(
+                    try await eventually { try machine.replica.database.failure(of: number)?.code == code.rawValue })
                 #expect(machine.provider.log.count(of: .create) == 1)
                 #expect(try await machine.read("n") == "new")
                 machine.provider.faults.clear()
@@ -136,7 +137,8 @@ extension EngineTests {
                 try await machine.write("bad", to: "bad")
                 try await machine.write("good", to: "good")
                 let template = try #require(try await machine.item("bad").template)
-                machine.provider.faults.add(.refuse(reason: "no"), to: .create, of: ItemIdentifier("yonder.new.\(template)"))
+                machine.provider.faults.add(
+                    .refuse(reason: "no"), to: .create, of: ItemIdentifier("yonder.new.\(template)"))
                 try await machine.send(passes: 1)
                 #expect(machine.provider.tree.identifier(at: "good") != nil)
                 #expect(machine.provider.tree.identifier(at: "bad") == nil)

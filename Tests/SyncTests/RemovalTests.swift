@@ -65,9 +65,10 @@ extension EngineTests {
                 for _ in 0..<2 {
                     try await machine.ingest()
                     #expect(try machine.replica.database.counts().knownItems == 352)
-                    #expect(machine.engine.warnings.texts.contains {
-                        $0.contains("151 of 352 items have vanished from the remote at once; 'yonder retry NAME'")
-                    })
+                    #expect(
+                        machine.engine.warnings.texts.contains {
+                            $0.contains("151 of 352 items have vanished from the remote at once; 'yonder retry NAME'")
+                        })
                 }
                 #expect(try await machine.record("big/f7").size == 1)
                 #expect(try await machine.read("new") == "new")

@@ -183,8 +183,9 @@ actor Uploads {
                 guard case .ready(let fields) = readiness else { return }
                 try await send(replica.prepare(row, fields: fields))
             case .moveAside(let row):
-                try await send(replica.prepare(
-                    row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)))
+                try await send(
+                    replica.prepare(
+                        row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)))
             case .deletion(let id):
                 guard let deletion = try replica.deletion(id) else { return }
                 let subject = UploadTraffic.Subject(

@@ -66,8 +66,11 @@ extension Machine {
         let (remote, local) = (provider.tree.entries(), try await entries())
         for path in Set(remote.keys).union(local.keys).sorted() {
             let (there, here) = (remote[path], local[path])
-            if there != here { complaints.append("\(path): here \(here.map(String.init(describing:)) ?? "nothing"), "
-                + "there \(there.map(String.init(describing:)) ?? "nothing")") }
+            if there != here {
+                complaints.append(
+                    "\(path): here \(here.map(String.init(describing:)) ?? "nothing"), "
+                        + "there \(there.map(String.init(describing:)) ?? "nothing")")
+            }
         }
         complaints += try replica.database.defects()
         let pending = try replica.database.pendingCounts()

@@ -1,7 +1,7 @@
 import Foundation
 
-/// What happens, one after the other, on both sides and between them. Its text can be read back, so that a case that fails
-/// becomes a test.
+/// What happens, one after the other, on both sides and between them. Its text can be read back, so that a case that
+/// fails becomes a test.
 struct Script: Hashable, Sendable, CustomStringConvertible {
     enum Side: String, Hashable, Sendable {
         case local = "L"

@@ -164,7 +164,9 @@ struct ScriptRun {
 
     /// What a process here finds in a file.
     private func seen(_ number: InodeNumber) throws -> String? {
-        guard let item = try machine.replica.database.item(ofInode: number), item.inode.kind == .file else { return nil }
+        guard let item = try machine.replica.database.item(ofInode: number), item.inode.kind == .file else {
+            return nil
+        }
         guard item.identifier != nil, !item.changedFields.contains(.contents) else {
             let file = try machine.replica.openContent(of: number)
             defer { try? file.close() }
