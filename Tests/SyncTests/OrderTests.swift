@@ -68,6 +68,7 @@ extension EngineTests {
             "L mkdir n; lost 2; L move a b; R move a n/n; ingest",
             "L move e d/n; lost 4; L delete d/n",
             "R mkdir e/f/n; ingest; L delete e/f/n; op 1; lost 4; L delete e/f",
+            "L mkdir e/a; R move d e/a; fatal 5 unheard",
             "L type b; op 0; fatal 3 applied; R move b e/n; L type b; lost 2; R edit b",
         ])
         func whatFailedOnce(text: String) async throws {
