@@ -99,13 +99,11 @@ extension RealMount {
 
         @Test("E8 an open file refuses with EBUSY") func e8() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
                 let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
-                #expect(
-                    await eventually { [mount] in
-                        let number = try? mount.host.replica.database.item("file")?.inode.number
-                        return number.map(mount.host.isOpen) == true
-                    })
+                let number = try #require(try mount.host.replica.database.item("file")).inode.number
+                #expect(await eventually { mount.host.isOpen(number) })
                 let error = await refusal(mount, "file")
                 #expect(error?.code == .posix && error?.errno == .resourceBusy)
                 holder.kill()

@@ -136,9 +136,9 @@ extension EngineTests {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("bad", to: "bad")
                 try await machine.write("good", to: "good")
-                let template = try #require(try await machine.item("bad").template)
+                let placeholder = try await machine.item("bad").placeholder
                 machine.provider.faults.add(
-                    .refuse(reason: "no"), to: .create, of: ItemIdentifier("yonder.new.\(template)"))
+                    .refuse(reason: "no"), to: .create, of: placeholder)
                 try await machine.send(passes: 1)
                 #expect(machine.provider.tree.identifier(at: "good") != nil)
                 #expect(machine.provider.tree.identifier(at: "bad") == nil)

@@ -23,8 +23,10 @@ extension EngineTests {
                 for remote in Self.changes {
                     let (here, there) = (Script.Step.change(.local, local), Script.Step.change(.remote, remote))
                     scripts.append(Script([here, there]))
-                    scripts.append(Script([here, there, .ingest]))
-                    scripts.append(Script([here, .operation(0), there, .operation(0), .ingest]))
+                    scripts.append(
+                        scripts.count % 4 == 1
+                            ? Script([here, there, .ingest])
+                            : Script([here, .operation(0), there, .operation(0), .ingest]))
                 }
             }
             try await check(scripts, "every pair")
@@ -33,8 +35,44 @@ extension EngineTests {
         @Test func threeChangesOnEachSideInManyOrders() async throws {
             let seed = environment("YONDER_SEED") ?? 20_260_131
             var numbers = SeededNumbers(seed: UInt64(seed))
-            let scripts = (0..<(environment("YONDER_ORDERS") ?? 600)).map { _ in Self.script(&numbers) }
+            let scripts = (0..<(environment("YONDER_ORDERS") ?? 300)).map { _ in Self.script(&numbers) }
             try await check(scripts, "seed \(seed)")
+        }
+
+        @Test func lostAnswersAndCrashesInManyOrders() async throws {
+            let seed = environment("YONDER_SEED") ?? 20_260_131
+            var numbers = SeededNumbers(seed: UInt64(seed) &+ 1)
+            let scripts = (0..<(environment("YONDER_ORDERS") ?? 200)).map { _ in
+                Script(
+                    Self.script(&numbers).steps.map { step in
+                        guard case .operation(let number) = step else { return step }
+                        switch Int.random(in: 0..<4, using: &numbers) {
+                        case 0: return .lostOperation(number)
+                        case 1: return .fatalOperation(number, isApplied: Bool.random(using: &numbers))
+                        default: return step
+                        }
+                    })
+            }
+            try await check(scripts, "with faults, seed \(seed)")
+        }
+
+        /// What failed once.
+        @Test(arguments: [
+            "L edit d/x; R type d; ingest",
+            "L move e d/e; R delete d",
+            "L move d e/d; R move e d/e",
+            "R move a e/a; ingest; L move e/a d/x; R type d/x; ingest; L move d/x e/d",
+            "R create e/d; ingest; L move e/d e/f/n; R delete e/f; ingest",
+            "R delete e; L move d/x e/d",
+            "R type d; L type e; ingest; L move e d; R edit d",
+            "L mkdir n; lost 2; L move a b; R move a n/n; ingest",
+            "L move e d/n; lost 4; L delete d/n",
+            "R mkdir e/f/n; ingest; L delete e/f/n; op 1; lost 4; L delete e/f",
+            "L mkdir e/a; R move d e/a; fatal 5 unheard",
+            "L type b; op 0; fatal 3 applied; R move b e/n; L type b; lost 2; R edit b",
+        ])
+        func whatFailedOnce(text: String) async throws {
+            #expect(try await ScriptRun.complaints(of: Script(text), in: StartingPoint()) == [])
         }
 
         private func environment(_ name: String) -> Int? {

@@ -61,7 +61,10 @@ package struct Ingestion {
             if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
         }
         // A directory stays until its children no longer name it.
-        for number in nameless where !open.isOpen(number) { try drop(number) }
+        for number in nameless {
+            try db.forgetFailure(of: number)
+            if !open.isOpen(number) { try drop(number) }
+        }
         if let parent = item.parent {
             effects.invalidations += [
                 .deletion(parent: parent, child: item.inode.number, name: item.name),

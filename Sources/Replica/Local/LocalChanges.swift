@@ -129,7 +129,9 @@ package struct LocalChanges {
         try db.run(
             "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, inode.number.rawValue])
-        guard inode.linkCount <= 1, inode.kind != .directory, !open.isOpen(inode.number) else { return }
+        guard inode.linkCount <= 1 else { return }
+        try db.forgetFailure(of: inode.number)
+        guard inode.kind != .directory, !open.isOpen(inode.number) else { return }
         if try db.hasContentFile(inode.number) {
             effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
             try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])

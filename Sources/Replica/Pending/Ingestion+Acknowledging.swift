@@ -15,7 +15,13 @@ extension Ingestion {
     ) throws {
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
-        if let other = try db.item(item.itemIdentifier), other.id != current.id { try forgetTwin(other) }
+        if let other = try db.item(item.itemIdentifier), other.id != current.id {
+            try forgetTwin(other, of: current)
+        }
+        if sent.identifier == nil, sent.isReplay, current.inode.kind == .directory {
+            // It may be one that was there before, with what it contains.
+            try noteIncomplete(current.inode.number, true)
+        }
         let isSameContent =
             current.inode.number == sent.inode
             && (!sent.fields.contains(.contents) || (sent.contentStamp != nil && sent.contentStamp == present))
@@ -107,8 +113,17 @@ extension Ingestion {
             ])
     }
 
-    /// News brought the very item that was made here before the answer did.
-    mutating func forgetTwin(_ twin: ItemRecord) throws {
+    /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
+    /// here by another name: what that contains comes along.
+    mutating func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
+        if twin.inode.kind == .directory, item.inode.kind == .directory {
+            for child in try db.items(in: twin.inode.number)
+            where try db.item(named: child.name, in: item.inode.number) == nil {
+                try db.run("UPDATE item SET parent = ? WHERE id = ?", [item.inode.number.rawValue, child.id])
+                effects.invalidations.append(.entry(parent: item.inode.number, name: child.name))
+            }
+            effects.invalidations.append(.contents(item.inode.number))
+        }
         try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [twin.id])
         guard let clean = try db.item(id: twin.id) else { return }
         try remove(clean)

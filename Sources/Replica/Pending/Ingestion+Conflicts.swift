@@ -27,6 +27,7 @@ extension Ingestion {
                 number.rawValue, Int64(ItemFields([.filename, .parentItemIdentifier]).rawValue),
                 Data(remote.itemVersion.contentVersion), remote.documentSize ?? 0, row,
             ])
+        try forgetAttributes(item.changedFields, of: number)
         try addCopy(of: item, named: name, in: parent)
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
@@ -82,6 +83,19 @@ extension Ingestion {
     /// The remote has no item that was changed here: what was written is offered again, the rest goes.
     package mutating func lostOnRemote(_ row: Int64) throws {
         if let item = try db.item(id: row) { try remove(item) }
+    }
+
+    /// What was changed here is the copy's: the other has what the remote says, or nothing.
+    private func forgetAttributes(_ fields: ItemFields, of number: InodeNumber) throws {
+        if fields.contains(.permissions) {
+            try db.run("UPDATE inode SET permissions = NULL WHERE number = ?", [number.rawValue])
+        }
+        if fields.contains(.ownership) {
+            try db.run("UPDATE inode SET owner = NULL, \"group\" = NULL WHERE number = ?", [number.rawValue])
+        }
+        if fields.contains(.extendedAttributes) {
+            try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
+        }
     }
 
     private mutating func addCopy(of item: ItemRecord, named name: String, in parent: InodeNumber) throws {

@@ -16,7 +16,7 @@ extension Ingestion {
             return true
         }
         guard holder.identifier == nil else { return false }
-        if holder.inode.kind == .directory, item.kind == .directory, !holder.wasSent {
+        if holder.inode.kind == .directory, item.kind == .directory {
             try adopt(item, for: holder)
         } else {
             // The local item is offered to the provider, which says how the two get along; then this one is looked at

@@ -47,7 +47,7 @@ extension Ingestion {
     /// What the remote has under an item's name is what was sent of it before: the item goes on from there.
     package mutating func recognize(_ row: Int64, as remote: FileProviderItem) throws {
         guard let item = try db.item(id: row) else { return }
-        if let twin = try db.item(remote.itemIdentifier), twin.id != row { try forgetTwin(twin) }
+        if let twin = try db.item(remote.itemIdentifier), twin.id != row { try forgetTwin(twin, of: item) }
         try db.run(
             """
             UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,

@@ -46,22 +46,24 @@ struct Executor: Sendable {
                 transfer.begin(opened.size)
             }
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
-            let sending = sent
+            let (sending, isReplay) = (sent, sent.isReplay)
             guard try await commits.commit({ try $0.noteSent(sending) }) else { return }
-            let change = try await call(sent, snapshot?.source, transfer)
+            let (change, wasRepeated) = try await call(sent, snapshot?.source, transfer)
+            sent.isReplay = isReplay || wasRepeated
             try await record(change, for: sent)
         } catch {
             await failed(sent, error)
         }
     }
 
+    /// - Returns: what the provider answered, and whether the same had been asked before.
     private func call(
         _ sent: SentChange, _ source: ContentSource?, _ transfer: UploadTransfer
-    ) async throws -> ItemChange {
+    ) async throws -> (ItemChange, isReplay: Bool) {
         let request = request
         guard sent.identifier != nil else {
             let attempts = Mutex(0)
-            return try await make(transfer) { provider in
+            let change = try await make(transfer) { provider in
                 let isReplay = attempts.withLock { attempts in
                     attempts += 1
                     return attempts > 1 || sent.isReplay
@@ -70,6 +72,7 @@ struct Executor: Sendable {
                     basedOn: sent.item, fields: sent.fields, contents: source,
                     options: isReplay ? .mayAlreadyExist : [], request: request)
             }
+            return (change, attempts.withLock { $0 > 1 })
         }
         if sent.fields.contains(.contents), !calls.provider.features.conditionalWrites {
             let current = try await make { try await $0.item(for: sent.item.itemIdentifier, request: request) }
@@ -77,11 +80,12 @@ struct Executor: Sendable {
                 throw FileProviderError(.localVersionConflictingWithServer, item: current)
             }
         }
-        return try await make(transfer) { provider in
+        let change = try await make(transfer) { provider in
             try await provider.modifyItem(
                 sent.item, baseVersion: sent.base, changedFields: sent.fields, contents: source,
                 options: .failOnConflict, request: request)
         }
+        return (change, false)
     }
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
@@ -117,10 +121,16 @@ struct Executor: Sendable {
                     FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
             }
             let present = try? replica.contentStatus(of: sent.inode).stamp
+            // Made by a call whose answer was lost, and by now somebody else has written it: that is not written over.
+            let isForeign =
+                try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
+                && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
+            let label = conflictLabel()
             try await commits.commit { ingestion in
                 try ingestion.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
                     contentStamp: present)
+                if isForeign { try ingestion.splitConflict(of: sent.row, with: item, label: label) }
             }
             events.tell(
                 sent.identifier == nil ? .created : .uploaded, of: sent.inode, named: item.filename,

@@ -92,7 +92,9 @@ extension Machine {
             }
         }
         let made = provider.tree.applied.filter { $0.kind == .create }
-        for (sent, changes) in Dictionary(grouping: made, by: \.sentIdentifier) where changes.count > 1 {
+        // What somebody deleted before its answer came may be made again.
+        let there = made.filter { provider.tree[$0.identifier] != nil }
+        for (sent, changes) in Dictionary(grouping: there, by: \.sentIdentifier) where changes.count > 1 {
             complaints.append("\(sent) was made \(changes.count) times")
         }
         let contents = remote.values.compactMap(\.content).filter { !$0.isEmpty }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// What happens, one after the other, on both sides and between them. Its text can be read back, so that a case that fails
-/// becomes a test.
+/// What happens, one after the other, on both sides and between them. Its text can be read back, so that a case that
+/// fails becomes a test.
 struct Script: Hashable, Sendable, CustomStringConvertible {
     enum Side: String, Hashable, Sendable {
         case local = "L"
@@ -23,6 +23,10 @@ struct Script: Hashable, Sendable, CustomStringConvertible {
         case change(Side, Change)
         /// One of the operations that are possible, counted round.
         case operation(Int)
+        /// The same, and its answer is lost.
+        case lostOperation(Int)
+        /// The same, and this machine dies in the middle of it, before the remote has heard of it or after.
+        case fatalOperation(Int, isApplied: Bool)
         case ingest
     }
 
@@ -38,6 +42,8 @@ struct Script: Hashable, Sendable, CustomStringConvertible {
             switch words.first {
             case "ingest": return .ingest
             case "op": return .operation(Int(words[1]) ?? 0)
+            case "lost": return .lostOperation(Int(words[1]) ?? 0)
+            case "fatal": return .fatalOperation(Int(words[1]) ?? 0, isApplied: words.last == "applied")
             default: break
             }
             guard words.count > 2, let side = Side(rawValue: words[0]) else { return nil }
@@ -58,6 +64,8 @@ struct Script: Hashable, Sendable, CustomStringConvertible {
             switch step {
             case .ingest: "ingest"
             case .operation(let number): "op \(number)"
+            case .lostOperation(let number): "lost \(number)"
+            case .fatalOperation(let number, let isApplied): "fatal \(number) \(isApplied ? "applied" : "unheard")"
             case .change(let side, .create(let path)): "\(side.rawValue) create \(path)"
             case .change(let side, .makeDirectory(let path)): "\(side.rawValue) mkdir \(path)"
             case .change(let side, .edit(let path)): "\(side.rawValue) edit \(path)"

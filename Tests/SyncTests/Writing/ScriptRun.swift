@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -10,7 +11,7 @@ import TestSupport
 
 /// One script, carried out on a machine and a remote of its own, and what was wrong at the end.
 struct ScriptRun {
-    private let machine: Machine
+    private var machine: Machine
     private var versions: [[UInt8]: String] = [:]
     /// What was written, and neither removed nor written over by somebody who had seen it.
     private var kept: Set<String> = []
@@ -40,7 +41,7 @@ struct ScriptRun {
         } catch {
             complaints = ["\(error)"]
         }
-        await machine.stop()
+        await run.machine.stop()
         return complaints
     }
 
@@ -55,8 +56,16 @@ struct ScriptRun {
             switch step {
             case .ingest: try await machine.ingest()
             case .operation(let number):
-                let possible = try await machine.operations()
-                if !possible.isEmpty { await machine.engine.runAlone(possible[number % possible.count]) }
+                if let operation = try await operation(number) { await machine.engine.runAlone(operation) }
+            case .lostOperation(let number):
+                guard let operation = try await operation(number) else { continue }
+                for kind in [ProviderCallKind.create, .modify, .delete] {
+                    machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: kind, times: 1)
+                }
+                await machine.engine.runAlone(operation)
+                machine.provider.faults.clear()
+            case .fatalOperation(let number, let isApplied):
+                if let operation = try await operation(number) { try await die(in: operation, isApplied: isApplied) }
             case .change(.local, let change):
                 do {
                     try await local(change)
@@ -74,6 +83,32 @@ struct ScriptRun {
         let present = Set(machine.provider.tree.entries().values.compactMap(\.content))
         for lost in kept.subtracting(present).sorted() { complaints.append("'\(lost)' is lost") }
         return complaints
+    }
+
+    private func operation(_ number: Int) async throws -> SyncOperation? {
+        let possible = try await machine.operations()
+        return possible.isEmpty ? nil : possible[number % possible.count]
+    }
+
+    /// The next machine goes on with what this one had recorded when its call was on the way.
+    private mutating func die(in operation: SyncOperation, isApplied: Bool) async throws {
+        let faults = machine.provider.faults
+        let gates = [ProviderCallKind.create, .modify, .delete].map { faults.hold($0, times: 1) }
+        let (dying, end) = (machine, Flag())
+        let dyingTask = Task {
+            await dying.engine.runAlone(operation)
+            end.isSet = true
+        }
+        _ = await eventually { end.isSet || gates.contains { $0.waiting > 0 } }
+        machine = try dying.crash()
+        if isApplied {
+            for gate in gates { gate.open() }
+        } else {
+            await dying.engine.stop()
+        }
+        await dyingTask.value
+        faults.clear()
+        await dying.engine.stop()
     }
 
     // MARK: - Here
@@ -278,5 +313,14 @@ final class StartingPoint: Sendable {
 
     func remove(_ folder: FilePath) {
         try? FileManager.default.removeItem(atPath: folder.string)
+    }
+}
+
+private final class Flag: Sendable {
+    private let state = Mutex(false)
+
+    var isSet: Bool {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
     }
 }
