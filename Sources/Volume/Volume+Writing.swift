@@ -180,6 +180,7 @@ extension InodeNumber {
 
 extension LocalCaller {
     init(_ caller: Requester) {
-        self.init(user: caller.userIdentifier, group: caller.groupIdentifier)
+        self.init(
+            user: caller.userIdentifier, group: caller.groupIdentifier, process: caller.processIdentifier)
     }
 }

@@ -78,7 +78,7 @@ extension LocalChanges {
         of number: InodeNumber, caller: LocalCaller, isWriting: Bool, usualOwner: UInt32
     ) throws -> InodeRecord {
         let record = try inode(number)
-        if let cleared = Self.withoutSetID(record) {
+        if let cleared = Self.withoutSetID(record, caller: caller) {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)
             }
@@ -91,7 +91,7 @@ extension LocalChanges {
 
     /// Takes the set-ID bits that writing by somebody else than root takes.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
-        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number)) else { return }
+        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
         try db.run(
             "UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
         try mark(.permissions, of: number)
