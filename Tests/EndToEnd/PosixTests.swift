@@ -6,7 +6,7 @@ import Testing
 
 extension RealMount {
     /// Whatever POSIX asks of a plain directory, asked of a mount: a program makes the same calls on both and compares.
-    @Suite(.enabled(if: Posix.obstacle == nil, "\(Posix.obstacle ?? "")"))
+    @Suite(.enabled(if: PosixProgram.obstacle == nil, "\(PosixProgram.obstacle ?? "")"))
     struct Posix {
         @Test("every call, with every errno, does what it does on a plain directory", .timeLimit(.minutes(15)))
         func cases() async throws {
@@ -31,15 +31,6 @@ extension RealMount {
                 seconds: 240, more: ["YONDER_PASSTHROUGH": "0"], "--part", "2", "--calls", "3000", "--seed", "1")
         }
 
-        /// Why it cannot be done here; nil when it can.
-        static var obstacle: String? {
-            if geteuid() != 0 { return "calls are made under several users, which only root can" }
-            let places = ["/usr/bin", "/usr/local/bin", "/bin"] + (ProcessInfo.processInfo.environment["PATH"] ?? "")
-                .split(separator: ":").map(String.init)
-            let isThere = places.contains { access($0 + "/python3", X_OK) == 0 }
-            return isThere ? nil : "there is no python3"
-        }
-
         private static func compare(
             seconds: Int, more environment: [String: String] = [:], _ arguments: String...,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -49,13 +40,24 @@ extension RealMount {
                 let plain = try yonder.directory.makeDirectory("plain")
                 try await yonder.mountSource()
                 let outcome = try await Command(
-                    ["python3", program, yonder.mount.string, plain.string] + arguments, seconds: seconds
+                    ["python3", PosixProgram.path, yonder.mount.string, plain.string] + arguments, seconds: seconds
                 ).run()
                 #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)", sourceLocation: sourceLocation)
             }
         }
+    }
+}
 
-        private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("Programs/posix").path
+/// The program that compares.
+private enum PosixProgram {
+    static let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("Programs/posix").path
+
+    /// Why it cannot be run here; nil when it can.
+    static var obstacle: String? {
+        if geteuid() != 0 { return "calls are made under several users, which only root can" }
+        let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let isThere = search.split(separator: ":").contains { access("\($0)/python3", X_OK) == 0 }
+        return isThere ? nil : "there is no python3"
     }
 }

@@ -82,7 +82,7 @@ extension Ingestion {
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
-    private func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+    private mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
         if let old = sent.identifier {
             let isQueued =
                 try db.one(
@@ -100,6 +100,8 @@ extension Ingestion {
                 item.filename, Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
                 now.nanosecondsSince1970,
             ])
+        // News may have brought it back before the answer came.
+        if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try forgetTwin(twin) }
     }
 
     /// News brought the very item that was made here before the answer did.
