@@ -57,7 +57,13 @@ extension LocalChanges {
 
     /// Somebody wrote into a content file through the daemon.
     package mutating func contentWasWritten(_ number: InodeNumber) throws {
-        let status = try contents.status(of: number)
+        var status = try contents.status(of: number)
+        // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
+        let known = try inode(number).modifiedAt
+        if status.modifiedAt <= known, known <= now {
+            try contents.setModificationTime(of: number, to: now)
+            status = try contents.status(of: number)
+        }
         try db.run(
             "UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0 WHERE number = ?",
             [
