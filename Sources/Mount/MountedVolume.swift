@@ -12,12 +12,16 @@ package final class MountedVolume: Sendable {
     /// - Parameters:
     ///   - source: the first field of /proc/mounts.
     ///   - provisioning: provides what requests lack.
+    ///   - allowsPassthrough: whether the kernel may read and write files by itself, where it can.
     /// - Throws: EINVAL when libfuse refuses the options.
-    package init(volume: Volume, source: String, provisioning: any Provisioning) throws(Errno) {
+    package init(
+        volume: Volume, source: String, provisioning: any Provisioning, allowsPassthrough: Bool = true
+    ) throws(Errno) {
         passthrough = Passthrough()
         let fileSystem = VolumeFileSystem(volume: volume, provisioning: provisioning, passthrough: passthrough)
         var options = SessionOptions(source: source, subtype: "yonder")
         options.threads = Self.threads
+        options.passthrough = allowsPassthrough
         // Whoever reads is told of when he leaves: what only he waited for is given up.
         options.asynchronousRead = false
         session = try Session(fileSystem: fileSystem, options: options)

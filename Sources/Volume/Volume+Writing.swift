@@ -183,6 +183,7 @@ extension InodeNumber {
 
 extension LocalCaller {
     init(_ caller: Requester) {
-        self.init(user: caller.userIdentifier, group: caller.groupIdentifier)
+        self.init(
+            user: caller.userIdentifier, group: caller.groupIdentifier, process: caller.processIdentifier)
     }
 }

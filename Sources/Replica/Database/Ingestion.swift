@@ -224,7 +224,11 @@ package struct Ingestion {
             }
         }
         if inode != known.inode {
-            inode.changedAt = now
+            // When it was made there, and how big a listing is there, is nobody's change.
+            var shown = inode
+            shown.createdAt = known.inode.createdAt
+            if shown.kind == .directory { shown.size = known.inode.size }
+            if shown != known.inode { inode.changedAt = now }
             try db.writeAttributes(of: inode)
             effects.invalidations.append(.attributes(inode.number))
         }

@@ -41,7 +41,7 @@ extension LocalChanges {
             record.owner = changes.owner ?? record.owner
             record.group = changes.group ?? record.group
             fields.insert(.ownership)
-            if changes.permissions == nil, let cleared = Self.withoutSetID(record) {
+            if changes.permissions == nil, let cleared = Self.withoutSetID(before, caller: caller) {
                 record.permissions = cleared
                 fields.insert(.permissions)
             }
@@ -110,10 +110,16 @@ extension LocalChanges {
     }
 
     /// The permissions without the bits that a change of owner or content takes; nil when there is nothing to take.
-    static func withoutSetID(_ inode: InodeRecord) -> UInt16? {
-        guard inode.kind != .directory, let permissions = inode.permissions else { return nil }
+    ///
+    /// The set-group-ID bit of a file that its group may not execute goes only where a stranger to the group does it.
+    static func withoutSetID(_ inode: InodeRecord, caller: LocalCaller) -> UInt16? {
+        guard inode.kind != .directory, let permissions = inode.permissions, permissions & 0o6000 != 0 else {
+            return nil
+        }
         var cleared = permissions & ~0o4000
-        if permissions & 0o0010 != 0 { cleared &= ~0o2000 }
+        if permissions & 0o2000 != 0, permissions & 0o0010 != 0 || !caller.belongs(to: inode.group) {
+            cleared &= ~0o2000
+        }
         return cleared == permissions ? nil : cleared
     }
 }

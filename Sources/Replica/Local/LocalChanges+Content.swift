@@ -60,7 +60,13 @@ extension LocalChanges {
 
     /// Somebody wrote into a content file through the daemon.
     package mutating func contentWasWritten(_ number: InodeNumber) throws {
-        let status = try contents.status(of: number)
+        var status = try contents.status(of: number)
+        // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
+        let known = try inode(number).modifiedAt
+        if status.modifiedAt <= known, known <= now {
+            try contents.setModificationTime(of: number, to: now)
+            status = try contents.status(of: number)
+        }
         try db.run(
             "UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0 WHERE number = ?",
             [
@@ -81,7 +87,7 @@ extension LocalChanges {
         of number: InodeNumber, caller: LocalCaller, isWriting: Bool, usualOwner: UInt32
     ) throws -> InodeRecord {
         let record = try inode(number)
-        if let cleared = Self.withoutSetID(record) {
+        if let cleared = Self.withoutSetID(record, caller: caller) {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)
             }
@@ -94,7 +100,7 @@ extension LocalChanges {
 
     /// Takes the set-ID bits that writing by somebody else than root takes.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
-        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number)) else { return }
+        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
         try db.run(
             "UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
         try mark(.permissions, of: number)

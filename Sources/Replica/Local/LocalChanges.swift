@@ -18,10 +18,19 @@ package enum LocalObstacle: Error, Hashable, Sendable {
 package struct LocalCaller: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
+    /// Who it is, to look at its other groups; nil when nobody asks for them.
+    package var process: Int32?
 
-    package init(user: UInt32, group: UInt32) {
+    package init(user: UInt32, group: UInt32, process: Int32? = nil) {
         self.user = user
         self.group = group
+        self.process = process
+    }
+
+    /// Whether a file's group is one of the caller's.
+    func belongs(to other: UInt32?) -> Bool {
+        guard let other, other != group, !isPrivileged else { return true }
+        return process.map { ProcessGroups.supplementary(of: $0).contains(other) } ?? true
     }
 
     var isPrivileged: Bool { user == 0 }

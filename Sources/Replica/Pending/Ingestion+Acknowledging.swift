@@ -95,7 +95,7 @@ extension Ingestion {
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
-    private func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+    private mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
         let known = sent.item.itemIdentifier.rawValue
         let queued = try db.one("SELECT id FROM deletion WHERE identifier = ?", [known], { $0[0] as Int64 })
         guard let queued else { return }
@@ -111,6 +111,8 @@ extension Ingestion {
                 item.filename, Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
                 now.nanosecondsSince1970,
             ])
+        // News may have brought it back before the answer came.
+        if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try remove(twin) }
     }
 
     /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known

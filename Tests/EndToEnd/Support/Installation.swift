@@ -34,6 +34,12 @@ struct Installation {
         await installation.end()
     }
 
+    /// The same, with more in the environment of the programs.
+    func with(_ more: [String: String]) -> Installation {
+        Installation(
+            directory: directory, source: source, mount: mount, environment: environment.merging(more) { $1 })
+    }
+
     // MARK: - The folder
 
     /// Writes a file of the source folder, with the directories on its way.

@@ -284,6 +284,8 @@ class Side:
         return os.pwrite(self.slots[slot], data, offset)
 
     def do_lseek(self, slot, offset, whence):
+        if whence == os.SEEK_END and stat.S_ISDIR(os.fstat(self.slots[slot]).st_mode):
+            return None  # Where a listing ends is each file system's own.
         return os.lseek(self.slots[slot], offset, whence)
 
     def do_fstat(self, slot):

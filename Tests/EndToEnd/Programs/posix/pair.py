@@ -104,7 +104,11 @@ class Pair:
         seen = [survey(side.base, self.depth > 1) for side in self.sides]
         # Writing to a FIFO moves its times on file systems that the kernel keeps itself; FUSE is not told of it.
         is_piped = bool(self.trail) and self.trail[-1][1] in ("write", "read", "fifo", "sendfile")
-        told = [[entry.told(before, is_piped) for entry in found.values()] for found, before in zip(seen, self.before)]
+        # Storing in shared memory moves a file's times at once, or when the page is written: POSIX leaves it open.
+        is_stored = bool(self.trail) and self.trail[-1][1] in ("store", "msync")
+        told = [
+            [entry.told(before, is_piped, is_stored) for entry in found.values()]
+            for found, before in zip(seen, self.before)]
         self.before = tuple({entry.inode: entry for entry in found.values()} for found in seen)
         self.checks += len(told[1])
         if told[0] == told[1]:
@@ -124,7 +128,7 @@ class Seen:
         self.path, self.inode, self.first, self.facts = path, status.st_ino, first, facts
         self.times = (status.st_mtime_ns, status.st_ctime_ns)
 
-    def told(self, before, is_piped):
+    def told(self, before, is_piped, is_stored):
         """As it is compared: times that were set are compared as such, others by what has become of them."""
         old = before.get(self.inode)
         now = time.time_ns()
@@ -137,6 +141,8 @@ class Seen:
             else:
                 was = old.times[kind]
                 moves.append("kept" if moment == was else "later" if moment > was or was - now > DAY else "EARLIER")
+        if is_stored:
+            moves = ["whatever"] * 2
         if is_piped and stat.S_ISFIFO(int(self.facts[0], 8)):
             moves = ["whatever"] * 2
         return (self.path, self.first, *self.facts, "modified", moves[0], "changed", moves[1])

@@ -41,7 +41,7 @@ class Generator:
             "mkdir": lambda: (path(), pick(MODES) | 0o300), "rmdir": lambda: (path(),), "unlink": lambda: (path(),),
             "rename": lambda: (path(), path()), "renameat2": lambda: (path(), path(), pick((NOREPLACE, EXCHANGE))),
             "link": lambda: (path(), path()), "symlink": lambda: (pick(NAMES), path()),
-            "mknod": lambda: (path(), pick((stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK, stat.S_IFCHR)) | pick(MODES), 259),
+            "mknod": lambda: (path(), pick((stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK)) | pick(MODES)),
             "readlink": lambda: (path(),), "listdir": lambda: (path(),), "stat": lambda: (path(),),
             "lstat": lambda: (path(),), "access": lambda: (path(), pick((0, 1, 2, 4, 6))),
             "chmod": lambda: (path(), pick(MODES)), "chown": lambda: (path(), self.id(), self.id()),
