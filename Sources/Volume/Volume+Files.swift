@@ -102,7 +102,9 @@ extension Volume {
     }
 
     /// Records what was written to files that have been closed.
-    func record(_ closed: [InodeNumber]) {
+    ///
+    /// - Returns: false when it has to be tried again: the disk is full.
+    func record(_ closed: [InodeNumber]) -> Bool {
         do throws(Obstacle) {
             try change { changes in
                 // One that was opened again meanwhile is compared when that is closed.
@@ -110,8 +112,10 @@ extension Volume {
                     try changes.endWriting(number)
                 }
             }
+            return true
         } catch {
             logger.error("what was written to \(closed.count) files cannot be recorded yet: \(error)")
+            return false
         }
     }
 
@@ -238,7 +242,9 @@ extension Volume {
         state.version = inode.contentVersion
         state.size = inode.size
         state.isComplete = inode.content == .materialized
-        if inode.content == .materialized, inode.size > 0 || isWriting {
+        // Of a file that is marked the row may not know the length yet.
+        state.isWritten = inode.contentStamp != nil
+        if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
             if inode.contentStamp == nil, let lengths = try? descriptor.lengths(), lengths.size != inode.size {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")

@@ -40,7 +40,7 @@ package final class Volume: Sendable {
         self.didOpenDirectory = didOpenDirectory
         self.didChange = didChange
         self.isReadOnly = isReadOnly
-        writtenFiles.attach { [weak self] in self?.record($0) }
+        writtenFiles.attach { [weak self] in self?.record($0) ?? true }
     }
 
     /// Which inodes are open, for those who change or drop content.

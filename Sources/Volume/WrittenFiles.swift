@@ -11,12 +11,14 @@ final class WrittenFiles: @unchecked Sendable {
     private let lock = NSLock()
     private var waiting: [(number: InodeNumber, release: @Sendable () -> Void)] = []
     private var isScheduled = false
-    private var record: (@Sendable ([InodeNumber]) -> Void)?
+    private var record: (@Sendable ([InodeNumber]) -> Bool)?
     private let queue = DispatchQueue(label: "yonder.written")
     private static let pause = DispatchTimeInterval.milliseconds(10)
+    private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     private static let most = 128
 
-    func attach(_ record: @escaping @Sendable ([InodeNumber]) -> Void) {
+    /// - Parameter record: records what was written; false when it has to be tried again.
+    func attach(_ record: @escaping @Sendable ([InodeNumber]) -> Bool) {
         self.record = record
     }
 
@@ -47,7 +49,15 @@ final class WrittenFiles: @unchecked Sendable {
         isScheduled = false
         lock.unlock()
         guard !batch.isEmpty else { return }
-        record?(batch.map(\.number))
+        if record?(batch.map(\.number)) == false {
+            lock.lock()
+            waiting = batch + waiting
+            let isFirst = !isScheduled
+            isScheduled = true
+            lock.unlock()
+            if isFirst { queue.asyncAfter(deadline: .now() + Self.pauseAfterFailure) { self.drain() } }
+            return
+        }
         for file in batch { file.release() }
     }
 }
