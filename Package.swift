@@ -6,6 +6,7 @@ import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -25,7 +26,7 @@ let targets: [Target] = [
     .target(name: "FileProviderTesting", dependencies: ["FileProvider", system]),
 
     // The truth, and what it means.
-    .target(name: "Replica", dependencies: ["FileProvider", "Syscalls", grdb, logging, system]),
+    .target(name: "Replica", dependencies: ["FileProvider", "Syscalls", grdb, sqlite, logging, system]),
     .target(name: "Volume", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
     .target(name: "Sync", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
     .target(name: "Mount", dependencies: ["FUSE", "FileProvider", "Syscalls", "Volume", logging, system]),

@@ -8,6 +8,7 @@ import Volume
 package final class MountedVolume: Sendable {
     private let session: Session
     private let passthrough: Passthrough
+    private let writtenFiles: WrittenFiles
 
     /// - Parameters:
     ///   - source: the first field of /proc/mounts.
@@ -19,6 +20,7 @@ package final class MountedVolume: Sendable {
     ) throws(Errno) {
         passthrough = Passthrough()
         let fileSystem = VolumeFileSystem(volume: volume, provisioning: provisioning, passthrough: passthrough)
+        writtenFiles = fileSystem.writtenFiles
         var options = SessionOptions(source: source, subtype: "yonder")
         options.threads = Self.threads
         options.passthrough = allowsPassthrough
@@ -28,7 +30,7 @@ package final class MountedVolume: Sendable {
     }
 
     /// How many threads answer the kernel: as many readers the database should have.
-    package static let threads = 8
+    package static let threads = 4
 
     /// Mounts on a directory and begins to serve.
     ///
@@ -52,6 +54,11 @@ package final class MountedVolume: Sendable {
     /// Ends the mount at once: whoever waits gets an error.
     package func abort() {
         session.abort()
+    }
+
+    /// Records at once what was written to files that have been closed. Blocks for as long as the disk does.
+    package func settle() {
+        writtenFiles.flush()
     }
 
     /// Whether the mount is there.

@@ -13,10 +13,12 @@ final class VolumeFileSystem: FileSystem {
     let waiting: WaitingRoom
     /// Set once, before the first request, by the mount that owns the session.
     let passthrough: Passthrough
+    let writtenFiles: WrittenFiles
 
     init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
         self.volume = volume
         self.passthrough = passthrough
+        writtenFiles = WrittenFiles(volume: volume, passthrough: passthrough)
         waiting = WaitingRoom(provisioning: provisioning)
     }
 
@@ -90,7 +92,11 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
-        volume.close(node.rawValue, wasWriting: flags.canWrite, registry: passthrough.registry)
+        if flags.canWrite {
+            writtenFiles.add(node)
+        } else {
+            volume.close(node.rawValue, wasWriting: false, registry: passthrough.registry)
+        }
         reply.succeed()
     }
 

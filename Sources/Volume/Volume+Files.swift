@@ -92,31 +92,29 @@ extension Volume {
 
     /// Closes one handle of a file.
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
-        let number = InodeNumber(node)
-        if wasWriting, !isReadOnly {
-            // Until what was written is recorded it counts as open, so that no news come in between.
-            writtenFiles.add(number) { [self] in release(number, wasWriting: true, registry: registry) }
-        } else {
-            release(number, wasWriting: wasWriting, registry: registry)
-        }
+        if wasWriting, !isReadOnly, closeWritten([node], registry: registry) { return }
+        release(InodeNumber(node), wasWriting: wasWriting, registry: registry)
     }
 
-    /// Records what was written to files that have been closed.
+    /// Closes one handle for writing of each of several files, and records what was written to them.
     ///
-    /// - Returns: false when it has to be tried again: the disk is full.
-    func record(_ closed: [InodeNumber]) -> Bool {
+    /// - Returns: false when it cannot be recorded now, because the disk is full: nothing was closed then.
+    package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
+        let closed = nodes.map { InodeNumber($0) }
         do throws(Obstacle) {
             try change { changes in
-                // One that was opened again meanwhile is compared when that is closed.
+                // While they count as open, so that no news come in between. One that others write is compared when
+                // they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
                     try changes.endWriting(number)
                 }
             }
-            return true
         } catch {
             logger.error("what was written to \(closed.count) files cannot be recorded yet: \(error)")
             return false
         }
+        for number in closed { release(number, wasWriting: true, registry: registry) }
+        return true
     }
 
     private func release(_ number: InodeNumber, wasWriting: Bool, registry: (any PassthroughRegistry)?) {

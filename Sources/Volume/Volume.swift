@@ -11,7 +11,6 @@ package final class Volume: Sendable {
     let replica: Replica
     let ownership: Ownership
     let files = OpenFiles()
-    let writtenFiles = WrittenFiles()
     let logger: Logger
     /// Told when the last handle of an inode is closed.
     private let didClose: @Sendable (InodeNumber) -> Void
@@ -40,14 +39,10 @@ package final class Volume: Sendable {
         self.didOpenDirectory = didOpenDirectory
         self.didChange = didChange
         self.isReadOnly = isReadOnly
-        writtenFiles.attach { [weak self] in self?.record($0) ?? true }
     }
 
     /// Which inodes are open, for those who change or drop content.
     package var openInodes: any OpenInodes { files }
-
-    /// Records at once what was written to files that have been closed. Blocks for as long as the disk does.
-    package func settle() { writtenFiles.flush() }
 
     /// How many inodes are open.
     package var openCount: Int { files.numbers.count }

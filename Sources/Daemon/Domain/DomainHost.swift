@@ -126,7 +126,7 @@ package final class DomainHost: Sendable {
         try? mounted.unmount()
         let isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         if !isDone { mounted.abort() }
-        volume.settle()
+        mounted.settle()
         try? replica.close()
     }
 

@@ -3,14 +3,6 @@ import GRDB
 
 /// Queries that reading and writing transactions share.
 extension Database {
-    /// The first row of a query whose statement is kept, or nil.
-    func one<Value>(
-        _ sql: String, _ arguments: StatementArguments, _ decode: (Row) throws -> Value
-    ) throws -> Value? {
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
-        return try rows.next().map(decode)
-    }
-
     /// Runs a statement that is kept.
     func run(_ sql: String, _ arguments: StatementArguments) throws {
         try cachedStatement(sql: sql).execute(arguments: arguments)
@@ -43,20 +35,16 @@ extension Database {
     }
 
     func items(in directory: InodeNumber) throws -> [ItemRecord] {
-        let rows = try Row.fetchCursor(
-            try cachedStatement(sql: Self.items + "WHERE item.parent = ? ORDER BY item.id"),
-            arguments: [directory.rawValue])
-        var items: [ItemRecord] = []
-        while let row = try rows.next() { items.append(try Rows.item(row)) }
-        return items
+        try all(Self.items + "WHERE item.parent = ? ORDER BY item.id", [directory.rawValue], Rows.item)
     }
 
     func presentRanges(of number: InodeNumber) throws -> ByteRanges {
-        let rows = try Row.fetchCursor(
-            try cachedStatement(sql: "SELECT start, \"end\" FROM contentRange WHERE inode = ? ORDER BY start"),
-            arguments: [number.rawValue])
         var ranges = ByteRanges()
-        while let row = try rows.next() { ranges.insert((row[0] as Int64)..<(row[1] as Int64)) }
+        try query("SELECT start, \"end\" FROM contentRange WHERE inode = ? ORDER BY start", [number.rawValue]) {
+            columns in
+            ranges.insert((columns[0] as Int64)..<(columns[1] as Int64))
+            return true
+        }
         return ranges
     }
 

@@ -6,26 +6,27 @@ import GRDB
 extension ReplicaDatabase {
     /// The inode with this number, or nil.
     package func inode(_ number: InodeNumber) throws -> InodeRecord? {
-        try read { db in try db.inode(number) }
+        try glance { db in try db.inode(number) }
     }
 
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
         try read { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT \(Rows.inodeColumns), item.id, item.name
-                    FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                    WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?
-                    """)
-            let rows = try Row.fetchCursor(statement, arguments: [directory.rawValue, cookie, limit])
             var entries: [DirectoryEntry] = []
-            while let row = try rows.next() {
+            try db.query(
+                """
+                SELECT \(Rows.inodeColumns), item.id, item.name
+                FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?
+                """, [directory.rawValue, cookie, limit]
+            ) { row in
                 let name: String = row[Rows.inodeColumnCount + 1]
-                if Displacement.isDisplaced(name) { continue }
-                entries.append(
-                    DirectoryEntry(
-                        cookie: row[Rows.inodeColumnCount], name: name, inode: try Rows.inode(row)))
+                if !Displacement.isDisplaced(name) {
+                    entries.append(
+                        DirectoryEntry(
+                            cookie: row[Rows.inodeColumnCount], name: name, inode: try Rows.inode(row)))
+                }
+                return true
             }
             return entries
         }
@@ -224,17 +225,21 @@ extension ReplicaDatabase {
     package func lookup(
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
-        try read { db in
-            let state = try db.one(
-                "SELECT content FROM inode WHERE number = ? AND kind = 2", [directory.rawValue],
-                { ContentState(rawValue: $0[0]) })
-            guard let state, state == .materialized else { return (state ?? nil, nil) }
-            let inode = try db.one(
+        try glance { db in
+            let answer = try db.one(
                 """
-                SELECT \(Rows.inodeColumns) FROM item JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.name = ?
-                """, [directory.rawValue, name], { try Rows.inode($0) })
-            return (state, inode)
+                SELECT \(Rows.inodeColumns), directory.content
+                FROM inode AS directory
+                    LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
+                    LEFT JOIN inode ON inode.number = item.inode
+                WHERE directory.number = ?1 AND directory.kind = 2
+                """, [directory.rawValue, name]
+            ) { row -> (ContentState?, InodeRecord?) in
+                let state = ContentState(rawValue: row[Rows.inodeColumnCount])
+                guard state == .materialized, row[0] as Int64? != nil else { return (state, nil) }
+                return (state, try Rows.inode(row))
+            }
+            return answer ?? (nil, nil)
         }
     }
 }

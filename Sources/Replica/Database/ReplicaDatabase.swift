@@ -46,6 +46,11 @@ package final class ReplicaDatabase: Sendable {
         try current().read(body)
     }
 
+    /// Runs a single query on the calling thread: one statement needs no transaction around it to see one state.
+    func glance<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try current().unsafeRead(body)
+    }
+
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try current().write(body)

@@ -18,7 +18,7 @@ enum Rows {
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded
         """
 
-    static func inode(_ row: Row, at first: Int = 0) throws -> InodeRecord {
+    static func inode(_ row: Columns, at first: Int = 0) throws -> InodeRecord {
         let kind: Int = row[first + 1]
         let content: Int = row[first + 10]
         guard let kind = InodeKind(rawValue: kind), let content = ContentState(rawValue: content) else {
@@ -41,7 +41,7 @@ enum Rows {
     }
 
     /// The columns of ``inodeColumns`` and then those of ``itemColumns``.
-    static func item(_ row: Row) throws -> ItemRecord {
+    static func item(_ row: Columns) throws -> ItemRecord {
         let first = inodeColumnCount
         return ItemRecord(
             id: row[first], inode: try inode(row),
@@ -62,7 +62,7 @@ enum Rows {
     }
 }
 
-extension Row {
+extension Columns {
     /// The bytes of a column that is never null.
     fileprivate func bytes(_ index: Int) -> [UInt8] {
         [UInt8](self[index] as Data)

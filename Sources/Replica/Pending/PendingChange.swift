@@ -37,7 +37,7 @@ package struct PendingDeletion: Hashable, Sendable {
         nextTry, code, message
         """
 
-    init(_ row: Row) {
+    init(_ row: Columns) {
         id = row[0]
         identifier = ItemIdentifier(rawValue: row[1])
         kind = InodeKind(rawValue: row[2]) ?? .file
@@ -102,11 +102,9 @@ extension ReplicaDatabase {
     /// removed before it.
     package func pendingDeletions(after id: Int64 = 0, limit: Int = .max) throws -> [PendingDeletion] {
         try read { db in
-            try Row.fetchAll(
-                db.cachedStatement(
-                    sql: "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?"),
-                arguments: [id, limit]
-            ).map(PendingDeletion.init)
+            try db.all(
+                "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?", [id, limit],
+                PendingDeletion.init)
         }
     }
 

@@ -1,31 +1,33 @@
 import Dispatch
+import FUSE
 import Foundation
-import Replica
+import Volume
 
-/// Files that were written and have been closed, until what was written is recorded: many in one transaction, because a
+/// Files that were written and have been closed, until the volume has recorded what was written: many at once, because a
 /// program that writes a thousand small files closes a thousand.
 ///
 /// Nothing is lost with it: each is marked in the database since it was opened, and compared at the next start.
 final class WrittenFiles: @unchecked Sendable {
     // Unchecked: the state is only touched under `lock`, a pthread mutex because every close of a written file passes.
     private let lock = NSLock()
-    private var waiting: [(number: InodeNumber, release: @Sendable () -> Void)] = []
+    private var waiting: [UInt64] = []
     private var isScheduled = false
-    private var record: (@Sendable ([InodeNumber]) -> Bool)?
+    private let volume: Volume
+    private let passthrough: Passthrough
     private let queue = DispatchQueue(label: "yonder.written")
     private static let pause = DispatchTimeInterval.milliseconds(10)
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     private static let most = 128
 
-    /// - Parameter record: records what was written; false when it has to be tried again.
-    func attach(_ record: @escaping @Sendable ([InodeNumber]) -> Bool) {
-        self.record = record
+    init(volume: Volume, passthrough: Passthrough) {
+        self.volume = volume
+        self.passthrough = passthrough
     }
 
-    /// Takes a file that was closed; `release` is called once it is recorded.
-    func add(_ number: InodeNumber, release: @escaping @Sendable () -> Void) {
+    /// Takes a file of which one handle for writing was closed.
+    func add(_ node: NodeID) {
         lock.lock()
-        waiting.append((number, release))
+        waiting.append(node.rawValue)
         let isFull = waiting.count >= Self.most
         let isFirst = !isScheduled
         isScheduled = true
@@ -37,7 +39,7 @@ final class WrittenFiles: @unchecked Sendable {
         }
     }
 
-    /// Returns when all that were taken before are recorded.
+    /// Returns when all that were taken before are recorded, or cannot be.
     func flush() {
         queue.sync { drain() }
     }
@@ -48,16 +50,12 @@ final class WrittenFiles: @unchecked Sendable {
         waiting = []
         isScheduled = false
         lock.unlock()
-        guard !batch.isEmpty else { return }
-        if record?(batch.map(\.number)) == false {
-            lock.lock()
-            waiting = batch + waiting
-            let isFirst = !isScheduled
-            isScheduled = true
-            lock.unlock()
-            if isFirst { queue.asyncAfter(deadline: .now() + Self.pauseAfterFailure) { self.drain() } }
-            return
-        }
-        for file in batch { file.release() }
+        guard !batch.isEmpty, !volume.closeWritten(batch, registry: passthrough.registry) else { return }
+        lock.lock()
+        waiting = batch + waiting
+        let isFirst = !isScheduled
+        isScheduled = true
+        lock.unlock()
+        if isFirst { queue.asyncAfter(deadline: .now() + Self.pauseAfterFailure) { self.drain() } }
     }
 }
