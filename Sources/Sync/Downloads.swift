@@ -11,6 +11,7 @@ actor Downloads {
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
+    private var recordings: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
     init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
@@ -124,7 +125,19 @@ actor Downloads {
         if closing[download.number] == end { closing[download.number] = nil }
     }
 
+    /// One record of a file after the other: that nothing was left to be recorded is true only once the rest is.
     private func record(_ download: Download) async {
+        let previous = recordings[download.number]
+        let task = Task {
+            await previous?.value
+            await write(download)
+        }
+        recordings[download.number] = task
+        await task.value
+        if recordings[download.number] == task { recordings[download.number] = nil }
+    }
+
+    private func write(_ download: Download) async {
         do {
             if let ranges = download.takeUnrecorded() {
                 let effects = try await replica.recordContent(
