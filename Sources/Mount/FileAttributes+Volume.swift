@@ -14,7 +14,15 @@ extension Entry {
 extension Attributes {
     /// How long the kernel may believe them. What it writes by itself it knows; only what is written through a mapping it
     /// does not notice.
-    var lifetime: Lifetime { isVolatile ? Lifetime(seconds: 0, nanoseconds: 500_000_000) : .infinite }
+    var lifetime: Lifetime { isVolatile ? .zero : .infinite }
+}
+
+extension Entry {
+    /// A file that has just been made: nobody has mapped it yet, and who made it looks at it first of all.
+    init(new attributes: Attributes) {
+        self.init(
+            attributes: FileAttributes(attributes), attributesLifetime: Lifetime(seconds: 0, nanoseconds: 500_000_000))
+    }
 }
 
 extension FileAttributes {

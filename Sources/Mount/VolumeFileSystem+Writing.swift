@@ -104,7 +104,7 @@ extension VolumeFileSystem {
         } succeed: { [volume] reply, made in
             let (attributes, grant) = made
             let isOpen = reply.succeed(
-                Entry(attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
+                Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
                 backing: grant.backing)
             if !isOpen { volume.close(attributes.node, wasWriting: flags.canWrite, registry: registry) }
         }
