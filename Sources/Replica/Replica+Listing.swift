@@ -101,8 +101,10 @@ extension Ingestion {
                     later.append(item)
                     continue
                 }
-                let isKnown = try db.item(item.itemIdentifier) != nil
-                if isKnown || (parent != nil && parent?.inode.content != .dataless) {
+                let known = try db.item(item.itemIdentifier)
+                let isTaken =
+                    try known != nil || parent != nil && parent?.inode.content != .dataless || isForTrash(item)
+                if try isTaken && !isOutOfSight(known, parent: parent) {
                     try place(item, in: parent?.inode.number)
                 }
                 upcoming.remove(item.itemIdentifier)
@@ -114,7 +116,7 @@ extension Ingestion {
             waiting = later
         }
         for identifier in batch.deleted {
-            if let item = try db.item(identifier) { try remove(item) }
+            if let item = try db.item(identifier), try !isOutOfSight(item) { try remove(item) }
             upcoming.remove(identifier)
         }
         try restoreNames()

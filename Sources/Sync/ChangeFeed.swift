@@ -76,6 +76,11 @@ actor ChangeFeed {
         if isAskedAgain { _ = startRound() }
     }
 
+    private var trash: TrashListing {
+        TrashListing(
+            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
+    }
+
     private func round() async throws {
         try await refreshRoot()
         try await takeNews()
@@ -156,6 +161,7 @@ actor ChangeFeed {
     ///
     /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
     private func compareEverything() async throws {
+        try await trash.compare(request: request)
         let directories = try replica.database.materializedDirectories()
         let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
             var passing: FileProviderError?

@@ -126,10 +126,14 @@ extension ReplicaDatabase {
     /// The names from the remote's root down to an item, as the provider last gave them; also of one that was removed
     /// here and that the remote still has.
     package func remotePath(of identifier: ItemIdentifier) throws -> [String]? {
+        try remotePath(of: identifier, from: .rootContainer)
+    }
+
+    func remotePath(of identifier: ItemIdentifier, from top: ItemIdentifier) throws -> [String]? {
         try read { db in
             var names: [String] = []
             var current = identifier
-            while current != .rootContainer {
+            while current != top {
                 guard
                     let (name, parent) = try db.one(
                         """
@@ -168,6 +172,7 @@ extension ReplicaDatabase {
                     WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
                     """
             ).map { (InodeNumber(rawValue: $0[0]), ItemIdentifier($0[1] as String)) }
+                .filter { try !db.isTrashed($0.0) }
         }
     }
 

@@ -36,6 +36,7 @@ extension LocalChanges {
         try check(name)
         let directory = try writableDirectory(parent, isListed: isListed)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
+        let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
         var permissions = new.permissions
         var group = caller.group
         if let mode = directory.inode.permissions, mode & 0o2000 != 0 {
@@ -55,8 +56,9 @@ extension LocalChanges {
                 now.nanosecondsSince1970, new.linkTarget, Int64(new.device), new.kind == .file,
             ])
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        try offer(name, in: parent, inode: number, kind: new.kind)
-        try touch(parent)
+        let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
+        if role != .top { try touch(parent) }
+        if !isLocal, let made = try db.item(id: row) { try noteTrash(of: made, named: name, movedTo: parent) }
         if new.kind == .file { try contents.create(number, size: 0).close() }
         return try inode(number)
     }
@@ -78,6 +80,10 @@ extension LocalChanges {
         guard source.kind != .file || source.content == .materialized else {
             throw LocalObstacle.content(of: number)
         }
+        switch try db.trashArea(of: parent) {
+        case .outside, .trashed: break
+        case .local, .files: throw LocalObstacle.refused(.improperLink)
+        }
         try offer(name, in: parent, inode: number, kind: source.kind)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.run(
@@ -90,17 +96,25 @@ extension LocalChanges {
     /// As many as ext4 allows.
     private static let mostLinks = 65_000
 
-    private func offer(_ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind) throws {
+    /// - Parameter isLocal: whether it stays on this machine whatever it is.
+    @discardableResult
+    private func offer(
+        _ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind, isLocal: Bool = false,
+        role: TrashRole = .none
+    ) throws -> Int64 {
+        var capabilities = ItemCapabilities.ordinary
+        if try !isLocal && db.hasTrash() { capabilities.insert(.allowsTrashing) }
         try db.run(
             """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
+                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                inode.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(), kind.itemKind == nil,
-                now.nanosecondsSince1970,
+                inode.rawValue, parent.rawValue, name, Int64(capabilities.rawValue),
+                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(),
+                isLocal || kind.itemKind == nil, now.nanosecondsSince1970, role.rawValue,
             ])
+        return db.lastInsertedRowID
     }
 }
 
