@@ -11,6 +11,10 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         var lines = [headline(of: item), content(of: item)]
+        if let place = item.trash {
+            let path = PathResolver(host: host).originalPath(of: place)
+            lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
+        }
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
             lines.append(
