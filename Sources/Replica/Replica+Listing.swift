@@ -62,7 +62,11 @@ extension Ingestion {
         isKnownBetter: (ItemIdentifier) -> Bool
     ) throws {
         listing = number
+        let isCompared = try db.inode(directory)?.content == .materialized
+        let highest = try highestItem(in: directory)
         for item in items where !isKnownBetter(item.itemIdentifier) { try place(item, in: directory) }
+        // The kernel may have kept the names of a directory that was listed before.
+        if isCompared, try highestItem(in: directory) != highest { effects.invalidations.append(.contents(directory)) }
     }
 
     /// The end of a listing: what is gone goes, the directory is materialized.
