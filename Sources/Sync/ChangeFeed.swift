@@ -161,7 +161,12 @@ actor ChangeFeed {
     ///
     /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
     private func compareEverything() async throws {
-        try await trash.compare(request: request)
+        let trashed = try await trash.takeIn(request: request)
+        try await compareDirectories()
+        if let trashed { try await trash.settle(trashed, request: request) }
+    }
+
+    private func compareDirectories() async throws {
         let directories = try replica.database.materializedDirectories()
         let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
             var passing: FileProviderError?

@@ -13,29 +13,44 @@ struct TrashListing: Sendable {
     /// No trash has more pages; more mean that a token leads in a circle.
     private static let mostPages = 10_000
 
-    /// Lists the remote's trash, where there is one. What does not come up is looked up before it is believed gone.
+    /// Takes in what is in the remote's trash, where there is one.
+    ///
+    /// - Returns: what is there; nil when that could not be found out.
+    /// - Throws: what concerns the whole domain.
+    func takeIn(request: FileProviderRequest) async throws -> Set<ItemIdentifier>? {
+        guard calls.provider.features.trash else { return nil }
+        do {
+            return try await list(request: request)
+        } catch let error as FileProviderError {
+            try report(error)
+            return nil
+        }
+    }
+
+    /// Sees to what was in the trash and is not any more, once all else was compared: what has not come up anywhere is
+    /// looked up before it is believed gone.
     ///
     /// - Throws: what concerns the whole domain.
-    func compare(request: FileProviderRequest) async throws {
-        guard calls.provider.features.trash else { return }
-        let askedAt = ContinuousClock.now
+    func settle(_ listed: Set<ItemIdentifier>, request: FileProviderRequest) async throws {
         do {
-            let listed = try await list(request: request, askedAt: askedAt)
             for identifier in try replica.database.itemsTrashedOnRemote(otherThan: listed) {
                 try await lookUp(identifier, request: request)
             }
         } catch let error as FileProviderError {
-            switch error.code.reaction {
-            case .latchDomain, .stop: throw error
-            case .parkItem, .changeState, .giveUpAsking, .retry:
-                warnings.report("the remote's trash cannot be listed: \(error)")
-            }
+            try report(error)
         }
     }
 
-    private func list(
-        request: FileProviderRequest, askedAt: ContinuousClock.Instant
-    ) async throws -> Set<ItemIdentifier> {
+    private func report(_ error: FileProviderError) throws {
+        switch error.code.reaction {
+        case .latchDomain, .stop: throw error
+        case .parkItem, .changeState, .giveUpAsking, .retry:
+            warnings.report("the remote's trash cannot be compared: \(error)")
+        }
+    }
+
+    private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
+        let askedAt = ContinuousClock.now
         let enumerator = try await calls.make(for: request) {
             try $0.enumerator(for: .trashContainer, request: request)
         }
