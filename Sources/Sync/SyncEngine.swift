@@ -66,7 +66,8 @@ package final class SyncEngine: Sendable {
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
         let trashKeeper = TrashKeeper(
-            replica: replica, connection: connection, listings: listings, downloads: downloads)
+            replica: replica, open: open, commits: commits, connection: connection, listings: listings,
+            downloads: downloads)
         self.trashKeeper = trashKeeper
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)

@@ -96,6 +96,51 @@ extension RealMount {
             }
         }
 
+        @Test("restored while its trashing is on the way, it is back on the remote, too") func isRestoredSoon()
+            async throws
+        {
+            try await Self.run { mount async throws in
+                let gate = mount.provider.faults.hold(.modify, times: 1)
+                let before = try mount.host.item(for: "inner")
+                try mount.host.trashItem(withIdentifier: "inner")
+                #expect(await eventually { gate.waiting > 0 })
+                #expect(try mount.host.untrashItem(withIdentifier: "inner") == before)
+                gate.open()
+                #expect(
+                    try await eventually { try await mount.isSynced() && mount.provider.log.count(of: .modify) > 1 })
+                #expect(mount.provider.tree["inner"]?.parentItemIdentifier == "d")
+                #expect(try await Command.run("cat", mount["d/inner"]).output == "inner")
+                #expect(try await Command.run("ls", mount[".Trash-\(getuid())/info"]).output == "")
+            }
+        }
+
+        @Test("who moves an item out of the trash by hand leaves no trace for long") func tidiesUp() async throws {
+            try await Self.run { mount async throws in
+                try mount.host.trashItem(withIdentifier: "file")
+                try mount.host.trashItem(withIdentifier: "inner")
+                #expect(try await Command.run("mv", mount.trashed("file"), mount["file"]).status == 0)
+                #expect(try await information("file", mount) != "")
+                let (_, effects) = try mount.host.replica.change(open: NoneOpen()) {
+                    try $0.removeOrphanedInformation(before: Replica.now)
+                }
+                #expect(!effects.invalidations.isEmpty)
+                let directory = try #require(try informationDirectory(mount))
+                #expect(try mount.host.replica.database.items(in: directory).map(\.name) == ["inner.trashinfo"])
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["file"]?.parentItemIdentifier == .rootContainer)
+            }
+        }
+
+        private struct NoneOpen: OpenInodes {
+            func isOpen(_ number: InodeNumber) -> Bool { false }
+        }
+
+        private func informationDirectory(_ mount: ProvidedMount) throws -> InodeNumber? {
+            let database = mount.host.replica.database
+            guard let top = try database.item(named: ".Trash-\(getuid())", in: .root) else { return nil }
+            return try database.item(named: "info", in: top.inode.number)?.inode.number
+        }
+
         @Test("deleting from the trash deletes on the remote, a directory with all below it") func deletes()
             async throws
         {

@@ -32,6 +32,8 @@ final class Folder: Sendable {
     let manager: any FileProviderManager
     let leftoverAge: Int64
     private let state: Mutex<State>
+    /// What was in the trash when it was looked through last.
+    let knownTrash = Mutex<KnownTrash?>(nil)
     /// What was made, by its place, until the system knows it.
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
 

@@ -1,5 +1,6 @@
 import FileProvider
 import Foundation
+import Synchronization
 import Syscalls
 import SystemPackage
 
@@ -78,15 +79,34 @@ extension Folder {
         return place
     }
 
+    /// The names of trashed items, as long as the trashes are what they were.
+    struct KnownTrash {
+        var stamps: [FileMoment]
+        var names: [ItemIdentifier: String]
+    }
+
     /// Finds a trashed item of which only the identifier is known, because it was trashed behind our back.
     func findTrashed(_ identifier: ItemIdentifier) throws -> Place? {
-        let name = try first { trash -> String? in
-            try trash.names().lazy.compactMap { String(validating: $0, as: UTF8.self) }.first { name in
-                guard let status = try? FileStatus(of: name, in: trash) else { return false }
-                return items.identifier(of: status, named: name, parent: .trashContainer) == identifier
+        let trashes = try openTrashes()
+        defer { for trash in trashes { try? trash.close() } }
+        guard !trashes.isEmpty else { return nil }
+        let stamps = try trashes.map { try FileStatus(of: $0).modified }
+        var known = knownTrash.withLock { $0 }
+        if known?.stamps != stamps {
+            var names: [ItemIdentifier: String] = [:]
+            for trash in trashes {
+                for name in try trash.names().compactMap({ String(validating: $0, as: UTF8.self) }) {
+                    guard let status = try? FileStatus(of: name, in: trash) else { continue }
+                    names[items.identifier(of: status, named: name, parent: .trashContainer)] = name
+                }
             }
+            let found = KnownTrash(stamps: stamps, names: names)
+            known = found
+            // What changes within the same tick of the file system's clock would not be seen.
+            let now = Int64(Date().timeIntervalSince1970)
+            if stamps.allSatisfy({ $0.seconds < now - 1 }) { knownTrash.withLock { $0 = found } }
         }
-        return try name.flatMap { try findTrashed(identifier, at: [$0]) }
+        return try known?.names[identifier].flatMap { try findTrashed(identifier, at: [$0]) }
     }
 
     // MARK: - Trashing

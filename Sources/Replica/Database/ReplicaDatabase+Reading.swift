@@ -165,14 +165,15 @@ extension ReplicaDatabase {
     /// The directories whose listing is here, by their identifiers.
     package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
         try read { db in
-            try Row.fetchAll(
+            let trashed = try db.inodesInTrash()
+            return try Row.fetchAll(
                 db,
                 sql: """
                     SELECT inode.number, item.identifier FROM inode JOIN item ON item.inode = inode.number
                     WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
                     """
-            ).map { (InodeNumber(rawValue: $0[0]), ItemIdentifier($0[1] as String)) }
-                .filter { try !db.isTrashed($0.0) }
+            ).map { (number: InodeNumber(rawValue: $0[0]), identifier: ItemIdentifier($0[1] as String)) }
+                .filter { !trashed.contains($0.number.rawValue) }
         }
     }
 

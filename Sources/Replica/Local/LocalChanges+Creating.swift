@@ -58,7 +58,9 @@ extension LocalChanges {
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
         let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
         if role != .top { try touch(parent) }
-        if !isLocal, let made = try db.item(id: row) { try noteTrash(of: made, named: name, movedTo: parent) }
+        if try db.trashRole(of: parent) == .files, let made = try db.item(id: row) {
+            try noteTrash(of: made, named: name, movedTo: parent)
+        }
         if new.kind == .file { try contents.create(number, size: 0).close() }
         return try inode(number)
     }

@@ -39,7 +39,7 @@ extension Ingestion {
         let held = stillPending.intersection(sent.fields).intersection(.attributes)
         changed.subtract(held)
         let isRenamedThere =
-            current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
+            !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)

@@ -62,11 +62,33 @@ extension LocalChanges {
     /// Takes away what the trash's `info` says of an item.
     mutating func removeInformation(of item: ItemRecord) throws {
         guard item.trash != nil, let files = item.parent else { return }
+        try removeInformation(named: item.name, in: files)
+    }
+
+    private mutating func removeInformation(named name: String, in files: InodeNumber) throws {
         var directories = TrashDirectories(db: db, contents: contents, now: now)
-        let nameless = try directories.removeInformation(named: item.name, in: files)
+        let nameless = try directories.removeInformation(named: name, in: files)
         tellKernel(directories.invalidations)
         guard let nameless, !open.isOpen(nameless) else { return }
         discard(try db.forgetContent(of: nameless))
+    }
+
+    /// Takes away what `info` says of items that are not there: who moves an item out of the trash by hand leaves it. Those
+    /// who trash write it first, so what is new is left alone.
+    package mutating func removeOrphanedInformation(before moment: FileTimestamp) throws {
+        let orphans = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT files.inode, substr(information.name, 1, length(information.name) - 10)
+                    FROM item AS directory JOIN item AS files ON files.parent = directory.parent
+                    JOIN item AS information ON information.parent = directory.inode
+                    JOIN inode ON inode.number = information.inode
+                    WHERE directory.trashRole = 3 AND files.trashRole = 2 AND inode.createdAt < ?
+                        AND information.name GLOB '*.trashinfo' AND length(CAST(information.name AS BLOB)) < 255
+                        AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = files.inode
+                            AND item.name = substr(information.name, 1, length(information.name) - 10))
+                    """), arguments: [moment.nanosecondsSince1970])
+        for row in orphans { try removeInformation(named: row[1], in: InodeNumber(rawValue: row[0])) }
     }
 
     /// An item comes into a directory: notes what that means for the trash, before it is there.

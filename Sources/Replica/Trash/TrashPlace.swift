@@ -91,6 +91,20 @@ extension Database {
         if case .trashed = try trashArea(of: directory) { true } else { false }
     }
 
+    /// All that is trashed or lies below something trashed.
+    func inodesInTrash() throws -> Set<Int64> {
+        guard try hasTrashDirectories() else { return [] }
+        return Set(
+            try Int64.fetchAll(
+                self,
+                sql: """
+                    WITH RECURSIVE below (number) AS (
+                        SELECT inode FROM item WHERE trashedAt IS NOT NULL
+                        UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
+                    SELECT number FROM below
+                    """))
+    }
+
     /// A directory and those that hold it, up to the root.
     func ancestors(from directory: InodeNumber?) throws -> [InodeNumber] {
         var found: [InodeNumber] = []

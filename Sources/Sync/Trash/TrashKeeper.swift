@@ -4,6 +4,8 @@ import Replica
 /// Sees to it that what lies in the trash is here, so that it is there offline: files whole, of directories the listing.
 actor TrashKeeper {
     private let replica: Replica
+    private let open: any OpenInodes
+    private let commits: Commits
     private let connection: Connection
     private let listings: Listings
     private let downloads: Downloads
@@ -15,10 +17,18 @@ actor TrashKeeper {
     private nonisolated let wakeUp: AsyncStream<Void>.Continuation
 
     private static let mostFailures = 5
+    /// How long after it was written what is said of no trashed item may go.
+    private static let oldEnough = Duration.seconds(60)
+    private var tidiedAt: ContinuousClock.Instant?
     private static let shortestPause = Duration.milliseconds(50)
 
-    init(replica: Replica, connection: Connection, listings: Listings, downloads: Downloads) {
+    init(
+        replica: Replica, open: any OpenInodes, commits: Commits, connection: Connection, listings: Listings,
+        downloads: Downloads
+    ) {
         self.replica = replica
+        self.open = open
+        self.commits = commits
         self.connection = connection
         self.listings = listings
         self.downloads = downloads
@@ -34,6 +44,7 @@ actor TrashKeeper {
         guard loop == nil else { return }
         loop = Task { [wakes] in
             for await _ in wakes {
+                self.tidyNowAndThen()
                 await self.fetch()
                 try? await Task.sleep(for: Self.shortestPause)
             }
@@ -44,6 +55,19 @@ actor TrashKeeper {
     func stop() {
         wakeUp.finish()
         loop?.cancel()
+    }
+
+    private func tidyNowAndThen() {
+        if let tidiedAt, ContinuousClock.now - tidiedAt < Self.oldEnough { return }
+        tidiedAt = .now
+        tidy()
+    }
+
+    private func tidy() {
+        let moment = Replica.now.advanced(by: .zero - Self.oldEnough)
+        guard let (_, effects) = try? replica.change(open: open, { try $0.removeOrphanedInformation(before: moment) })
+        else { return }
+        commits.publish(effects)
     }
 
     private func fetch() async {
