@@ -195,7 +195,8 @@ extension RealMount {
                 // As a program does that finds the source on a file system of its own.
                 let trash = """
                     cd "$1" && mkdir -p .Trash-$(id -u)/files .Trash-$(id -u)/info &&
-                    printf '[Trash Info]\\nPath=d\\nDeletionDate=2026-01-01T00:00:00\\n' > .Trash-$(id -u)/info/d.trashinfo &&
+                    printf '[Trash Info]\\nPath=d\\nDeletionDate=2026-01-01T00:00:00\\n' \\
+                        > .Trash-$(id -u)/info/d.trashinfo &&
                     mv d .Trash-$(id -u)/files/d
                     """
                 #expect(try await Command.shell(trash, yonder.source.string).status == 0)

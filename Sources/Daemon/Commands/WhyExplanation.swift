@@ -84,6 +84,7 @@ struct WhyExplanation: Sendable {
 
     private func eviction(of item: ItemRecord) throws -> [String] {
         guard item.inode.kind == .file else { return [] }
+        if item.trash != nil { return ["It stays here as long as it is in the trash."] }
         let isOpen = host.volume.openInodes.isOpen(item.inode.number)
         let refusal: EvictionRefusal? =
             if try host.replica.effectivePolicy(of: item) == .keepDownloaded {

@@ -6,7 +6,8 @@ import SystemPackage
 
 /// The trash, as calls with Apple's names. Both are done here at once and reach the remote by themselves.
 extension DomainHost {
-    /// Moves an item into the trash: a directory with all below it. Its content stays, and what is not here of it comes.
+    /// Moves an item into the trash: a directory with all below it. Its content stays, and what is not here of it
+    /// comes.
     ///
     /// One that lies in the trash already stays as it is.
     ///
@@ -25,12 +26,12 @@ extension DomainHost {
 
     /// Takes an item out of the trash.
     ///
-    /// - Parameter parent: where to; nil puts it back where it was, or into the nearest directory that is left of where it
-    ///   was. Where its name is taken it gets another.
+    /// - Parameter parent: where to; nil puts it back where it was, or into the nearest directory that is left of
+    ///   where it was. Where its name is taken it gets another.
     /// - Returns: the item.
     /// - Throws: `noSuchItem` for what is not in the trash, and for the parent; `posix` with EACCES when nothing may be
-    ///   added to the parent, with EINVAL when that is trashed itself or no directory, with EROFS on a domain that cannot
-    ///   be written.
+    ///   added to the parent, with EINVAL when that is trashed itself, with ENOTDIR or EROFS on a domain that
+    ///   cannot be written.
     @discardableResult
     package func untrashItem(
         withIdentifier identifier: ItemIdentifier, toParentItemIdentifier parent: ItemIdentifier? = nil

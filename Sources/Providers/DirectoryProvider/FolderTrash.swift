@@ -4,8 +4,8 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The folder's trash, as freedesktop.org has it: `.Trash-UID` at its root, with `files` and `info`. What somebody else's
-/// programs trash there is seen, too; what this provider trashes goes to the trash of who runs it.
+/// The folder's trash, as freedesktop.org has it: `.Trash-UID` at its root, with `files` and `info`. What somebody
+/// else's programs trash there is seen, too; what this provider trashes goes to the trash of who runs it.
 extension Folder {
     static let trashFiles = "files"
     static let trashInformation = "info"

@@ -96,8 +96,8 @@ extension LocalChanges {
         return try describe(item.id)
     }
 
-    /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never listed
-    ///   need not be.
+    /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
+    ///   listed need not be.
     private mutating func removeTree(_ item: ItemRecord, isTrashed: Bool, isListed: Bool = true) throws {
         var isListed = isListed
         if item.inode.kind == .directory {

@@ -2,8 +2,8 @@ import FileProvider
 import GRDB
 import Syscalls
 
-/// The remote's trash: what is trashed there lies in the trash here, and what lies below a trashed directory is left as it
-/// was.
+/// The remote's trash: what is trashed there lies in the trash here, and what lies below a trashed directory is left
+/// as it was.
 extension Ingestion {
     /// Whether news of an item are to be taken in as those of a trashed one.
     func isForTrash(_ item: FileProviderItem) throws -> Bool { try item.isTrashed && db.hasTrash() }
@@ -22,7 +22,8 @@ extension Ingestion {
         return try known.trash == nil && db.isTrashed(known.parent)
     }
 
-    /// The directory of trashed items that an item belongs in: the one that it lies in, or that of whoever runs the daemon.
+    /// The directory of trashed items that an item belongs in: the one that it lies in, or that of whoever runs the
+    /// daemon.
     mutating func trashDirectory(for known: ItemRecord?) throws -> InodeNumber {
         if let parent = known?.parent, try db.trashRole(of: parent) == .files { return parent }
         return try withTrash { try $0.trash(of: Machine.userIdentifier, group: Machine.groupIdentifier).files }

@@ -7,8 +7,8 @@ import SystemPackage
 extension LocalChanges {
     /// Moves an item into a user's trash. One that lies there already stays as it is.
     ///
-    /// - Throws: ``LocalObstacle``: EOPNOTSUPP without a trash, EACCES without the capability, EBUSY for the root and the
-    ///   trash itself, ENOENT.
+    /// - Throws: ``LocalObstacle``: EOPNOTSUPP without a trash, EACCES without the capability, EBUSY for the root and
+    ///   the trash itself, ENOENT.
     package mutating func trash(
         _ identifier: ItemIdentifier, user: UInt32, group: UInt32
     ) throws -> FileProviderItem {
@@ -31,8 +31,8 @@ extension LocalChanges {
         return try describe(item.id)
     }
 
-    /// Moves a trashed item back to where it was, or into another directory. Where its directory is gone it comes to the
-    /// nearest that is left, and where its name is taken it gets another.
+    /// Moves a trashed item back to where it was, or into another directory. Where its directory is gone it comes to
+    /// the nearest that is left, and where its name is taken it gets another.
     ///
     /// - Throws: ``LocalObstacle``: ENOENT for what is not in the trash, EACCES, EINVAL for a directory in the trash.
     package mutating func untrash(_ identifier: ItemIdentifier, to parent: ItemIdentifier?) throws -> FileProviderItem {
@@ -73,8 +73,8 @@ extension LocalChanges {
         discard(try db.forgetContent(of: nameless))
     }
 
-    /// Takes away what `info` says of items that are not there: who moves an item out of the trash by hand leaves it. Those
-    /// who trash write it first, so what is new is left alone.
+    /// Takes away what `info` says of items that are not there: who moves an item out of the trash by hand leaves it.
+    /// Those who trash write it first, so what is new is left alone.
     package mutating func removeOrphanedInformation(before moment: FileTimestamp) throws {
         let orphans = try Row.fetchAll(
             db.cachedStatement(

@@ -1,7 +1,8 @@
 import FileProvider
 import Replica
 
-/// Sees to it that what lies in the trash is here, so that it is there offline: files whole, of directories the listing.
+/// Sees to it that what lies in the trash is here, so that it is there offline: files whole, of directories the
+/// listing.
 actor TrashKeeper {
     private let replica: Replica
     private let open: any OpenInodes
