@@ -30,8 +30,8 @@ extension DomainHost {
     ///   where it was. Where its name is taken it gets another.
     /// - Returns: the item.
     /// - Throws: `noSuchItem` for what is not in the trash, and for the parent; `posix` with EACCES when nothing may be
-    ///   added to the parent, with EINVAL when that is trashed itself, with ENOTDIR or EROFS on a domain that
-    ///   cannot be written.
+    ///   added to the parent, with EINVAL when that is trashed itself and ENOTDIR when it is no directory, with EROFS on
+    ///   a domain that cannot be written.
     @discardableResult
     package func untrashItem(
         withIdentifier identifier: ItemIdentifier, toParentItemIdentifier parent: ItemIdentifier? = nil
