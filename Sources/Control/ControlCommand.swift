@@ -23,6 +23,7 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case conflicts(DomainReference?)
     /// What happens, as it happens; never answered.
     case events(DomainReference?)
+    case trash(TrashCommand)
     case shutdown
 }
 
@@ -77,6 +78,7 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case transferred(TransferSummary)
     case pending([PendingItem])
     case conflicts([ConflictCopy])
+    case trash(TrashReport)
     /// The time was over before.
     case timedOut
 }

@@ -19,6 +19,10 @@ public protocol FileProviderManager: Sendable {
     /// It lets a provider whose remote knows only paths give its items stable identifiers.
     func remotePath(of identifier: ItemIdentifier) -> [String]?
 
+    /// The names from the trash down to an item that is trashed on the remote, or lies below one that is, as the remote
+    /// last had them; `nil` for any other.
+    func remoteTrashPath(of identifier: ItemIdentifier) -> [String]?
+
     /// The identifier of the item that has this name in a directory on the remote, as last known.
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
 
@@ -27,4 +31,8 @@ public protocol FileProviderManager: Sendable {
 
     /// Something is wrong that the user should know: shown in the log and in `status`.
     func report(_ warning: String)
+}
+
+extension FileProviderManager {
+    public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
 }

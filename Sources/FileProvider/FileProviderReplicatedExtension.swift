@@ -6,7 +6,8 @@ public struct ProviderFeatures: Hashable, Sendable {
     public var changeFeed: Bool
     /// Items can be created, changed and deleted.
     public var writing: Bool
-    /// Deleted items can be kept in a trash.
+    /// Items can be trashed: they allow it, the trash can be listed, and items can be made, moved in and out, and
+    /// deleted there.
     public var trash: Bool
     /// A change can be made conditional on the version it was based on.
     public var conditionalWrites: Bool
@@ -79,6 +80,11 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ) async throws -> ItemChange
 
     /// Brings a local change to the remote.
+    ///
+    /// With ``ItemIdentifier/trashContainer`` as the new parent the item is trashed: a directory with all below it,
+    /// which need not be told of any more. Sharing ends. With another parent a trashed item is restored. In the trash
+    /// names may come twice; a provider that needs others there answers with them, and gets the name wanted when the
+    /// item is restored.
     ///
     /// - Parameters:
     ///   - item: the item as it is here now.

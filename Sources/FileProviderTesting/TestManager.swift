@@ -77,11 +77,17 @@ public final class TestManager: FileProviderManager {
         state.withLock { $0.resolved.append(code) }
     }
 
-    public func remotePath(of identifier: ItemIdentifier) -> [String]? {
+    public func remotePath(of identifier: ItemIdentifier) -> [String]? { path(of: identifier, from: .rootContainer) }
+
+    public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? {
+        path(of: identifier, from: .trashContainer)
+    }
+
+    private func path(of identifier: ItemIdentifier, from top: ItemIdentifier) -> [String]? {
         state.withLock { state in
             var names: [String] = []
             var current = identifier
-            while current != .rootContainer {
+            while current != top {
                 guard let item = state.items[current], names.count < 4096 else { return nil }
                 names.append(item.filename)
                 current = item.parentItemIdentifier

@@ -25,6 +25,10 @@ package struct ItemRecord: Hashable, Sendable {
     package var wasSent: Bool
     /// Whether it stays on this machine.
     package var isExcluded: Bool
+    /// What a directory is to the trash.
+    package var trashRole: TrashRole
+    /// Where it was, when it lies in the trash.
+    package var trash: TrashPlace?
 
     /// What news from the remote must not overwrite.
     package var localFields: ItemFields { changedFields.union(heldFields) }

@@ -29,6 +29,7 @@ extension Replica {
             var effects = ReplicaEffects()
             if item.changedFields.contains(.contents) || item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
             if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
+            if item.trash != nil { throw EvictionRefusal.nonEvictable }
             if open.isOpen(number) { throw EvictionRefusal.isOpen }
             guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
                 return (0, effects)

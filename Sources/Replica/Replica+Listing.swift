@@ -62,7 +62,11 @@ extension Ingestion {
         isKnownBetter: (ItemIdentifier) -> Bool
     ) throws {
         listing = number
+        let isCompared = try db.inode(directory)?.content == .materialized
+        let highest = try highestItem(in: directory)
         for item in items where !isKnownBetter(item.itemIdentifier) { try place(item, in: directory) }
+        // The kernel may have kept the names of a directory that was listed before.
+        if isCompared, try highestItem(in: directory) != highest { effects.invalidations.append(.contents(directory)) }
     }
 
     /// The end of a listing: what is gone goes, the directory is materialized.
@@ -107,10 +111,11 @@ extension Ingestion {
                     later.append(item)
                     continue
                 }
-                let isKnown = try db.item(item.itemIdentifier) != nil
-                if isKnown || (parent != nil && parent?.inode.content != .dataless)
+                let known = try db.item(item.itemIdentifier)
+                let isTaken =
+                    try known != nil || parent != nil && parent?.inode.content != .dataless || isForTrash(item)
                     || required.contains(item.itemIdentifier)
-                {
+                if try isTaken && !isOutOfSight(known, parent: parent) {
                     try place(item, in: parent?.inode.number)
                 }
                 upcoming.remove(item.itemIdentifier)
@@ -130,7 +135,7 @@ extension Ingestion {
     package mutating func vanish(_ identifiers: Set<ItemIdentifier>) throws {
         upcoming.formUnion(identifiers)
         for identifier in identifiers {
-            if let item = try db.item(identifier) { try remove(item) }
+            if let item = try db.item(identifier), try !isOutOfSight(item) { try remove(item) }
             upcoming.remove(identifier)
         }
         try restoreNames()

@@ -56,8 +56,9 @@ package final class Replica: Sendable {
     package func ingest<Value: Sendable>(
         open: any OpenInodes, _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
+        let contents = contents
         let (value, effects) = try await database.write { db in
-            var ingestion = Ingestion(db: db, open: open, now: Self.now)
+            var ingestion = Ingestion(db: db, open: open, now: Self.now, contents: contents)
             let value = try body(&ingestion)
             return (value, ingestion.effects)
         }

@@ -80,6 +80,11 @@ actor ChangeFeed {
         if isAskedAgain { _ = startRound() }
     }
 
+    private var trash: TrashListing {
+        TrashListing(
+            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
+    }
+
     private func round() async throws {
         _ = await listings.takeVanished()
         guardian.beginRound()
@@ -238,6 +243,13 @@ actor ChangeFeed {
     /// - Returns: whether all of it was taken in.
     /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
     private func compareEverything() async throws -> Bool {
+        let trashed = try await trash.takeIn(request: request)
+        let isComplete = try await compareDirectories()
+        if let trashed { try await trash.settle(trashed, request: request) }
+        return isComplete
+    }
+
+    private func compareDirectories() async throws -> Bool {
         let directories = try replica.database.materializedDirectories()
         let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
             var passing: FileProviderError?

@@ -47,11 +47,15 @@ struct Eviction: Sendable {
             return try await evictFile(inode, &report, progress)
         case .directory:
             var isEmptied = true
-            for child in try replica.database.items(in: inode.number) where Self.holdsAnything(child.inode) {
+            let children = try replica.database.items(in: inode.number)
+            // What is in the trash stays here, and so does what leads there.
+            let holdsTrash = children.contains { $0.trashRole != .none }
+            for child in children where child.trashRole == .none && Self.holdsAnything(child.inode) {
                 isEmptied = try await evict(child.inode, isStrict: isStrict, &report, progress) && isEmptied
                 if isStrict, !isEmptied { return false }
             }
             guard isEmptied else { return false }
+            if holdsTrash { return true }
             do {
                 commits.publish(try await replica.evictListing(of: inode.number))
                 return true

@@ -6,6 +6,7 @@ extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
         uploads.noteLocalChange()
+        if hasTrash { trashKeeper.wake() }
     }
 
     /// Brings all of a file here, and returns once the replica knows.

@@ -20,6 +20,9 @@ package final class SyncEngine: Sendable {
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
+    let trashKeeper: TrashKeeper
+    /// Whether the provider has a trash.
+    package let hasTrash: Bool
     private let traffic = UploadTraffic()
     private let happenings = SyncEvents()
 
@@ -46,16 +49,27 @@ package final class SyncEngine: Sendable {
         self.isInteractive = isInteractive
         self.open = open
         let recovery = Recovering()
+        hasTrash = provider.features.trash && provider.features.writing
+        do {
+            try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
+        } catch {
+            warnings.report("whether there is a trash cannot be recorded: \(error)")
+        }
         calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
             onRecovery: {
                 schedule.refresh()
                 recovery.uploads?.wake()
+                recovery.trash?.wake()
             })
         commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        let trashKeeper = TrashKeeper(
+            replica: replica, open: open, commits: commits, connection: connection, listings: listings,
+            downloads: downloads)
+        self.trashKeeper = trashKeeper
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
             domainName: domainName)
@@ -68,16 +82,26 @@ package final class SyncEngine: Sendable {
                 conflictLabel: conflictLabel),
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
             isInteractive: isInteractive,
-            onIdle: { if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() } })
-        recovery.attach(uploads)
+            onIdle: {
+                trashKeeper.wake()
+                if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
+            })
+        recovery.attach(uploads, trashKeeper)
     }
 
     /// Begins to look for changes. Returns at once.
     package func start() {
         guard !isInteractive else { return }
-        schedule.run(refresh: { [feed] in try? await feed.refresh() }, connection: connection)
+        schedule.run(
+            refresh: { [feed, trashKeeper] in
+                try? await feed.refresh()
+                trashKeeper.wake()
+            }, connection: connection)
         schedule.refresh()
-        Task { await uploads.start() }
+        Task {
+            await uploads.start()
+            if hasTrash { await trashKeeper.start() }
+        }
     }
 
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
@@ -85,6 +109,7 @@ package final class SyncEngine: Sendable {
         schedule.stop()
         happenings.finish()
         await uploads.stop(patience: patience)
+        await trashKeeper.stop()
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
@@ -161,6 +186,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         uploads.wake()
         try await feed.refresh()
+        trashKeeper.wake()
     }
 
     /// The provider says that there are changes. Returns at once.
@@ -183,11 +209,12 @@ package final class SyncEngine: Sendable {
 
 /// Ties the connection's recovery to the uploads, which are made after it.
 private final class Recovering: Sendable {
-    private let state = Mutex<Uploads?>(nil)
+    private let state = Mutex<(uploads: Uploads, trash: TrashKeeper)?>(nil)
 
-    func attach(_ uploads: Uploads) {
-        state.withLock { $0 = uploads }
+    func attach(_ uploads: Uploads, _ trash: TrashKeeper) {
+        state.withLock { $0 = (uploads, trash) }
     }
 
-    var uploads: Uploads? { state.withLock { $0 } }
+    var uploads: Uploads? { state.withLock { $0?.uploads } }
+    var trash: TrashKeeper? { state.withLock { $0?.trash } }
 }

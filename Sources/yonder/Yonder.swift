@@ -11,7 +11,7 @@ struct Yonder: AsyncParsableCommand {
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
             Evict.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self, Conflicts.self,
-            Events.self, Shutdown.self,
+            Trash.self, Events.self, Shutdown.self,
         ])
 
     static func main() async {

@@ -13,7 +13,9 @@ import Testing
         var plain = InMemoryProvider.Options()
         plain.partialContentFetching = false
         plain.changeFeed = false
-        return [InMemoryProvider.Options(), paged, plain]
+        var trashing = InMemoryProvider.Options()
+        trashing.trash = true
+        return [InMemoryProvider.Options(), paged, plain, trashing]
     }()
 
     @Test(arguments: variants, ProviderConformance.Check.allCases)

@@ -69,6 +69,8 @@ struct DaemonService: ControlService {
             return .done
         case .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
             return try await PendingCommands(domains: domains, progress: progress).perform(command)
+        case .trash(let command):
+            return try await TrashCommands(domains: domains).perform(command)
         case .shutdown:
             shutDown()
             await domains.waitUntilShutDown()

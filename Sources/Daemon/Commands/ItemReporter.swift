@@ -33,7 +33,8 @@ struct ItemReporter: Sendable {
             pendingFields: item.changedFields.names, policy: item.policy.name,
             effectivePolicy: try host.replica.effectivePolicy(of: item).name,
             contentVersion: item.base.version.contentVersion.printable,
-            metadataVersion: item.base.version.metadataVersion.printable, isTrashed: false, trashParent: nil,
+            metadataVersion: item.base.version.metadataVersion.printable, isTrashed: item.trash != nil,
+            trashParent: item.trash?.parent?.rawValue,
             error: failure.map {
                 ItemInformation.Failure(
                     code: $0.code, message: $0.message, attempts: $0.attempts,

@@ -11,6 +11,10 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         var lines = [headline(of: item), content(of: item)]
+        if let place = item.trash {
+            let path = PathResolver(host: host).originalPath(of: place)
+            lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
+        }
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
             lines.append(
@@ -80,6 +84,7 @@ struct WhyExplanation: Sendable {
 
     private func eviction(of item: ItemRecord) throws -> [String] {
         guard item.inode.kind == .file else { return [] }
+        if item.trash != nil { return ["It stays here as long as it is in the trash."] }
         let isOpen = host.volume.openInodes.isOpen(item.inode.number)
         let refusal: EvictionRefusal? =
             if try host.replica.effectivePolicy(of: item) == .keepDownloaded {

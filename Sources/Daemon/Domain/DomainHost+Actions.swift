@@ -132,7 +132,7 @@ extension DomainHost {
 
     private var caller: LocalCaller { LocalCaller(user: Machine.userIdentifier, group: Machine.groupIdentifier) }
 
-    private func act<Value>(
+    func act<Value>(
         on identifier: ItemIdentifier, name: String? = nil, _ body: (inout LocalChanges) throws -> Value
     ) throws(FileProviderError) -> Value {
         guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }

@@ -52,6 +52,10 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.remotePath(of: identifier) } ?? nil
     }
 
+    func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? {
+        known { try replica.database.remoteTrashPath(of: identifier) } ?? nil
+    }
+
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? {
         known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
     }

@@ -38,6 +38,10 @@ public struct ProviderConformance: Sendable {
         case metadataIsStored
         case deletionsFollowTheVersion
         case fullDirectoriesAreKept
+        case whoHasNoTrashSaysSo
+        case trashedItemsAreWhatTheyWere
+        case trashedItemsComeBack
+        case trashedItemsCanBeDeleted
 
         public var description: String { rawValue }
 
@@ -46,7 +50,8 @@ public struct ProviderConformance: Sendable {
             case .newItemsAreThere, .anyNameIsKept, .aCreationMadeAgainIsTheSameItem, .aTakenNameIsACollision,
                 .uploadsReplaceContent, .anUploadOnAnOldVersionIsAConflict, .brokenUploadsLeaveNothing,
                 .itemsAreRenamedAndMoved, .namesCanBeSwapped, .metadataIsStored, .deletionsFollowTheVersion,
-                .fullDirectoriesAreKept:
+                .fullDirectoriesAreKept, .whoHasNoTrashSaysSo, .trashedItemsAreWhatTheyWere, .trashedItemsComeBack,
+                .trashedItemsCanBeDeleted:
                 true
             default: false
             }
@@ -122,6 +127,10 @@ public struct ProviderConformance: Sendable {
         case .metadataIsStored: try await subject.checkMetadata()
         case .deletionsFollowTheVersion: try await subject.checkDeletions()
         case .fullDirectoriesAreKept: try await subject.checkFullDirectories()
+        case .whoHasNoTrashSaysSo: try await subject.checkMissingTrash()
+        case .trashedItemsAreWhatTheyWere: try await subject.checkTrashing()
+        case .trashedItemsComeBack: try await subject.checkRestoring()
+        case .trashedItemsCanBeDeleted: try await subject.checkDeletingTrash()
         }
     }
 }

@@ -9,7 +9,9 @@ struct InMemoryEnumerator: FileProviderEnumerator {
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         try await perform(.enumerate) { effects in
             let tree = provider.tree
-            guard tree[container]?.kind == .directory else { throw FileProviderError.noSuchItem(container) }
+            guard container == .trashContainer || tree[container]?.kind == .directory else {
+                throw FileProviderError.noSuchItem(container)
+            }
             let place = String(decoding: page.rawValue, as: UTF8.self)
             guard let start = page == .initial ? 0 : Int(place) else {
                 throw FileProviderError(.pageExpired, "no page begins at '\(place)'")

@@ -19,6 +19,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         public var concurrentCalls = 16
         /// Whether items can be created, changed and deleted.
         public var writing = true
+        /// Whether items can be trashed.
+        public var trash = false
         /// Whether a call that would give two items of a directory one name fails with `filenameCollision`. What a test
         /// does to the tree itself is not held to it.
         public var uniqueNames = true
@@ -52,7 +54,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         options: Options = Options(), tree: RemoteTree? = nil, manager: (any FileProviderManager)? = nil
     ) {
         self.options = options
-        state = Mutex(State(tree: tree ?? RemoteTree(), manager: manager))
+        var tree = tree ?? RemoteTree()
+        tree.hasTrash = options.trash
+        state = Mutex(State(tree: tree, manager: manager))
     }
 
     // MARK: - The remote
@@ -81,7 +85,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     public var features: ProviderFeatures {
         ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
-            writing: options.writing, conditionalWrites: options.writing, concurrentCalls: options.concurrentCalls)
+            writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
+            concurrentCalls: options.concurrentCalls)
     }
 
     public func invalidate() async {
@@ -101,7 +106,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         try log.record(ProviderCall(kind: .enumerator, identifier: container, request: request)) {
             for case .fail(let error) in faults.effects(on: .enumerator, of: container) { throw error }
             switch container {
-            case .trashContainer:
+            case .trashContainer where !options.trash:
                 throw FileProviderError(.featureUnsupported, "this remote has no trash")
             case .workingSet where !options.changeFeed:
                 throw FileProviderError(.featureUnsupported, "this remote has no history")

@@ -44,11 +44,11 @@ extension RemoteTree {
             return RemoteWriting.Answer(item: item, pending: differences(template, fields, item, writing))
         }
         let parent = template.parentItemIdentifier
-        guard self[parent]?.kind == .directory else { throw FileProviderError.noSuchItem(parent) }
+        try checkDirectory(parent)
         try checkName(template.filename)
         let content = content(of: template, writing)
         let pending = fields.subtracting(writing.options.holds).subtracting(.place).subtracting(.contents)
-        if let there = item(named: template.filename, in: parent) {
+        if parent != .trashContainer, let there = item(named: template.filename, in: parent) {
             if options.contains(.mayAlreadyExist), isSame(there, template, content) {
                 made[sent] = there.itemIdentifier
                 update(there.itemIdentifier) { node, _ in
@@ -129,6 +129,11 @@ extension RemoteTree {
         items(in: directory).first { $0.filename.utf8.elementsEqual(name.utf8) }
     }
 
+    private func checkDirectory(_ identifier: ItemIdentifier) throws {
+        if identifier == .trashContainer, hasTrash { return }
+        guard self[identifier]?.kind == .directory else { throw FileProviderError.noSuchItem(identifier) }
+    }
+
     private func checkName(_ name: String) throws {
         if let defect = FileProviderItem.defect(ofFilename: name) {
             throw FileProviderError(.cannotSynchronize, defect.description)
@@ -142,7 +147,8 @@ extension RemoteTree {
         let name = fields.contains(.filename) ? item.filename : current.filename
         let parent = fields.contains(.parentItemIdentifier) ? item.parentItemIdentifier : current.parentItemIdentifier
         try checkName(name)
-        guard self[parent]?.kind == .directory else { throw FileProviderError.noSuchItem(parent) }
+        try checkDirectory(parent)
+        if parent == .trashContainer { return }
         var above = parent
         while above != .rootContainer, let next = self[above] {
             if above == item.itemIdentifier {

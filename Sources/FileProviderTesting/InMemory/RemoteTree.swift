@@ -20,6 +20,8 @@ public struct RemoteTree: Sendable {
     private var life = 1
     /// What became of templates: who offers one again gets the item that was made.
     var made: [ItemIdentifier: ItemIdentifier] = [:]
+    /// Whether new items can be trashed.
+    var hasTrash = false
     /// The changes that came through a provider and were carried out, oldest first: each upload and each new item
     /// once. An item that was there already, and was recognized, is not among them.
     public internal(set) var applied: [AppliedChange] = []
@@ -111,6 +113,11 @@ public struct RemoteTree: Sendable {
         children[parent, default: []].append(identifier)
     }
 
+    /// Moves an item into the trash. `move` takes it out again.
+    public mutating func trash(_ identifier: ItemIdentifier) {
+        move(identifier, to: .trashContainer)
+    }
+
     /// Changes what an item says of itself, as it is, and its metadata version. What is said may be wrong.
     public mutating func edit(_ identifier: ItemIdentifier, _ change: (inout FileProviderItem) -> Void) {
         update(identifier) { node, _ in change(&node.item) }
@@ -172,6 +179,7 @@ public struct RemoteTree: Sendable {
         var item = FileProviderItem(
             itemIdentifier: identifier, parentItemIdentifier: parent, filename: name, kind: kind,
             itemVersion: ItemVersion(contentVersion: "c\(counter)", metadataVersion: "m\(counter)"),
+            capabilities: hasTrash ? .ordinary.union(.allowsTrashing) : .ordinary,
             creationDate: Self.date(counter), contentModificationDate: Self.date(counter))
         complete(&item)
         nodes[identifier] = Node(item: item, content: content, serial: counter)

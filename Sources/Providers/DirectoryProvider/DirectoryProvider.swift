@@ -23,6 +23,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
+            trash: !folder.isReadOnly,
             conditionalWrites: !folder.isReadOnly, concurrentCalls: 16)
     }
 
@@ -51,9 +52,10 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         switch container {
         case .workingSet:
             guard watcher != nil else { throw FileProviderError(.featureUnsupported) }
-            return FolderChanges(folder: folder, log: log, calls: calls, manager: manager)
+            return FolderChanges(folder: folder, log: log, watcher: watcher, calls: calls, manager: manager)
         case .trashContainer:
-            throw FileProviderError(.featureUnsupported, "this remote has no trash")
+            guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
+            return FolderTrashEnumerator(folder: folder, watcher: watcher, calls: calls)
         default:
             return FolderEnumerator(
                 container: container, folder: folder, watcher: watcher, calls: calls, manager: manager)

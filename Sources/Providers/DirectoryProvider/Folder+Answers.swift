@@ -36,13 +36,17 @@ extension Folder {
         unanswered.withLock { $0[place] = nil }
     }
 
+    private func isKnown(_ identifier: ItemIdentifier) -> Bool {
+        manager.remotePath(of: identifier) != nil || manager.remoteTrashPath(of: identifier) != nil
+    }
+
     /// Waits until the system knows what was made in a directory, under one name or under any.
     func waitForAnswers(in directory: ItemIdentifier, named name: [UInt8]? = nil, _ wish: BlockingCalls.Wish) throws {
         let wanted = unanswered.withLock { unanswered in
             unanswered.filter { $0.key.directory == directory && (name == nil || $0.key.name == name) }
         }
         for (place, made) in wanted {
-            while ContinuousClock.now < made.deadline, manager.remotePath(of: made.identifier) == nil {
+            while ContinuousClock.now < made.deadline, !isKnown(made.identifier) {
                 try wish.check()
                 Thread.sleep(forTimeInterval: 0.002)
             }

@@ -32,6 +32,8 @@ final class Folder: Sendable {
     let manager: any FileProviderManager
     let leftoverAge: Int64
     private let state: Mutex<State>
+    /// What was in the trash when it was looked through last.
+    let knownTrash = Mutex<KnownTrash?>(nil)
     /// What was made, by its place, until the system knows it.
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
 
@@ -45,7 +47,8 @@ final class Folder: Sendable {
             defer { try? root.close() }
             let status = try FileStatus(of: root)
             isReadOnly = (try? FileSystemStatistics(of: path).isReadOnly) ?? false
-            items = FolderItems(rootDevice: status.device, capabilities: isReadOnly ? .readOnly : .ordinary)
+            items = FolderItems(
+                rootDevice: status.device, capabilities: isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing))
             isOnNetwork = root.isOnNetworkFileSystem
             state = Mutex(State(identity: items.identifier(of: status, named: "", parent: .rootContainer)))
         } catch {
@@ -98,7 +101,10 @@ final class Folder: Sendable {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
-        return nil
+        if let known = manager.remoteTrashPath(of: identifier), let place = try findTrashed(identifier, at: known) {
+            return place
+        }
+        return try findTrashed(identifier)
     }
 
     /// An item's place when it has this name in this directory; nil when it has not.
@@ -124,6 +130,7 @@ final class Folder: Sendable {
     func item(
         named name: String, in directory: FileDescriptor, parent: ItemIdentifier
     ) throws -> FileProviderItem? {
+        if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
             let status = try FileStatus(of: name, in: directory)
             return items.item(named: name, in: directory, parent: parent, status: status)
@@ -142,17 +149,27 @@ final class Folder: Sendable {
         }
     }
 
-    private func path(of identifier: ItemIdentifier) -> [String]? {
+    func path(of identifier: ItemIdentifier) -> [String]? {
         if identifier == .rootContainer { return [] }
         return state.withLock { $0.moved[identifier] } ?? manager.remotePath(of: identifier)
     }
 
     /// - Returns: nil when another file, or none, is there.
     private func find(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
-        guard let name = path.last else { return nil }
-        var directory = try openRoot()
+        try find(identifier, at: path, from: openRoot(), .rootContainer)
+    }
+
+    /// - Parameter top: where the path begins, open; closed when this returns, unless the place has it.
+    func find(
+        _ identifier: ItemIdentifier, at path: [String], from top: FileDescriptor, _ topIdentifier: ItemIdentifier
+    ) throws -> Place? {
+        var directory = top
+        guard let name = path.last else {
+            try? top.close()
+            return nil
+        }
         do {
-            var parent = ItemIdentifier.rootContainer
+            var parent = topIdentifier
             var isParentKnown = true
             for component in path.dropLast() {
                 let status = try FileStatus(of: component, in: directory)

@@ -65,7 +65,9 @@ final class FolderEnumerator: FileProviderEnumerator {
     private func sortedNames(of directory: FileDescriptor, isFirst: Bool) throws -> [[UInt8]] {
         if !isFirst, let known = names.withLock({ $0 }) { return known }
         watcher?.watch(directory, as: container)
-        let all = try folder.shownNames(in: directory).sorted { $0.lexicographicallyPrecedes($1) }
+        let all = try folder.shownNames(in: directory)
+            .filter { container != .rootContainer || !Folder.isTrashName($0) }
+            .sorted { $0.lexicographicallyPrecedes($1) }
         names.withLock { $0 = all }
         return all
     }
@@ -85,6 +87,7 @@ final class FolderEnumerator: FileProviderEnumerator {
 struct FolderChanges: FileProviderEnumerator {
     let folder: Folder
     let log: ChangeLog
+    let watcher: FolderWatcher?
     let calls: BlockingCalls
     let manager: any FileProviderManager
 
@@ -104,11 +107,40 @@ struct FolderChanges: FileProviderEnumerator {
             for place in news.places {
                 try wish.check()
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, wish) }
-                try look(at: place, &batch, &vanished)
+                if place.directory == .trashContainer {
+                    try lookAtTrash(place.name, &batch, &vanished)
+                } else if place.directory == .rootContainer, let name = place.name, Folder.isTrashName(name) {
+                    // A trash that was made just now: what is in it may have come before it was watched.
+                    watcher?.watchTrash(of: folder)
+                    try add(folder.trashedItems(checking: wish.check), to: &batch)
+                } else {
+                    try look(at: place, &batch, &vanished)
+                }
             }
             let found = Set(batch.updated.map(\.itemIdentifier))
             batch.deleted = Array(vanished.subtracting(found))
             return batch
+        }
+    }
+
+    private func add(_ items: [FileProviderItem], to batch: inout ChangeBatch) {
+        let identifiers = Set(items.map(\.itemIdentifier))
+        batch.updated.removeAll { identifiers.contains($0.itemIdentifier) }
+        batch.updated += items
+    }
+
+    /// What has a name among the trashed files now, against what was known to have it.
+    private func lookAtTrash(
+        _ bytes: [UInt8]?, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
+    ) throws {
+        guard let bytes, let name = String(validating: bytes, as: UTF8.self) else { return }
+        let known = manager.identifier(ofChildNamed: name, in: .trashContainer)
+        do {
+            let item = try folder.trashedItem(named: name)
+            if let item { add([item], to: &batch) }
+            if let known, known != item?.itemIdentifier { vanished.insert(known) }
+        } catch let error as Errno {
+            throw folder.failure(error, of: .trashContainer)
         }
     }
 

@@ -19,6 +19,7 @@ extension FolderWriter {
             return
         }
         folder.noteGone(name, place.parent)
+        if place.parent == .trashContainer { folder.giveUpTrashName(name, in: place.directory) }
         try place.directory.synchronize(asDirectory: true)
     }
 

@@ -60,12 +60,19 @@ extension FolderWriter {
         let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
         let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
         defer { try? target?.close() }
-        let new = Spot(
+        var new = Spot(
             directory: target ?? old.directory, name: fields.contains(.filename) ? item.filename : old.name,
             parent: isElsewhere ? item.parentItemIdentifier : old.parent)
         let moves = new.parent != old.parent || !new.name.utf8.elementsEqual(old.name.utf8)
+        var takenName: String?
+        if moves, new.parent == .trashContainer {
+            let path = isElsewhere ? (folder.path(of: old.parent) ?? []) + [old.name] : [new.name]
+            new.name = try folder.takeTrashName(for: path, in: new.directory)
+            takenName = new.name
+        }
+        defer { if let takenName { folder.giveUpTrashName(takenName, in: new.directory) } }
         if moves {
-            try checkName(new.name)
+            try checkName(new.name, in: new.parent)
             if try self.status(of: new.name, in: new.directory) != nil {
                 throw collision(new.name, in: new.directory, new.parent)
             }
@@ -77,8 +84,10 @@ extension FolderWriter {
             if moves { try move(from: old, to: new, status) }
             pending = try apply(fields, of: item, to: new.name, in: new.directory, expecting: status)
         }
+        takenName = nil
         if moves {
             folder.noteGone(old.name, old.parent)
+            if old.parent == .trashContainer { folder.giveUpTrashName(old.name, in: old.directory) }
             try old.directory.synchronize(asDirectory: true)
         }
         try new.directory.synchronize(asDirectory: true)
@@ -123,6 +132,7 @@ extension FolderWriter {
 
     private func openTarget(_ parent: ItemIdentifier) throws -> FileDescriptor {
         do {
+            if parent == .trashContainer { return try folder.openOwnTrash() }
             return try folder.openDirectory(parent)
         } catch let error as Errno {
             throw folder.writeFailure(error, of: parent, named: nil)

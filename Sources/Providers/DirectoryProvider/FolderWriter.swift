@@ -12,10 +12,18 @@ struct FolderWriter {
     func create(
         _ template: FileProviderItem, _ fields: ItemFields, contents: ContentSource?, options: CreateItemOptions
     ) throws -> ItemChange {
-        try checkName(template.filename)
         let parent = template.parentItemIdentifier
-        let directory = try folder.openDirectory(parent)
+        try checkName(template.filename, in: parent)
+        let directory = parent == .trashContainer ? try folder.openOwnTrash() : try folder.openDirectory(parent)
         defer { try? directory.close() }
+        var template = template
+        if parent == .trashContainer {
+            let status = try status(of: template.filename, in: directory)
+            let isThere =
+                try options.contains(.mayAlreadyExist)
+                && status.map { try isSame(template.filename, $0, in: directory, template, contents) } ?? false
+            if !isThere { template.filename = try folder.takeTrashName(for: [template.filename], in: directory) }
+        }
         let name = template.filename
         if let status = try status(of: name, in: directory) {
             guard options.contains(.mayAlreadyExist),
@@ -91,7 +99,10 @@ struct FolderWriter {
         try wish.check()
     }
 
-    func checkName(_ name: String) throws {
+    func checkName(_ name: String, in parent: ItemIdentifier) throws {
+        if parent == .rootContainer, Folder.isTrashName(name.utf8) {
+            throw FileProviderError(.excludedFromSync, "'\(name)' is the name of a trash on the source")
+        }
         if let defect = FileProviderItem.defect(ofFilename: name) {
             throw FileProviderError(.cannotSynchronize, defect.description)
         }

@@ -22,7 +22,7 @@ extension Database {
             itemIdentifier: item.identifier ?? item.placeholder,
             parentItemIdentifier: isRoot
                 ? .rootContainer : parent.map { $0.identifier ?? $0.placeholder } ?? .rootContainer,
-            filename: item.name, kind: kind, itemVersion: item.base.version, capabilities: item.capabilities,
+            filename: item.ownName, kind: kind, itemVersion: item.base.version, capabilities: item.capabilities,
             documentSize: kind == .file ? inode.size : nil, childItemCount: childCount, creationDate: inode.createdAt,
             contentModificationDate: inode.modifiedAt, lastUsedDate: inode.accessedAt, permissions: inode.permissions,
             owner: inode.owner, group: inode.group,

@@ -19,6 +19,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case wasClosed
     /// The number of the last listing.
     case listingNumber
+    /// Whether the provider can trash.
+    case hasTrash
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

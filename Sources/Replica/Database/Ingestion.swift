@@ -10,16 +10,19 @@ package struct Ingestion {
     let db: Database
     let open: any OpenInodes
     let now: FileTimestamp
+    /// Where the trash's own files have their bytes.
+    let contents: ContentStore?
     /// Items that are still to come in this batch: they make room for those that come before them.
     var upcoming: Set<ItemIdentifier> = []
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
     var listing: Int64?
     var effects = ReplicaEffects()
 
-    init(db: Database, open: any OpenInodes, now: FileTimestamp) {
+    init(db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil) {
         self.db = db
         self.open = open
         self.now = now
+        self.contents = contents
     }
 
     /// Brings in an item in its parent directory, or in none when the parent is not known here.
@@ -50,6 +53,7 @@ package struct Ingestion {
     package mutating func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         if try keepLocalWork(in: item) { return }
+        try removeInformation(of: item)
         var doomed = [item]
         var nameless: [InodeNumber] = []
         while let next = doomed.popLast() {
@@ -107,6 +111,8 @@ package struct Ingestion {
     // MARK: - Private
 
     private mutating func insert(_ item: FileProviderItem, parent: InodeNumber?) throws {
+        let isForTrash = try isForTrash(item)
+        let parent = isForTrash ? try trashDirectory(for: nil) : parent
         guard let parent, try !isSettled(item, in: parent) else { return }
         let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
         let size = item.kind == .symbolicLink ? Int64(item.symlinkTargetPath?.utf8.count ?? 0) : item.documentSize ?? 0
@@ -125,7 +131,10 @@ package struct Ingestion {
                     ? ContentState.materialized : .dataless).rawValue,
             ])
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        let name = try claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
+        let name =
+            isForTrash
+            ? try freeTrashName(for: item.filename, in: parent)
+            : try claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
         try db.run(
             """
             INSERT INTO item (inode, parent, name, identifier, capabilities, policy, baseParent, baseName,
@@ -138,6 +147,7 @@ package struct Ingestion {
                 Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
                 item.contentModificationDate?.nanosecondsSince1970, listing ?? 0,
             ])
+        if isForTrash { try noteTrashed(newItem: db.lastInsertedRowID, as: item, named: name, in: parent) }
         try setExtendedAttributes(item.extendedAttributes, of: number)
         effects.invalidations.append(.entry(parent: parent, name: name))
         // A listing that is under way is not cached yet; one that is here is.
@@ -147,16 +157,21 @@ package struct Ingestion {
     mutating func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
         guard known.inode.number != .root else { return try updateAttributes(of: known, with: item) }
         let keepsPlace = known.localFields.contains(.parentItemIdentifier)
-        let newParent = keepsPlace ? known.parent : parent
+        let isForTrash = try !keepsPlace && isForTrash(item)
+        let newParent = keepsPlace ? known.parent : isForTrash ? try trashDirectory(for: known) : parent
         let isMoved = newParent != known.parent
         var name = known.name
         let wanted = known.localFields.contains(.filename) && !known.isHidden ? known.name : item.filename
-        if let newParent {
+        // In the trash a name is nobody's concern.
+        if let newParent, isMoved || known.trash == nil {
             // The name shown is asked for again each time: a decorated one goes back as soon as it can.
             if isMoved || !known.name.utf8.elementsEqual(wanted.utf8) {
-                name = try claim(wanted, in: newParent, for: known, identifier: item.itemIdentifier)
+                name =
+                    isForTrash
+                    ? try freeTrashName(for: wanted, in: newParent)
+                    : try claim(wanted, in: newParent, for: known, identifier: item.itemIdentifier)
             }
-        } else {
+        } else if newParent == nil {
             name = Displacement.name(forItem: known.id)
         }
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
@@ -164,6 +179,11 @@ package struct Ingestion {
             {
                 effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parent lies below itself")
                 return
+            }
+            if let newParent, isForTrash, known.trash == nil {
+                try noteTrashed(known, named: name, in: newParent)
+            } else if known.trash != nil, isMoved, !isForTrash {
+                try noteRestored(known)
             }
             try db.run(
                 "UPDATE item SET parent = ?, name = ? WHERE id = ?", [newParent?.rawValue, name, known.id])
@@ -311,7 +331,8 @@ package struct Ingestion {
             db.cachedStatement(
                 sql: """
                     SELECT id FROM item INDEXED BY renamedItem
-                    WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL ORDER BY id
+                    WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL AND trashedAt IS NULL
+                    ORDER BY id
                     """))
         for row in waiting {
             guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),

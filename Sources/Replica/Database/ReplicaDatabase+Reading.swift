@@ -127,10 +127,14 @@ extension ReplicaDatabase {
     /// The names from the remote's root down to an item, as the provider last gave them; also of one that was removed
     /// here and that the remote still has.
     package func remotePath(of identifier: ItemIdentifier) throws -> [String]? {
+        try remotePath(of: identifier, from: .rootContainer)
+    }
+
+    func remotePath(of identifier: ItemIdentifier, from top: ItemIdentifier) throws -> [String]? {
         try read { db in
             var names: [String] = []
             var current = identifier
-            while current != .rootContainer {
+            while current != top {
                 guard
                     let (name, parent) = try db.one(
                         """
@@ -181,13 +185,15 @@ extension ReplicaDatabase {
     /// The directories whose listing is here, by their identifiers.
     package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
         try read { db in
-            try Row.fetchAll(
+            let trashed = try db.inodesInTrash()
+            return try Row.fetchAll(
                 db,
                 sql: """
                     SELECT inode.number, item.identifier FROM inode JOIN item ON item.inode = inode.number
                     WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
                     """
-            ).map { (InodeNumber(rawValue: $0[0]), ItemIdentifier($0[1] as String)) }
+            ).map { (number: InodeNumber(rawValue: $0[0]), identifier: ItemIdentifier($0[1] as String)) }
+                .filter { !trashed.contains($0.number.rawValue) }
         }
     }
 

@@ -12,10 +12,14 @@ enum Rows {
         """
     static let inodeColumnCount = 18
 
+    /// For the remote a directory of trashed items is the trash, whosever it is.
     static let itemColumns = """
-        item.id, item.parent, item.name, item.identifier, item.capabilities, item.policy, item.baseParent, \
+        item.id, item.parent, item.name, \
+        CASE item.trashRole WHEN 2 THEN 'yonder.trash' ELSE item.identifier END, \
+        item.capabilities, item.policy, item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
-        item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded
+        item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \
+        item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName
         """
 
     static func inode(_ row: Columns, at first: Int = 0) throws -> InodeRecord {
@@ -58,7 +62,17 @@ enum Rows {
                 modifiedAt: (row[first + 11] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))),
             changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 12] as Int64)),
             heldFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 13] as Int64)),
-            template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16])
+            template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16],
+            trashRole: TrashRole(rawValue: row[first + 17]) ?? .none, trash: trashPlace(row, at: first + 18))
+    }
+
+    private static func trashPlace(_ row: Columns, at first: Int) -> TrashPlace? {
+        guard let date = row[first] as Int64? else { return nil }
+        return TrashPlace(
+            date: FileTimestamp(nanosecondsSince1970: date),
+            parent: (row[first + 1] as String?).map(ItemIdentifier.init(rawValue:)),
+            ancestors: TrashPlace.ancestors(in: (row[first + 2] as String?) ?? ""),
+            name: (row[first + 3] as String?) ?? "")
     }
 }
 

@@ -10,6 +10,9 @@ enum Schema {
         migrator.registerMigration("0002 local changes") { db in
             try db.execute(sql: second)
         }
+        migrator.registerMigration("0003 trash") { db in
+            try db.execute(sql: trash)
+        }
         return migrator
     }
 

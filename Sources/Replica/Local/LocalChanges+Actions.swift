@@ -61,8 +61,10 @@ extension LocalChanges {
     package mutating func delete(_ identifier: ItemIdentifier) throws {
         let doomed = try item(identifier)
         guard let parent = doomed.parent else { throw LocalObstacle.refused(.resourceBusy) }
-        _ = try writableDirectory(parent)
-        try removeTree(doomed)
+        _ = try writableDirectory(parent, isListed: false)
+        guard doomed.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
+        try removeInformation(of: doomed)
+        try removeTree(doomed, isTrashed: isTrashedOnRemote(doomed))
         try touch(parent)
         tellKernelOfName(doomed.name, in: parent)
     }
@@ -99,30 +101,44 @@ extension LocalChanges {
         try mark(fields, of: number)
     }
 
-    private mutating func removeTree(_ item: ItemRecord) throws {
+    /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
+    ///   listed need not be.
+    private mutating func removeTree(_ item: ItemRecord, isTrashed: Bool, isListed: Bool = true) throws {
+        var isListed = isListed
         if item.inode.kind == .directory {
-            guard item.inode.content == .materialized else { throw LocalObstacle.listing(of: item.inode.number) }
+            if item.inode.content != .materialized {
+                guard isTrashed else { throw LocalObstacle.listing(of: item.inode.number) }
+                isListed = false
+            }
             for child in try db.items(in: item.inode.number) {
-                try removeTree(child)
+                try removeTree(child, isTrashed: isTrashed, isListed: isListed)
                 tellKernelOfName(child.name, in: item.inode.number)
             }
         }
-        try remove(item)
+        if isListed || item.trash != nil { return try remove(item) }
+        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try dropName(of: item.inode)
     }
 
-    private func item(_ identifier: ItemIdentifier) throws -> ItemRecord {
+    private func isTrashedOnRemote(_ item: ItemRecord) throws -> Bool {
+        if item.base.parent == .trashContainer { return true }
+        guard case .trashed(let row) = try db.trashArea(of: item.parent) else { return false }
+        return try db.item(id: row)?.base.parent == .trashContainer
+    }
+
+    func item(_ identifier: ItemIdentifier) throws -> ItemRecord {
         guard let item = try db.known(identifier) else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
         return item
     }
 
-    private func describe(_ row: Int64) throws -> FileProviderItem {
+    func describe(_ row: Int64) throws -> FileProviderItem {
         guard let item = try db.item(id: row), let described = try db.describe(item) else {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         return described
     }
 
-    private mutating func tellKernelOfName(_ name: String, in directory: InodeNumber) {
+    mutating func tellKernelOfName(_ name: String, in directory: InodeNumber) {
         tellKernel(.entry(parent: directory, name: name))
         tellKernel(.contents(directory))
     }

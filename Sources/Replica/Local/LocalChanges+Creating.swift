@@ -57,6 +57,7 @@ extension LocalChanges {
         try check(name)
         let directory = try writableDirectory(parent, isListed: isListed)
         guard try !db.hasItem(named: name, in: parent) else { throw LocalObstacle.refused(.fileExists) }
+        let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
         var permissions = new.permissions
         var group = caller.group
         if let mode = directory.inode.permissions, mode & 0o2000 != 0 {
@@ -77,8 +78,11 @@ extension LocalChanges {
                 isWritten ? ContentStore.unknownStamp : nil,
             ])
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        try offer(name, in: parent, inode: number, kind: new.kind)
-        try touch(directory)
+        let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
+        if role != .top { try touch(directory) }
+        if try db.trashRole(of: parent) == .files, let made = try db.item(id: row) {
+            try noteTrash(of: made, named: name, movedTo: parent)
+        }
         var content: FileDescriptor?
         if new.kind == .file {
             let file = try contents.create(number, size: 0)
@@ -109,6 +113,10 @@ extension LocalChanges {
         guard source.kind != .file || source.content == .materialized else {
             throw LocalObstacle.content(of: number)
         }
+        switch try db.trashArea(of: parent) {
+        case .outside, .trashed: break
+        case .local, .files: throw LocalObstacle.refused(.improperLink)
+        }
         try offer(name, in: parent, inode: number, kind: source.kind)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.run(
@@ -121,17 +129,25 @@ extension LocalChanges {
     /// As many as ext4 allows.
     private static let mostLinks = 65_000
 
-    private func offer(_ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind) throws {
+    /// - Parameter isLocal: whether it stays on this machine whatever it is.
+    @discardableResult
+    private func offer(
+        _ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind, isLocal: Bool = false,
+        role: TrashRole = .none
+    ) throws -> Int64 {
+        var capabilities = ItemCapabilities.ordinary
+        if try !isLocal && db.hasTrash() { capabilities.insert(.allowsTrashing) }
         try db.run(
             """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
+                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                inode.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(), kind.itemKind == nil,
-                now.nanosecondsSince1970,
+                inode.rawValue, parent.rawValue, name, Int64(capabilities.rawValue),
+                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(),
+                isLocal || kind.itemKind == nil, now.nanosecondsSince1970, role.rawValue,
             ])
+        return db.lastInsertedRowID
     }
 }
 

@@ -28,7 +28,7 @@ extension LocalChanges {
         let item = try child(name, of: parent)
         let target = try db.item(named: newName, in: newParent)
         if rule == .keep, target != nil { throw LocalObstacle.refused(.fileExists) }
-        try checkMove(item, to: newParent, renamed: !name.utf8.elementsEqual(newName.utf8))
+        try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
             try exchange(item, target)
@@ -84,20 +84,29 @@ extension LocalChanges {
     private mutating func exchange(_ one: ItemRecord, _ other: ItemRecord) throws {
         guard one.id != other.id else { return }
         guard let parent = one.parent, let otherParent = other.parent else { return }
-        try checkMove(other, to: parent, renamed: !one.name.utf8.elementsEqual(other.name.utf8))
+        try checkMove(other, to: parent, named: one.name)
         try db.run("UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: one.id), one.id])
         try place(other, named: one.name, in: parent)
         try place(one, named: other.name, in: otherParent)
         try setChangeTime(of: other.inode.number)
     }
 
-    private func place(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws {
+    mutating func place(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws {
+        try noteTrash(of: item, named: name, movedTo: parent)
         try db.run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent.rawValue, name, item.id])
         try db.noteWhereItIs(item.id, at: now)
     }
 
-    private func checkMove(_ item: ItemRecord, to parent: InodeNumber, renamed: Bool) throws {
-        if renamed, !item.capabilities.contains(.allowsRenaming) { throw LocalObstacle.refused(.permissionDenied) }
+    private func checkMove(_ item: ItemRecord, to parent: InodeNumber, named name: String) throws {
+        if try checkTrashMove(item, named: name, to: parent) {
+            guard try item.inode.kind != .directory || !db.isBelow(parent, item.inode.number) else {
+                throw LocalObstacle.refused(.invalidArgument)
+            }
+            return
+        }
+        if !item.name.utf8.elementsEqual(name.utf8), !item.capabilities.contains(.allowsRenaming) {
+            throw LocalObstacle.refused(.permissionDenied)
+        }
         guard item.parent != parent else { return }
         guard item.capabilities.contains(.allowsReparenting) else { throw LocalObstacle.refused(.permissionDenied) }
         if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
@@ -112,7 +121,8 @@ extension Database {
     func noteWhereItIs(_ id: Int64, at now: FileTimestamp) throws {
         guard let item = try item(id: id), item.identifier != nil else { return }
         var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
-        if item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
+        // In the trash a name is nobody's concern.
+        if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
         let parent = try item.parent.flatMap { try self.item(ofInode: $0)?.identifier }
         if parent == nil || parent != item.base.parent { fields.insert(.parentItemIdentifier) }
         try run(

@@ -132,6 +132,15 @@ package struct LocalChanges {
         effects.invalidations.append(invalidation)
     }
 
+    mutating func tellKernel(_ invalidations: [KernelInvalidation]) {
+        effects.invalidations += invalidations
+    }
+
+    /// A content file is removed after the commit.
+    mutating func discard(_ content: ObsoleteContent) {
+        effects.obsoleteContents.append(content)
+    }
+
     /// Takes one name from an inode. Without a name it lives as long as somebody has it open; a directory as long as
     /// the replica is open, because the kernel does not say who is in it.
     mutating func dropName(of inode: InodeRecord) throws {

@@ -45,8 +45,8 @@ extension Ingestion {
         let held = stillPending.intersection(sent.fields).intersection(.attributes)
         changed.subtract(held)
         let isRenamedThere =
-            current.name.utf8.elementsEqual(sent.item.filename.utf8)
-            && !item.filename.utf8.elementsEqual(current.name.utf8)
+            !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
+            && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
         let version = isBaseOld ? current.base.version.contentVersion : item.itemVersion.contentVersion

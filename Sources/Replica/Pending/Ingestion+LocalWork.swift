@@ -8,6 +8,8 @@ extension Ingestion {
     /// Whether news of an item that is not known here are dealt with already, or have to wait.
     mutating func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
         if try isBeingDeleted(item) { return true }
+        // In the trash many may have one name.
+        if try isForTrash(item) { return false }
         guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
         if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
             try db.unanswered("item", holder.id).contains(where: { $0.matches(item) })

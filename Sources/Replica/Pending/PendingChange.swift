@@ -146,7 +146,7 @@ extension ReplicaDatabase {
     package func directoriesToCompare() throws -> [InodeNumber] {
         try read { db in
             try Int64.fetchAll(db, sql: "SELECT number FROM inode WHERE isIncomplete = 1")
-                .map(InodeNumber.init(rawValue:))
+                .map(InodeNumber.init(rawValue:)).filter { try !db.isTrashed($0) }
         }
     }
 

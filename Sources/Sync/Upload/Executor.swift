@@ -231,7 +231,9 @@ struct Executor: Sendable {
             try await commits.commit { try $0.move(item, below: ancestors) }
         }
         let parent = sent.item.parentItemIdentifier
-        guard parent != .rootContainer, try await ancestry.lookUp(parent, for: request) == nil else {
+        guard parent != .rootContainer, parent != .trashContainer,
+            try await ancestry.lookUp(parent, for: request) == nil
+        else {
             return try await postpone(sent, failure)
         }
         try await commits.commit { try $0.removeIfKnown(parent) }
@@ -255,10 +257,13 @@ struct Executor: Sendable {
                 return try await commits.commit { try $0.acknowledgeDeletion(queued) }
             }
             let deletion = deletion
+            // What lies below a trashed directory is in nobody's working set any more: it goes with it.
+            let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
             do {
                 try await make { provider in
                     try await provider.deleteItem(
-                        identifier: deletion.identifier, baseVersion: deletion.version, options: [], request: request)
+                        identifier: deletion.identifier, baseVersion: deletion.version, options: options,
+                        request: request)
                 }
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }

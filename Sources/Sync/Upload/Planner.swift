@@ -135,7 +135,9 @@ struct Planner: Sendable {
         {
             return .waits
         }
-        if item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+        // In the trash many may have one name.
+        let needsName = item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier])
+        if needsName, directory != .trashContainer {
             switch try database.holder(ofRemoteName: item.name, in: directory, otherThan: item.id) {
             case nil: break
             case .deletion: return .waitsForName

@@ -1,0 +1,206 @@
+import FileProvider
+import Foundation
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// The folder's trash, as freedesktop.org has it: `.Trash-UID` at its root, with `files` and `info`. What somebody
+/// else's programs trash there is seen, too; what this provider trashes goes to the trash of who runs it.
+extension Folder {
+    static let trashFiles = "files"
+    static let trashInformation = "info"
+
+    /// The name of this user's trash.
+    static let ownTrash = ".Trash-\(Machine.userIdentifier)"
+
+    /// Whether a name at the root is a trash's: such a directory is no item.
+    static func isTrashName(_ name: some Sequence<UInt8>) -> Bool {
+        let bytes = Array(name)
+        let prefix = Array(".Trash".utf8)
+        guard bytes.starts(with: prefix) else { return false }
+        let rest = bytes.dropFirst(prefix.count)
+        guard let first = rest.first else { return true }
+        return first == UInt8(ascii: "-") && rest.count > 1 && rest.dropFirst().allSatisfy { (48...57).contains($0) }
+    }
+
+    /// The directories of trashed files, open. The caller closes them.
+    func openTrashes() throws -> [FileDescriptor] {
+        let root = try openRoot()
+        defer { try? root.close() }
+        var names = try root.names().filter { $0.count > 6 && Self.isTrashName($0) }
+            .compactMap { String(validating: $0, as: UTF8.self) }
+        names.sort { one, _ in one.utf8.elementsEqual(Self.ownTrash.utf8) }
+        return names.compactMap { name in
+            guard let top = try? root.openDirectory(named: name) else { return nil }
+            defer { try? top.close() }
+            return try? top.openDirectory(named: Self.trashFiles)
+        }
+    }
+
+    /// Looks through the trashes until `body` has found something.
+    private func first<Value>(_ body: (FileDescriptor) throws -> Value?) throws -> Value? {
+        var found: Value?
+        for trash in try openTrashes() {
+            defer { try? trash.close() }
+            if found == nil { found = try body(trash) }
+        }
+        return found
+    }
+
+    /// The trashed item that has a name among the trashed files.
+    func trashedItem(named name: String) throws -> FileProviderItem? {
+        try first { try item(named: name, in: $0, parent: .trashContainer) }
+    }
+
+    /// All that is trashed.
+    func trashedItems(checking check: () throws -> Void) throws -> [FileProviderItem] {
+        var items: [FileProviderItem] = []
+        for trash in try openTrashes() {
+            defer { try? trash.close() }
+            for bytes in try shownNames(in: trash) {
+                try check()
+                guard let name = String(validating: bytes, as: UTF8.self) else { continue }
+                if let item = try item(named: name, in: trash, parent: .trashContainer) { items.append(item) }
+            }
+        }
+        return items
+    }
+
+    /// Finds an item that is trashed or lies below one that is, by the names down to it.
+    func findTrashed(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
+        var place: Place?
+        for trash in try openTrashes() {
+            if place == nil {
+                place = try find(identifier, at: path, from: trash, .trashContainer)
+            } else {
+                try? trash.close()
+            }
+        }
+        return place
+    }
+
+    /// The names of trashed items, as long as the trashes are what they were.
+    struct KnownTrash {
+        var stamps: [FileMoment]
+        var names: [ItemIdentifier: String]
+    }
+
+    /// Finds a trashed item of which only the identifier is known, because it was trashed behind our back.
+    func findTrashed(_ identifier: ItemIdentifier) throws -> Place? {
+        let trashes = try openTrashes()
+        defer { for trash in trashes { try? trash.close() } }
+        guard !trashes.isEmpty else { return nil }
+        let stamps = try trashes.map { try FileStatus(of: $0).modified }
+        var known = knownTrash.withLock { $0 }
+        if known?.stamps != stamps {
+            var names: [ItemIdentifier: String] = [:]
+            for trash in trashes {
+                for name in try trash.names().compactMap({ String(validating: $0, as: UTF8.self) }) {
+                    guard let status = try? FileStatus(of: name, in: trash) else { continue }
+                    names[items.identifier(of: status, named: name, parent: .trashContainer)] = name
+                }
+            }
+            let found = KnownTrash(stamps: stamps, names: names)
+            known = found
+            // What changes within the same tick of the file system's clock would not be seen.
+            let now = Int64(Date().timeIntervalSince1970)
+            if stamps.allSatisfy({ $0.seconds < now - 1 }) { knownTrash.withLock { $0 = found } }
+        }
+        return try known?.names[identifier].flatMap { try findTrashed(identifier, at: [$0]) }
+    }
+
+    // MARK: - Trashing
+
+    /// Opens the files of this user's trash, made where it is not there.
+    func openOwnTrash() throws -> FileDescriptor {
+        let root = try openRoot()
+        defer { try? root.close() }
+        let top = try openOrMake(Self.ownTrash, in: root)
+        defer { try? top.close() }
+        try openOrMake(Self.trashInformation, in: top).close()
+        return try openOrMake(Self.trashFiles, in: top)
+    }
+
+    private func openOrMake(_ name: String, in directory: FileDescriptor) throws(Errno) -> FileDescriptor {
+        do throws(Errno) {
+            try directory.makeDirectory(named: name, permissions: 0o700)
+        } catch {
+            guard error == .fileExists else { throw error }
+        }
+        return try directory.openDirectory(named: name)
+    }
+
+    /// Takes a name in the trash, by writing where the item was.
+    ///
+    /// - Parameter path: the names from the root down to it.
+    func takeTrashName(for path: [String], in trash: FileDescriptor) throws -> String {
+        let information = try openInformation(of: trash)
+        defer { try? information.close() }
+        let own = path.last ?? "trashed"
+        for number in 1... {
+            let name = number == 1 ? own : Self.numbered(own, number)
+            guard (try? FileStatus(of: name, in: trash)) == nil else { continue }
+            do throws(Errno) {
+                let file = try information.makeFile(named: Self.informationName(of: name), permissions: 0o600)
+                defer { try? file.close() }
+                let time = FileTimestamp(seconds: Int64(Date().timeIntervalSince1970))
+                let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(Self.localTime(time))\n"
+                do {
+                    try file.writeAll(toAbsoluteOffset: 0, Array(text.utf8))
+                } catch {
+                    throw error as? Errno ?? .ioError
+                }
+                return name
+            } catch {
+                guard error == .fileExists else { throw error }
+            }
+        }
+        return own
+    }
+
+    /// What was said of a name in the trash goes.
+    func giveUpTrashName(_ name: String, in trash: FileDescriptor) {
+        guard let information = try? openInformation(of: trash) else { return }
+        defer { try? information.close() }
+        try? information.unlink(named: Self.informationName(of: name))
+    }
+
+    private func openInformation(of trash: FileDescriptor) throws(Errno) -> FileDescriptor {
+        let top = try trash.openDirectory(named: "..")
+        defer { try? top.close() }
+        return try top.openDirectory(named: Self.trashInformation)
+    }
+
+    private static func informationName(of name: String) -> String { shortened(name, for: ".trashinfo") }
+
+    /// `name 2.ext`, and so on.
+    private static func numbered(_ name: String, _ number: Int) -> String {
+        let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
+        let ending = String(name[dot...])
+        guard ending.utf8.count < 200 else { return shortened(name, for: " \(number)") }
+        return shortened(String(name[..<dot]), for: " \(number)" + ending)
+    }
+
+    private static func shortened(_ name: String, for ending: String) -> String {
+        var name = name
+        while name.utf8.count + ending.utf8.count > FileProviderItem.maximumFilenameLength {
+            name.unicodeScalars.removeLast()
+        }
+        return name + ending
+    }
+
+    private static func escaped(_ path: [String]) -> String {
+        let plain = CharacterSet(
+            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
+        return path.map { $0.addingPercentEncoding(withAllowedCharacters: plain) ?? $0 }.joined(separator: "/")
+    }
+
+    private static func localTime(_ time: FileTimestamp) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        func padded(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
+            + "T\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec))"
+    }
+}

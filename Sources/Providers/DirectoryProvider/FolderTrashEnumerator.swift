@@ -1,0 +1,51 @@
+import FileProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Lists what is trashed. It is read once and given page by page; the token of a page is how many came before.
+final class FolderTrashEnumerator: FileProviderEnumerator {
+    private let folder: Folder
+    private let watcher: FolderWatcher?
+    private let calls: BlockingCalls
+    private let items = Mutex<[FileProviderItem]>([])
+
+    init(folder: Folder, watcher: FolderWatcher?, calls: BlockingCalls) {
+        self.folder = folder
+        self.watcher = watcher
+        self.calls = calls
+    }
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        if page == .initial { try await read() }
+        let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0
+        let all = items.withLock { $0 }
+        guard start <= all.count else { throw FileProviderError(.pageExpired) }
+        let end = min(all.count, start + max(1, suggestedPageSize))
+        return ItemPage(
+            items: Array(all[start..<end]),
+            nextPage: end < all.count ? FileProviderPage(rawValue: Array(String(end).utf8)) : nil)
+    }
+
+    private func read() async throws {
+        try await calls.run { [self] wish in
+            do {
+                watcher?.watchTrash(of: folder)
+                let found = try folder.trashedItems(checking: wish.check)
+                items.withLock { $0 = found }
+            } catch let error as Errno {
+                throw folder.failure(error, of: .trashContainer)
+            }
+        }
+    }
+}
+
+extension FolderWatcher {
+    /// Watches what is trashed and restored from now on.
+    func watchTrash(of folder: Folder) {
+        for trash in (try? folder.openTrashes()) ?? [] {
+            watch(trash, as: .trashContainer)
+            try? trash.close()
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import FileProvider
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// The trash directories that the mount shows, as freedesktop.org has them: `.Trash-UID` at the root, with `files` and
+/// `info`. They stay on this machine, and so do the files in `info`; what lies in `files` is in the remote's trash.
+struct TrashDirectories {
+    let db: Database
+    /// Where the files of `info` have their bytes; nil writes none.
+    let contents: ContentStore?
+    let now: FileTimestamp
+    /// What the kernel does not know of.
+    private(set) var invalidations: [KernelInvalidation] = []
+
+    /// One user's trash.
+    struct Trash {
+        var files: InodeNumber
+        var information: InodeNumber
+        var owner: UInt32
+        var group: UInt32
+    }
+
+    init(db: Database, contents: ContentStore?, now: FileTimestamp) {
+        self.db = db
+        self.contents = contents
+        self.now = now
+    }
+
+    static let files = "files"
+    static let information = "info"
+
+    /// The name at the root of a user's trash.
+    static func name(of user: UInt32) -> String { ".Trash-\(user)" }
+
+    /// Whether a name at the root is one that tools give a trash. `.Trash` is one for all users, made by an
+    /// administrator: there is none here.
+    static func isName(_ name: String) -> Bool {
+        name.utf8.elementsEqual(".Trash".utf8) || user(of: name) != nil
+    }
+
+    static func user(of name: String) -> UInt32? {
+        let prefix = ".Trash-"
+        guard name.utf8.starts(with: prefix.utf8) else { return nil }
+        return UInt32(name.dropFirst(prefix.count))
+    }
+
+    /// What a new directory is to the trash, by its name and its parent's role.
+    static func role(of name: String, in parent: InodeNumber, _ parentRole: TrashRole) -> TrashRole {
+        if parent == .root { return user(of: name) == nil ? .none : .top }
+        guard parentRole == .top else { return .none }
+        if name.utf8.elementsEqual(files.utf8) { return .files }
+        return name.utf8.elementsEqual(information.utf8) ? .information : .none
+    }
+
+    /// A user's trash, made where it is not there.
+    mutating func trash(of user: UInt32, group: UInt32) throws -> Trash {
+        let top = try directory(Self.name(of: user), in: .root, .top, user, group)
+        return Trash(
+            files: try directory(Self.files, in: top, .files, user, group),
+            information: try directory(Self.information, in: top, .information, user, group), owner: user, group: group)
+    }
+
+    /// The trash that a directory of trashed items belongs to.
+    mutating func trash(with files: InodeNumber) throws -> Trash? {
+        guard let item = try db.item(ofInode: files), let top = item.parent, let above = try db.item(ofInode: top)
+        else { return nil }
+        let user = above.inode.owner ?? Machine.userIdentifier
+        let group = above.inode.group ?? Machine.groupIdentifier
+        return Trash(
+            files: files, information: try directory(Self.information, in: top, .information, user, group),
+            owner: user, group: group)
+    }
+
+    /// A name that nothing has in a trash: the item's own, or `name (2).ext`.
+    func freeName(for name: String, in trash: Trash) throws -> String {
+        for number in 1... {
+            let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
+            guard try db.item(named: candidate, in: trash.files) == nil,
+                try db.item(named: Self.informationName(of: candidate), in: trash.information) == nil
+            else { continue }
+            return candidate
+        }
+        return name
+    }
+
+    // MARK: - info
+
+    /// A name in `info` may be too long for Linux where the item's own is not: it is cut, and told apart by its number.
+    static func informationName(of name: String) -> String {
+        Displacement.name(name + ".trashinfo", with: "")
+    }
+
+    /// Says where a trashed item was, unless that is said already.
+    mutating func writeInformation(of item: ItemRecord, named name: String, in trash: Trash) throws {
+        let fileName = Self.informationName(of: name)
+        guard let contents, let place = item.trash, try db.item(named: fileName, in: trash.information) == nil
+        else { return }
+        let path = try path(of: place)
+        let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(Self.localTime(place.date))\n"
+        let bytes = Array(text.utf8)
+        try insert(
+            fileName, in: trash.information, kind: .file, permissions: 0o600, size: Int64(bytes.count), .none,
+            owner: trash.owner, group: trash.group)
+        let number = InodeNumber(
+            rawValue: try db.one(
+                "SELECT inode FROM item WHERE id = ?", [db.lastInsertedRowID], { $0[0] as Int64 }) ?? 0)
+        let file = try contents.create(number, size: 0)
+        defer { try? file.close() }
+        try file.writeAll(toAbsoluteOffset: 0, bytes)
+    }
+
+    /// Takes away what was said of an item that is not in the trash any more.
+    ///
+    /// - Returns: the inode that has no name left.
+    mutating func removeInformation(named name: String, in files: InodeNumber) throws -> InodeNumber? {
+        guard let trash = try trash(with: files) else { return nil }
+        let fileName = Self.informationName(of: name)
+        guard let item = try db.item(named: fileName, in: trash.information) else { return nil }
+        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try db.run("UPDATE inode SET linkCount = linkCount - 1 WHERE number = ?", [item.inode.number.rawValue])
+        invalidations += [.entry(parent: trash.information, name: fileName), .contents(trash.information)]
+        return item.inode.linkCount <= 1 ? item.inode.number : nil
+    }
+
+    // MARK: - Private
+
+    private mutating func directory(
+        _ name: String, in parent: InodeNumber, _ role: TrashRole, _ user: UInt32, _ group: UInt32
+    ) throws -> InodeNumber {
+        if let known = try db.item(named: name, in: parent) {
+            if known.trashRole == role { return known.inode.number }
+            try makeRoom(known, in: parent)
+        }
+        try insert(
+            name, in: parent, kind: .directory, permissions: 0o700, size: 0, role, owner: user, group: group)
+        guard let made = try db.item(named: name, in: parent) else { throw LocalObstacle.refused(.ioError) }
+        return made.inode.number
+    }
+
+    /// Something else has the name: it is shown under another.
+    private mutating func makeRoom(_ item: ItemRecord, in parent: InodeNumber) throws {
+        for number in 2... {
+            let name = Displacement.decorated(item.name, number: number)
+            guard try db.item(named: name, in: parent) == nil else { continue }
+            try db.run("UPDATE item SET name = ? WHERE id = ?", [name, item.id])
+            invalidations += [.entry(parent: parent, name: item.name), .entry(parent: parent, name: name)]
+            return
+        }
+    }
+
+    private mutating func insert(
+        _ name: String, in parent: InodeNumber, kind: InodeKind, permissions: UInt16, size: Int64, _ role: TrashRole,
+        owner: UInt32, group: UInt32
+    ) throws {
+        let time = now.nanosecondsSince1970
+        try db.run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, content,
+                localBytes, hasContentFile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
+            """,
+            [
+                kind.rawValue, size, Int64(permissions), Int64(owner), Int64(group), time, time, time, size,
+                kind == .file,
+            ])
+        try db.run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, template, isExcluded, trashRole)
+            VALUES (?, ?, ?, ?, ?, 1, ?)
+            """,
+            [
+                db.lastInsertedRowID, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                ItemRecord.newTemplate(), role.rawValue,
+            ])
+        invalidations += [.entry(parent: parent, name: name), .contents(parent)]
+    }
+
+    /// Where an item was, from the mount's root on, as far as its directories are still there.
+    private func path(of place: TrashPlace) throws -> [String] {
+        var names: [String] = [place.name]
+        for number in place.ancestors where number != .root {
+            if let item = try db.item(ofInode: number) { names.append(item.name) }
+        }
+        return names.reversed()
+    }
+
+    /// A path as the trash specification wants it: bytes that are not plain are percent-encoded.
+    static func escaped(_ path: [String]) -> String {
+        path.map { name in
+            name.utf8.reduce(into: "") { text, byte in
+                let scalar = Unicode.Scalar(byte)
+                let isPlain =
+                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                    || "-_.~".unicodeScalars.contains(scalar)
+                if isPlain {
+                    text.unicodeScalars.append(scalar)
+                } else {
+                    let digits = String(byte, radix: 16, uppercase: true)
+                    text += "%" + (digits.count < 2 ? "0" : "") + digits
+                }
+            }
+        }.joined(separator: "/")
+    }
+
+    /// A moment as the trash specification wants it: local time, to the second.
+    static func localTime(_ time: FileTimestamp) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        func padded(_ number: Int32, _ width: Int) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let day = [padded(parts.tm_year + 1900, 4), padded(parts.tm_mon + 1, 2), padded(parts.tm_mday, 2)]
+        let clock = [padded(parts.tm_hour, 2), padded(parts.tm_min, 2), padded(parts.tm_sec, 2)]
+        return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+    }
+}

@@ -1,0 +1,185 @@
+import FileProvider
+import GRDB
+
+/// What a directory is to the trash of a user.
+package enum TrashRole: Int, Hashable, Sendable {
+    case none = 0
+    /// `.Trash-UID` at the root.
+    case top = 1
+    /// Its `files`: what lies there is trashed. For the remote it is the trash.
+    case files = 2
+    /// Its `info`: a file for each of those, saying where it was.
+    case information = 3
+}
+
+/// Where a trashed item was.
+package struct TrashPlace: Hashable, Sendable {
+    /// When it was trashed.
+    package var date: FileTimestamp
+    /// The identifier that its parent had; nil when the parent was not known.
+    package var parent: ItemIdentifier?
+    /// The directories that held it, the nearest first, up to the root.
+    package var ancestors: [InodeNumber]
+    /// The name that it had: in the trash it may have another.
+    package var name: String
+
+    static func text(of ancestors: [InodeNumber]) -> String {
+        ancestors.map { String($0.rawValue) }.joined(separator: " ")
+    }
+
+    static func ancestors(in text: String) -> [InodeNumber] {
+        text.split(separator: " ").compactMap { Int64($0).map(InodeNumber.init(rawValue:)) }
+    }
+}
+
+/// Where a directory lies, seen from the trash.
+enum TrashArea: Hashable, Sendable {
+    /// Not in the trash.
+    case outside
+    /// Among the trash's own files, which stay on this machine.
+    case local
+    /// It holds the trashed items itself.
+    case files
+    /// It is a trashed item or below one, this one.
+    case trashed(Int64)
+}
+
+extension ItemRecord {
+    /// The name that it has, or had when it was trashed: what the remote is told.
+    package var ownName: String { trash?.name ?? name }
+}
+
+extension Database {
+    /// Whether the domain's provider can trash.
+    func hasTrash() throws -> Bool { try DomainKey.hasTrash.string(in: self) == "1" }
+
+    /// Whether anybody has used the trash.
+    func hasTrashDirectories() throws -> Bool {
+        try one("SELECT EXISTS (SELECT 1 FROM item WHERE trashRole <> 0)", [], { $0[0] as Bool }) ?? false
+    }
+
+    func trashRole(of directory: InodeNumber?) throws -> TrashRole {
+        guard let directory else { return .none }
+        let role = try one(
+            "SELECT trashRole FROM item WHERE inode = ? AND trashRole <> 0", [directory.rawValue], { $0[0] as Int })
+        return role.flatMap(TrashRole.init(rawValue:)) ?? .none
+    }
+
+    func trashArea(of directory: InodeNumber?) throws -> TrashArea {
+        guard let directory, directory != .root, try hasTrashDirectories() else { return .outside }
+        var current = directory
+        var last: Int64?
+        for _ in 0..<4096 where current != .root {
+            let row = try one(
+                "SELECT id, parent, trashRole FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
+                { ($0[0] as Int64, $0[1] as Int64?, $0[2] as Int) })
+            guard let (id, parent, role) = row else { return .outside }
+            switch TrashRole(rawValue: role) ?? .none {
+            case .none: break
+            case .files: return last.map(TrashArea.trashed) ?? .files
+            case .top, .information: return .local
+            }
+            last = id
+            guard let parent else { return .outside }
+            current = InodeNumber(rawValue: parent)
+        }
+        return .outside
+    }
+
+    /// Whether a directory is a trashed item or below one.
+    func isTrashed(_ directory: InodeNumber?) throws -> Bool {
+        if case .trashed = try trashArea(of: directory) { true } else { false }
+    }
+
+    /// All that is trashed or lies below something trashed.
+    func inodesInTrash() throws -> Set<Int64> {
+        guard try hasTrashDirectories() else { return [] }
+        return Set(
+            try Int64.fetchAll(
+                self,
+                sql: """
+                    WITH RECURSIVE below (number) AS (
+                        SELECT inode FROM item WHERE trashedAt IS NOT NULL
+                        UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
+                    SELECT number FROM below
+                    """))
+    }
+
+    /// A directory and those that hold it, up to the root.
+    func ancestors(from directory: InodeNumber?) throws -> [InodeNumber] {
+        var found: [InodeNumber] = []
+        var current = directory
+        while let number = current, found.count < 4096 {
+            found.append(number)
+            guard number != .root else { break }
+            current =
+                try one(
+                    "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
+                    { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
+        }
+        return found
+    }
+
+    /// An item is in the trash from now on; where it is now is where it was.
+    func noteTrashed(_ item: ItemRecord, at now: FileTimestamp) throws {
+        let parent = try item.parent.flatMap { try self.item(ofInode: $0) }
+        try run(
+            "UPDATE item SET trashedAt = ?, trashParent = ?, trashAncestors = ?, trashName = ? WHERE id = ?",
+            [
+                now.nanosecondsSince1970,
+                (parent.map { $0.identifier ?? $0.placeholder } ?? item.base.parent)?.rawValue,
+                TrashPlace.text(of: try ancestors(from: item.parent)),
+                item.isHidden ? item.base.name ?? item.name : item.name, item.id,
+            ])
+    }
+
+    /// An item is not in the trash any more. What it holds is to be compared with the remote: there were no news of it.
+    func noteRestored(_ item: ItemRecord) throws {
+        try run(
+            """
+            UPDATE item SET trashedAt = NULL, trashParent = NULL, trashAncestors = NULL, trashName = NULL WHERE id = ?
+            """, [item.id])
+        guard item.inode.kind == .directory else { return }
+        try run(
+            """
+            WITH RECURSIVE below (number) AS (
+                SELECT ? UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
+            UPDATE inode SET isIncomplete = 1 WHERE kind = 2 AND content = 2 AND number IN (SELECT number FROM below)
+            """, [item.inode.number.rawValue])
+    }
+}
+
+extension ReplicaDatabase {
+    /// What lies in the trash, as it was trashed.
+    package func trashedItems() throws -> [ItemRecord] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(sql: "SELECT id FROM item WHERE trashedAt IS NOT NULL ORDER BY trashedAt, id")
+            ).compactMap { try db.item(id: $0) }
+        }
+    }
+
+    /// What lies in the trash and is not here whole.
+    package func incompleteTrashedItems() throws -> [InodeRecord] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT inode.number FROM item INDEXED BY trashedItem JOIN inode ON inode.number = item.inode
+                        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL AND inode.content <> 2
+                            AND inode.kind IN (1, 2)
+                        """)
+            ).compactMap { try db.inode(InodeNumber(rawValue: $0)) }
+        }
+    }
+
+    /// Whether an inode is, or lies below, something trashed: then no news are taken of what it holds.
+    package func isInTrash(_ number: InodeNumber) throws -> Bool {
+        try read { db in try db.isTrashed(number) }
+    }
+
+    /// The names from the trash down to an item that is trashed on the remote, or lies below one that is.
+    package func remoteTrashPath(of identifier: ItemIdentifier) throws -> [String]? {
+        try remotePath(of: identifier, from: .trashContainer)
+    }
+}

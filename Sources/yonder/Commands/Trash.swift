@@ -1,0 +1,107 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct Trash: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Put items into the trash, and take them out again.",
+            subcommands: [Put.self, TrashList.self, Restore.self, Empty.self])
+    }
+}
+
+extension Yonder.Trash {
+    struct Put: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Move items into the trash, directories with all below them.")
+
+        @Argument(help: "Paths in a mount.", completion: .file())
+        var paths: [String]
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            try await TrashAction(output: output, verb: "trashed").run(
+                .put(paths: paths.map(AbsolutePath.resolving)))
+        }
+    }
+
+    struct TrashList: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list",
+            abstract: "List what lies in the trash: when it was trashed, its name there, where it was.")
+
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        var name: String?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.trash(.list(name.map { DomainReference($0) })))
+            guard case .trash(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report.items) {
+                Output.table(
+                    report.items.map { item in
+                        [
+                            item.trashed ?? "-", Output.shown(Self.lastName(of: item.path)),
+                            Output.shown(item.originalPath),
+                        ]
+                    })
+            }
+        }
+
+        private static func lastName(of path: String) -> String {
+            path.utf8.lastIndex(of: 0x2F).map { String(path[path.index(after: $0)...]) } ?? path
+        }
+    }
+
+    struct Restore: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Take items out of the trash.",
+            discussion: """
+                Each goes back to where it was, or to the nearest directory that is left. Where its name is taken it \
+                gets another.
+                """)
+
+        @Argument(help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.")
+        var items: [String]
+
+        @Option(name: .customLong("to"), help: ArgumentHelp("Put them there instead.", valueName: "directory"))
+        var directory: String?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            try await TrashAction(output: output, verb: "restored").run(
+                .restore(items: items.map { DomainReference($0) }, directory: directory.map(AbsolutePath.resolving)))
+        }
+    }
+
+    struct Empty: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Delete what lies in the trash, for good.")
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: String
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            try await TrashAction(output: output, verb: "deleted").run(.empty(DomainReference(name)))
+        }
+    }
+}
+
+/// What putting, restoring and emptying share: a line for each item, and one for everything that was refused.
+private struct TrashAction {
+    let output: OutputOptions
+    let verb: String
+
+    func run(_ command: TrashCommand) async throws {
+        let result = try await DaemonConnection().perform(.trash(command))
+        guard case .trash(let report) = result else { throw unexpected(result) }
+        for refusal in report.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
+        try Output(output).print(report) {
+            Terminal.isStandardOutput ? report.items.map { "\(verb) \(Output.shown($0.path))" } : []
+        }
+        if !report.refusals.isEmpty { throw ExitCode(1) }
+    }
+}

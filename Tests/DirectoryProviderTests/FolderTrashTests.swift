@@ -1,0 +1,96 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// The folder's trash: as other programs expect it, and as they leave it.
+@Suite struct FolderTrashTests {
+    private let top = ".Trash-\(getuid())"
+
+    private func text(_ remote: FolderRemote, _ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: remote[path]) ?? Data(), as: UTF8.self)
+    }
+
+    private func trash(_ path: String, _ session: ProviderSession) async throws -> FileProviderItem {
+        var item = try await session.find(path)
+        item.parentItemIdentifier = .trashContainer
+        return try await session.modify(item, .parentItemIdentifier).item
+    }
+
+    @Test func aTrashedFileLiesWhereOtherProgramsFindIt() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("a b")
+            try await remote.write([1], to: "a b/é.txt")
+            try await remote.write([2], to: "é.txt")
+            _ = try await trash("a b/é.txt", session)
+            let second = try await trash("é.txt", session)
+            #expect(second.filename == "é 2.txt")
+            #expect(FileManager.default.contents(atPath: remote["\(top)/files/é.txt"]) == Data([1]))
+            #expect(FileManager.default.contents(atPath: remote["\(top)/files/é 2.txt"]) == Data([2]))
+            let information = text(remote, "\(top)/info/é.txt.trashinfo")
+            #expect(information.hasPrefix("[Trash Info]\nPath=a%20b/%C3%A9.txt\nDeletionDate=20"))
+            #expect(try await session.list().map(\.filename) == ["a b"])
+            // For good.
+            try await session.delete(second)
+            let names = try FileManager.default.contentsOfDirectory(atPath: remote["\(top)/info"])
+            #expect(names == ["é.txt.trashinfo"])
+        }
+    }
+
+    @Test func aFailedTrashingLeavesNothing() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "file")
+            var item = try await session.find("file")
+            item.parentItemIdentifier = .trashContainer
+            try await remote.write([1, 2], to: "file")
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(item, .parentItemIdentifier, content: [3])
+            }
+            #expect(text(remote, "file") == "\u{1}\u{2}")
+            #expect(!FileManager.default.fileExists(atPath: remote["\(top)/info/file.trashinfo"]))
+            #expect(!FileManager.default.fileExists(atPath: remote["\(top)/files/file"]))
+        }
+    }
+
+    @Test func whatOthersTrashIsTheSameItem() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("d")
+            try await remote.write([1], to: "d/file")
+            let file = try await session.find("d/file")
+            let anchor = try await session.anchor()
+            try await remote.makeDirectory(".Trash-4711")
+            try await remote.makeDirectory(".Trash-4711/info")
+            try await remote.makeDirectory(".Trash-4711/files")
+            try await remote.rename("d/file", to: ".Trash-4711/files/file")
+            let news = try await session.changes(from: anchor, until: "the trashing") { batch in
+                batch.updated.contains { $0.itemIdentifier == file.itemIdentifier && $0.isTrashed }
+            }
+            #expect(!news.deleted.contains(file.itemIdentifier))
+            #expect(try await session.list(.trashContainer).map(\.itemIdentifier) == [file.itemIdentifier])
+            #expect(try await session.list().map(\.filename) == ["d"])
+            let listed = try await session.anchor()
+            try await remote.rename(".Trash-4711/files/file", to: "d/back")
+            _ = try await session.changes(from: listed, until: "the restoring") { batch in
+                batch.updated.contains { $0.itemIdentifier == file.itemIdentifier && $0.filename == "back" }
+            }
+        }
+    }
+
+    @Test func namesOfTrashesStayHere() async throws {
+        try await FolderRemote.run { remote, session in
+            for name in [".Trash", ".Trash-1000"] {
+                let template = ProviderSession.template(name, kind: .directory)
+                let error = await #expect(throws: FileProviderError.self) { try await session.create(template) }
+                #expect(error?.code == .excludedFromSync)
+            }
+            for name in [".Trashes", ".Trash-x", ".Trash-"] {
+                try await session.create(ProviderSession.template(name, kind: .directory))
+            }
+            #expect(try await session.list().map(\.filename).sorted() == [".Trash-", ".Trash-x", ".Trashes"])
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The trash and the remote's changes, and what reaches the remote.
+    @Suite struct TrashAndRemote {
+        private static func run(_ test: (ProvidedMount) async throws -> Void) async throws {
+            try await ProvidedMount.run(options: ProvidedMount.trashing) { tree in
+                tree.addDirectory("d", identifier: "d")
+                tree.addFile("inner", in: "d", content: RemoteContent("inner"), identifier: "inner")
+                tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+            } _: { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+                try await test(mount)
+            }
+        }
+
+        private func information(_ name: String, _ mount: ProvidedMount) async throws -> String {
+            try await Command.run("cat", mount[".Trash-\(getuid())/info/\(name).trashinfo"]).output
+        }
+
+        @Test("what is trashed on the remote is in the trash here, and what is restored there comes back")
+        func followsTheRemote() async throws {
+            try await Self.run { mount async throws in
+                let inode = try await Command.run("stat", "-c", "%i", mount["d/inner"]).output
+                mount.provider.change { $0.trash("inner") }
+                #expect(try await eventually { try await mount.isThere(mount.trashed("inner")) })
+                #expect(try await !mount.isThere(mount["d/inner"]))
+                #expect(try await Command.run("stat", "-c", "%i", mount.trashed("inner")).output == inode)
+                #expect(try await information("inner", mount).contains("\nPath=d/inner\nDeletionDate=20"))
+                #expect(try await Command.run("cat", mount.trashed("inner")).output == "inner")
+                mount.provider.change { $0.move("inner", to: .rootContainer) }
+                #expect(try await eventually { try await mount.isThere(mount["inner"]) })
+                #expect(try await !mount.isThere(mount.trashed("inner")))
+                #expect(try await information("inner", mount) == "")
+                #expect(try await Command.run("stat", "-c", "%i", mount["inner"]).output == inode)
+                #expect(mount.provider.log.count(of: .modify) == 0)
+            }
+        }
+
+        @Test("the remote's trash is there from the first mount on") func isListedAtTheStart() async throws {
+            try await ProvidedMount.run(options: ProvidedMount.trashing) { tree in
+                tree.addFile("old", content: RemoteContent("old"), identifier: "old")
+                tree.trash("old")
+                tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+            } _: { mount async throws in
+                #expect(try await eventually { try await mount.isThere(mount.trashed("old")) })
+                #expect(try await Command.run("cat", mount.trashed("old")).output == "old")
+                #expect(
+                    try mount.host.untrashItem(withIdentifier: "old").parentItemIdentifier == .rootContainer)
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["old"]?.parentItemIdentifier == .rootContainer)
+            }
+        }
+
+        @Test("trashed here and changed there: it is trashed, with the remote's content") func bothChanged()
+            async throws
+        {
+            try await Self.run { mount async throws in
+                let gate = mount.provider.faults.hold(.modify)
+                try mount.host.trashItem(withIdentifier: "file")
+                #expect(await eventually { gate.waiting > 0 })
+                mount.provider.change { $0.write(RemoteContent("changed there"), to: "file") }
+                gate.open()
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["file"]?.isTrashed == true)
+                #expect(
+                    try await eventually {
+                        try await Command.run("cat", mount.trashed("file")).output == "changed there"
+                    })
+            }
+        }
+
+        @Test("written here and trashed before it was sent: what was written is in the remote's trash")
+        func editsAreKept() async throws {
+            try await Self.run { mount async throws in
+                let write = "echo more >> \"$1\" && echo new > \"$2\""
+                #expect(try await Command.shell(write, mount["file"], mount["made"]).status == 0)
+                try mount.host.trashItem(withIdentifier: "file")
+                let made = try #require(try mount.host.replica.database.item(named: "made", in: .root))
+                try mount.host.trashItem(withIdentifier: made.identifier ?? made.placeholder)
+                #expect(try await mount.isSynced())
+                let tree = mount.provider.tree
+                #expect(tree["file"]?.isTrashed == true)
+                #expect(tree.content(of: "file")?[0..<9] == Array("textmore\n".utf8))
+                let sent = try #require(try mount.host.replica.database.item(row: made.id)?.identifier)
+                #expect(tree[sent]?.isTrashed == true)
+                #expect(tree.content(of: sent)?[0..<4] == Array("new\n".utf8))
+            }
+        }
+
+        @Test("restored while its trashing is on the way, it is back on the remote, too") func isRestoredSoon()
+            async throws
+        {
+            try await Self.run { mount async throws in
+                let gate = mount.provider.faults.hold(.modify, times: 1)
+                let before = try mount.host.item(for: "inner")
+                try mount.host.trashItem(withIdentifier: "inner")
+                #expect(await eventually { gate.waiting > 0 })
+                #expect(try mount.host.untrashItem(withIdentifier: "inner") == before)
+                gate.open()
+                #expect(
+                    try await eventually { try await mount.isSynced() && mount.provider.log.count(of: .modify) > 1 })
+                #expect(mount.provider.tree["inner"]?.parentItemIdentifier == "d")
+                #expect(try await Command.run("cat", mount["d/inner"]).output == "inner")
+                #expect(try await Command.run("ls", mount[".Trash-\(getuid())/info"]).output == "")
+            }
+        }
+
+        @Test("who moves an item out of the trash by hand leaves no trace for long") func tidiesUp() async throws {
+            try await Self.run { mount async throws in
+                try mount.host.trashItem(withIdentifier: "file")
+                try mount.host.trashItem(withIdentifier: "inner")
+                #expect(try await Command.run("mv", mount.trashed("file"), mount["file"]).status == 0)
+                #expect(try await information("file", mount) != "")
+                let (_, effects) = try mount.host.replica.change(open: NoneOpen()) {
+                    try $0.removeOrphanedInformation(before: Replica.now)
+                }
+                #expect(!effects.invalidations.isEmpty)
+                let directory = try #require(try informationDirectory(mount))
+                #expect(try mount.host.replica.database.items(in: directory).map(\.name) == ["inner.trashinfo"])
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["file"]?.parentItemIdentifier == .rootContainer)
+            }
+        }
+
+        private struct NoneOpen: OpenInodes {
+            func isOpen(_ number: InodeNumber) -> Bool { false }
+        }
+
+        private func informationDirectory(_ mount: ProvidedMount) throws -> InodeNumber? {
+            let database = mount.host.replica.database
+            guard let top = try database.item(named: ".Trash-\(getuid())", in: .root) else { return nil }
+            return try database.item(named: "info", in: top.inode.number)?.inode.number
+        }
+
+        @Test("deleting from the trash deletes on the remote, a directory with all below it") func deletes()
+            async throws
+        {
+            try await Self.run { mount async throws in
+                try mount.host.trashItem(withIdentifier: "file")
+                try mount.host.trashItem(withIdentifier: "d")
+                #expect(try await mount.isSynced())
+                // Nobody here has heard of it.
+                mount.provider.change { $0.addFile("new", in: "d", content: RemoteContent("x"), identifier: "new") }
+                #expect(try await Command.run("rm", mount.trashed("file")).status == 0)
+                try await mount.host.deleteItem(withIdentifier: "d")
+                #expect(try await information("d", mount) == "")
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree.count == 0)
+                #expect(try mount.host.replica.database.trashedItems().isEmpty)
+            }
+        }
+
+        @Test("deleted for good on the remote it is gone from the trash here") func isDeletedThere() async throws {
+            try await Self.run { mount async throws in
+                try mount.host.trashItem(withIdentifier: "d")
+                #expect(try await mount.isSynced())
+                mount.provider.change { $0.delete("d") }
+                #expect(try await eventually { try await !mount.isThere(mount.trashed("d")) })
+                #expect(try await information("d", mount) == "")
+            }
+        }
+
+        @Test("the trash's own files never reach the remote") func staysHere() async throws {
+            try await Self.run { mount async throws in
+                let top = mount[".Trash-\(getuid())"]
+                let make =
+                    "mkdir -p \"$1/files\" \"$1/info\" && echo x > \"$1/info/y.trashinfo\" && mkdir \"$1/expunged\""
+                #expect(try await Command.shell(make, top).status == 0)
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.log.count(of: .create) == 0)
+                #expect(try await Command.run("mkdir", mount[".Trash"]).errors.contains("not permitted"))
+                #expect(try await Command.run("mv", mount["file"], top + "/info/file").status == 0)
+                #expect(try await Command.run("mv", top, mount["other"]).status != 0)
+            }
+        }
+    }
+}
