@@ -12,6 +12,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case why(path: String)
     case download(paths: [String])
     case evict(paths: [String], isStrict: Bool)
+    /// Gives items a content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
+    case setPolicy(paths: [String], policy: String)
     case signal(DomainReference?, waits: Bool)
     case pending(DomainReference?)
     /// Answered when everything that was pending is on the remote.

@@ -27,10 +27,15 @@ final class Download: Sendable {
         var isLast: Bool
         var request: FileProviderRequest
         var continuation: CheckedContinuation<Void, any Error>
+
+        /// Whether it waits for no process.
+        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
     }
 
     private struct Fetch {
         var range: Range<Int64>
+        /// Its place among the calls, which gets better when a process comes to wait for it.
+        var ticket: CallLanes.Ticket
         var task: Task<Void, Never>?
         var arrived = ByteRanges()
         /// The last reader has gone and it is being cancelled: its failure concerns nobody who comes now.
@@ -122,7 +127,12 @@ final class Download: Sendable {
                     return .waits
                 }
                 if answer != .waits { continuation.resume() }
-                if Task.isCancelled { leave(id) } else { pump(wanted: range, request: request) }
+                if Task.isCancelled {
+                    leave(id)
+                } else {
+                    pump(wanted: range, request: request)
+                    if ProviderCalls.lane(of: request) == .foreground { promote(range) }
+                }
             }
             return answer != .over
         } onCancel: {
@@ -130,17 +140,20 @@ final class Download: Sendable {
         }
     }
 
-    /// Gives up all that nobody waits for.
+    /// Gives up all that no process waits for.
     ///
-    /// - Returns: false when somebody waits.
+    /// - Returns: false when a process waits.
     func stopUnlessWaitedFor() -> Bool {
-        let tasks: [Task<Void, Never>]? = state.withLock { state in
-            guard state.waiters.isEmpty else { return nil }
+        let ended: ([Waiter], [Task<Void, Never>])? = state.withLock { state in
+            guard state.waiters.values.allSatisfy(\.isBackground) else { return nil }
             state.isOver = true
-            return state.fetches.values.compactMap(\.task)
+            defer { state.waiters = [:] }
+            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
         }
-        tasks?.forEach { $0.cancel() }
-        return tasks != nil
+        guard let (waiters, tasks) = ended else { return false }
+        for waiter in waiters { waiter.continuation.resume(throwing: CancellationError()) }
+        tasks.forEach { $0.cancel() }
+        return true
     }
 
     /// Gives up everything: whoever waits is told that the domain goes.
@@ -196,7 +209,8 @@ final class Download: Sendable {
             guard !state.isOver else { return }
             let waiters = state.waiters.sorted { $0.key < $1.key }.map(\.value)
             let ranges = waiters.map(\.range) + (wanted.map { [$0] } ?? [])
-            guard let request = waiters.first?.request ?? request else { return }
+            let first = waiters.first { !$0.isBackground } ?? waiters.first
+            guard let request = first?.request ?? request else { return }
             let coming = ByteRanges(state.fetches.values.map(\.range))
             for range in plan.fetches(
                 present: state.present, coming: coming, wanted: ranges, running: state.fetches.count)
@@ -205,19 +219,31 @@ final class Download: Sendable {
                 state.activity += 1
                 let id = state.nextID
                 // The task's first step waits for this lock, so it always finds itself in the table.
-                state.fetches[id] = Fetch(range: range)
-                state.fetches[id]?.task = Task { await self.fetch(range, id: id, request: request) }
+                let ticket = CallLanes.Ticket(ProviderCalls.lane(of: request))
+                state.fetches[id] = Fetch(range: range, ticket: ticket)
+                state.fetches[id]?.task = Task { await self.fetch(range, id: id, ticket: ticket, request: request) }
             }
         }
     }
 
-    private func fetch(_ range: Range<Int64>, id: Int, request: FileProviderRequest) async {
+    /// A process waits for a range: what was to be fetched for nobody goes first now.
+    private func promote(_ range: Range<Int64>) {
+        let tickets = state.withLock { state in
+            state.fetches.values.filter { $0.range.overlaps(range) && $0.ticket.lane == .background }.map(\.ticket)
+        }
+        for ticket in tickets { calls.promote(ticket) }
+    }
+
+    private func fetch(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async {
         let isAll = range == 0..<size
         let moves = CallProgress()
         let sink = Sink(download: self, fetch: id, moves: moves)
         let failure: FileProviderError?
         do throws(FileProviderError) {
-            let item = try await calls.make(for: request, progress: moves) { [identifier, version] provider in
+            let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
+                [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }

@@ -46,6 +46,13 @@ struct Eviction: Sendable {
             // A pinned or edited file refuses even when there is nothing to drop: it is not what was asked for.
             return try await evictFile(inode, &report, progress)
         case .directory:
+            // One word for all of it, and not one for every child.
+            if let item = try replica.database.item(ofInode: inode.number),
+                try replica.effectivePolicy(of: item) == .keepDownloaded
+            {
+                report.refusals.append((inode.number, .nonEvictable))
+                return false
+            }
             var isEmptied = true
             for child in try replica.database.items(in: inode.number) where Self.holdsAnything(child.inode) {
                 isEmptied = try await evict(child.inode, isStrict: isStrict, &report, progress) && isEmptied

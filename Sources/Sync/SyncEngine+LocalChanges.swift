@@ -6,6 +6,12 @@ extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
         uploads.wake()
+        keeper.wake()
+    }
+
+    /// When an item that is kept downloaded and could not be had is tried again; nil for all others.
+    package func nextDownload(of number: InodeNumber) async -> Duration? {
+        await keeper.nextTry(of: number)
     }
 
     /// Brings all of a file here, and returns once the replica knows.
@@ -51,7 +57,10 @@ extension SyncEngine {
     package func pause(_ isPaused: Bool) async {
         connection.pause(isPaused)
         await uploads.pause(isPaused)
-        if !isPaused { signal() }
+        if !isPaused {
+            signal()
+            keeper.wake()
+        }
     }
 
     /// The uploads under way: which inode, how much of how much.

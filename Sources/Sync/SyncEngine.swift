@@ -17,6 +17,7 @@ package final class SyncEngine: Sendable {
     let feed: ChangeFeed
     private let lookAhead: LookAhead
     private let eviction: Eviction
+    let keeper: Keeper
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
@@ -44,14 +45,17 @@ package final class SyncEngine: Sendable {
         self.schedule = schedule
         self.isInteractive = isInteractive
         self.open = open
-        let recovery = Recovering()
+        let attached = Attached()
         calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
             onRecovery: {
                 schedule.refresh()
-                recovery.uploads?.wake()
+                attached.uploads?.wake()
+                attached.keeper?.wake()
             })
-        commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
+        commits = Commits(
+            replica: replica, open: open, kernel: kernel, warnings: warnings,
+            onCommit: { attached.keeper?.wake() })
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
@@ -67,7 +71,9 @@ package final class SyncEngine: Sendable {
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
             isInteractive: isInteractive,
             onIdle: { if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() } })
-        recovery.attach(uploads)
+        keeper = Keeper(
+            replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
+        attached.attach(uploads, keeper)
     }
 
     /// Begins to look for changes. Returns at once.
@@ -75,7 +81,10 @@ package final class SyncEngine: Sendable {
         guard !isInteractive else { return }
         schedule.run(refresh: { [feed] in try? await feed.refresh() }, connection: connection)
         schedule.refresh()
-        Task { await uploads.start() }
+        Task {
+            await uploads.start()
+            await keeper.start()
+        }
     }
 
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
@@ -83,6 +92,7 @@ package final class SyncEngine: Sendable {
         schedule.stop()
         happenings.finish()
         await uploads.stop(patience: patience)
+        await keeper.stop()
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
@@ -171,6 +181,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         schedule.refresh()
         uploads.wake()
+        Task { await keeper.retryNow() }
     }
 
     /// The downloads under way: which inode, how much of how much.
@@ -179,13 +190,14 @@ package final class SyncEngine: Sendable {
     }
 }
 
-/// Ties the connection's recovery to the uploads, which are made after it.
-private final class Recovering: Sendable {
-    private let state = Mutex<Uploads?>(nil)
+/// What has to be told of recovery and commits, and is made after those who tell.
+private final class Attached: Sendable {
+    private let state = Mutex<(uploads: Uploads, keeper: Keeper)?>(nil)
 
-    func attach(_ uploads: Uploads) {
-        state.withLock { $0 = uploads }
+    func attach(_ uploads: Uploads, _ keeper: Keeper) {
+        state.withLock { $0 = (uploads, keeper) }
     }
 
-    var uploads: Uploads? { state.withLock { $0 } }
+    var uploads: Uploads? { state.withLock { $0?.uploads } }
+    var keeper: Keeper? { state.withLock { $0?.keeper } }
 }

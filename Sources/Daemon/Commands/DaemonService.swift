@@ -64,6 +64,8 @@ struct DaemonService: ControlService {
             return .transferred(try await transfers(peer, progress).download(paths))
         case .evict(let paths, let isStrict):
             return .transferred(try await transfers(peer, progress).evict(paths, isStrict: isStrict))
+        case .setPolicy(let paths, let policy):
+            return .transferred(try await transfers(peer, progress).setPolicy(policy, of: paths))
         case .signal(let reference, let waits):
             try await signal(reference, waits: waits)
             return .done

@@ -11,6 +11,7 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         var lines = [headline(of: item), content(of: item)]
+        lines += try policy(of: item)
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
             lines.append(
@@ -24,8 +25,23 @@ struct WhyExplanation: Sendable {
             let time = Timestamp.text(seconds: failure.failedAt.seconds, nanoseconds: failure.failedAt.nanoseconds)
             lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
+        if let pause = await host.engine.nextDownload(of: item.inode.number) {
+            let time = Replica.now.advanced(by: pause)
+            lines.append("It is fetched again at \(Timestamp.text(time)); 'yonder retry' does it now.")
+        }
         lines += try eviction(of: item)
         return lines
+    }
+
+    private func policy(of item: ItemRecord) throws -> [String] {
+        guard let source = try host.replica.database.sourceOfPolicy(of: item) else { return [] }
+        let place = PathResolver(host: host).path(of: source) ?? source.name
+        let cause = source.inode.number == item.inode.number ? "" : ", because '\(place)' is"
+        switch source.policy {
+        case .inherited, .lazy: return []
+        case .lazyEvictOnRemoteUpdate: return ["It is evicted when the remote changes it\(cause)."]
+        case .keepDownloaded: return ["It is kept downloaded\(cause)."]
+        }
     }
 
     private func pending(of item: ItemRecord) async throws -> [String] {

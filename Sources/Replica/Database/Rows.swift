@@ -13,8 +13,8 @@ enum Rows {
     static let inodeColumnCount = 18
 
     static let itemColumns = """
-        item.id, item.parent, item.name, item.identifier, item.capabilities, item.policy, item.baseParent, \
-        item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
+        item.id, item.parent, item.name, item.identifier, item.capabilities, \
+        COALESCE(item.userPolicy, item.policy), item.baseParent, item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded
         """
 

@@ -55,6 +55,14 @@ struct Installation {
         try await Command([Self.program] + arguments, environment: environment, seconds: seconds).run()
     }
 
+    /// Runs a line of shell in which `yonder` is ours. The words after it are its `$1`, `$2` and so on.
+    func shell(_ line: String, _ words: String..., seconds: Int = 60) async throws -> Command.Outcome {
+        try await Command(
+            ["sh", "-c", "yonder() { \(Self.program) \"$@\"; }\n" + line, "sh"] + words, environment: environment,
+            seconds: seconds
+        ).run()
+    }
+
     /// Mounts the source folder, and fails the test if that fails.
     func mountSource(_ more: String..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let outcome = try await Command(
