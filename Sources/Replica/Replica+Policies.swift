@@ -69,6 +69,11 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether an inode is kept downloaded under any of its names.
+    package func isKept(_ number: InodeNumber) throws -> Bool {
+        try read { db in try db.isKept(number) }
+    }
+
     private static let wanted = """
         WITH RECURSIVE kept (inode) AS (
             SELECT inode FROM item INDEXED BY keptItem WHERE COALESCE(userPolicy, policy) = 3

@@ -15,6 +15,7 @@ final class Download: Sendable {
     private let descriptor: FileDescriptor
     private let plan: FetchPlan
     private let calls: ProviderCalls
+    private let budget: CacheBudget
     private let state: Mutex<State>
     /// Called once, when nothing is under way any more.
     private let onIdle: @Sendable (Download) -> Void
@@ -73,7 +74,7 @@ final class Download: Sendable {
     private static let linger = Duration.milliseconds(300)
 
     init(
-        _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls,
+        _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
         onIdle: @escaping @Sendable (Download) -> Void, onVersionGone: @escaping @Sendable (Download) -> Void,
         onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
     ) {
@@ -85,6 +86,7 @@ final class Download: Sendable {
         descriptor = beginning.descriptor
         plan = FetchPlan(size: beginning.size, canFetchRanges: calls.provider.features.partialContentFetching)
         self.calls = calls
+        self.budget = budget
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
         self.onOverflow = onOverflow
@@ -237,21 +239,36 @@ final class Download: Sendable {
     private func fetch(
         _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
     ) async {
+        var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
+        if failure?.errno == .noSpace, !Task.isCancelled, await budget.makeRoom(missing(of: range), for: number) {
+            failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        }
+        ended(id, failure)
+    }
+
+    private func fetchOnce(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
         let sink = Sink(download: self, fetch: id, moves: moves)
-        let failure: FileProviderError?
         do throws(FileProviderError) {
+            try await budget.admit(missing(of: range), for: number)
             let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
                 [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
-            failure = verdict(on: range, item: item)
+            return verdict(on: range, item: item)
         } catch {
-            failure = error
+            return error
         }
-        ended(id, failure)
+    }
+
+    /// How many bytes of a range are not on the disk.
+    private func missing(of range: Range<Int64>) -> Int64 {
+        state.withLock { $0.present.gaps(in: range) }.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
     }
 
     /// What was wrong with a fetch that the provider calls a success.
@@ -315,12 +332,14 @@ final class Download: Sendable {
         }
         guard isIdle else { return }
         if isComplete { return onIdle(self) }
-        Task {
+        // Weakly: what is evicted meanwhile gives its room back only when its file is closed.
+        Task { [weak self] in
             try? await Task.sleep(for: Self.linger)
-            let isStillIdle = state.withLock {
+            guard let self else { return }
+            let isStillIdle = self.state.withLock {
                 $0.activity == activity && $0.waiters.isEmpty && $0.fetches.isEmpty
             }
-            if isStillIdle { onIdle(self) }
+            if isStillIdle { self.onIdle(self) }
         }
     }
 

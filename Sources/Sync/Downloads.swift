@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import SystemPackage
 
 /// All transfers of content to this machine: one per file, however many read it.
 actor Downloads {
@@ -7,13 +8,15 @@ actor Downloads {
     private let calls: ProviderCalls
     private let commits: Commits
     private let warnings: Warnings
+    private let budget: CacheBudget
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
-    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
+    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget) {
+        self.budget = budget
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -51,6 +54,11 @@ actor Downloads {
         await closing[number]?.value
     }
 
+    /// Records what is here of all files that nobody waits for.
+    func settleIdle() async {
+        for download in running.values where !download.isRunning && !download.isWaitedFor { await record(download) }
+    }
+
     /// Stops a file's transfer.
     ///
     /// - Returns: false when somebody waits for it.
@@ -85,9 +93,9 @@ actor Downloads {
         }
         if let task = active[number] { return try await task.value }
         let task = Task {
-            let beginning = try await replica.beginContent(of: number, version: version)
+            let beginning = try await begin(number, version: version)
             return Download(
-                beginning, number: number, calls: calls,
+                beginning, number: number, calls: calls, budget: budget,
                 onIdle: { download in Task { await self.idle(download) } },
                 onVersionGone: { download in Task { await self.versionGone(download) } },
                 onOverflow: { download, error in Task { await self.overflowed(download, error) } })
@@ -100,6 +108,15 @@ actor Downloads {
         } catch {
             if active[number] == task { active[number] = nil }
             throw error
+        }
+    }
+
+    private func begin(_ number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        do {
+            return try await replica.beginContent(of: number, version: version)
+        } catch let error as FileProviderError {
+            guard error.errno == .noSpace, await budget.makeRoom(1, for: number) else { throw error }
+            return try await replica.beginContent(of: number, version: version)
         }
     }
 
@@ -130,6 +147,7 @@ actor Downloads {
                 let effects = try await replica.recordContent(
                     of: download.number, generation: download.generation, ranges: ranges)
                 if let effects { commits.publish(effects) }
+                budget.wake()
             } else {
                 try await replica.abandonContent(of: download.number, generation: download.generation)
             }

@@ -16,6 +16,7 @@ struct Eviction: Sendable {
     let open: any OpenInodes
     let commits: Commits
     let downloads: Downloads
+    let events: SyncEvents
 
     /// - Parameters:
     ///   - isStrict: stop at the first that refuses; else go on and report every one.
@@ -31,6 +32,19 @@ struct Eviction: Sendable {
         }
         _ = try await evict(inode, isStrict: isStrict, &report, progress)
         return report
+    }
+
+    /// Makes a file dataless to make room, unless somebody has a use for it.
+    ///
+    /// - Returns: how many bytes came back; nil when it stays.
+    func giveUp(_ number: InodeNumber) async -> Int64? {
+        guard !open.isOpen(number), (try? replica.database.isKept(number)) == false, await downloads.stop(number),
+            let (freed, effects) = try? await replica.evictFile(number, open: open)
+        else { return nil }
+        commits.publish(effects)
+        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
+        events.tell(.evicted, of: number, named: name, bytes: freed)
+        return freed
     }
 
     /// - Returns: whether all of it is dataless now.

@@ -18,6 +18,8 @@ package final class SyncEngine: Sendable {
     private let lookAhead: LookAhead
     private let eviction: Eviction
     let keeper: Keeper
+    let budget: CacheBudget
+    let uses: UseTimes
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
@@ -30,11 +32,12 @@ package final class SyncEngine: Sendable {
     ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
+    ///   - cacheLimit: how many bytes of content may be here; nil for as many as the disk holds.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, pollInterval: Duration?,
-        patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
+        patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false, cacheLimit: Int64? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
@@ -55,14 +58,23 @@ package final class SyncEngine: Sendable {
             })
         commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
-            onCommit: { attached.keeper?.wake() })
+            onCommit: {
+                attached.keeper?.wake()
+                attached.budget?.wake()
+            })
+        uses = UseTimes(replica: replica)
+        budget = CacheBudget(
+            replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
+            evict: { await attached.eviction?.giveUp($0) },
+            settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
-        downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        downloads = Downloads(
+            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget)
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
         lookAhead = LookAhead(replica: replica, listings: listings)
-        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads)
+        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,
             executor: Executor(
@@ -73,7 +85,7 @@ package final class SyncEngine: Sendable {
             onIdle: { if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() } })
         keeper = Keeper(
             replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
-        attached.attach(uploads, keeper)
+        attached.attach(Attached.Parts(uploads: uploads, keeper: keeper, budget: budget, eviction: eviction))
     }
 
     /// Begins to look for changes. Returns at once.
@@ -84,6 +96,7 @@ package final class SyncEngine: Sendable {
         Task {
             await uploads.start()
             await keeper.start()
+            await budget.start()
         }
     }
 
@@ -93,10 +106,12 @@ package final class SyncEngine: Sendable {
         happenings.finish()
         await uploads.stop(patience: patience)
         await keeper.stop()
+        await budget.stop()
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()
+        await uses.write()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }
             group.addTask { try? await Task.sleep(for: patience) }
@@ -134,6 +149,7 @@ package final class SyncEngine: Sendable {
 
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
+        budget.wasClosed()
         Task {
             do {
                 guard try replica.database.hasNewsForClosing(number) else { return }
@@ -142,6 +158,11 @@ package final class SyncEngine: Sendable {
                 warnings.report("inode \(number) was closed and cannot be settled: \(error)")
             }
         }
+    }
+
+    /// A file was opened: it is of use. Returns at once; from any thread.
+    package func inodeWasOpened(_ number: InodeNumber) {
+        uses.note(number)
     }
 
     // MARK: - What users ask for
@@ -192,12 +213,21 @@ package final class SyncEngine: Sendable {
 
 /// What has to be told of recovery and commits, and is made after those who tell.
 private final class Attached: Sendable {
-    private let state = Mutex<(uploads: Uploads, keeper: Keeper)?>(nil)
+    struct Parts: Sendable {
+        var uploads: Uploads
+        var keeper: Keeper
+        var budget: CacheBudget
+        var eviction: Eviction
+    }
 
-    func attach(_ uploads: Uploads, _ keeper: Keeper) {
-        state.withLock { $0 = (uploads, keeper) }
+    private let state = Mutex<Parts?>(nil)
+
+    func attach(_ parts: Parts) {
+        state.withLock { $0 = parts }
     }
 
     var uploads: Uploads? { state.withLock { $0?.uploads } }
     var keeper: Keeper? { state.withLock { $0?.keeper } }
+    var budget: CacheBudget? { state.withLock { $0?.budget } }
+    var eviction: Eviction? { state.withLock { $0?.eviction } }
 }

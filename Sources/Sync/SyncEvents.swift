@@ -12,6 +12,11 @@ package struct SyncEvent: Sendable {
         case failed
         case conflict
         case changed
+        /// A process, or the system, has content fetched.
+        case downloading
+        case downloaded
+        /// Content was given up to make room.
+        case evicted
         case offline
         case online
     }

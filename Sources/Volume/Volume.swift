@@ -16,6 +16,8 @@ package final class Volume: Sendable {
     private let didClose: @Sendable (InodeNumber) -> Void
     /// Told when a directory whose listing is here is opened.
     private let didOpenDirectory: @Sendable (InodeNumber) -> Void
+    /// Told when a file is opened.
+    let didOpenFile: @Sendable (InodeNumber) -> Void
     /// Told after every change that was made here, with what the kernel does not know of it.
     let didChange: @Sendable (ReplicaEffects) -> Void
     /// Whether every change is refused: the remote cannot be written, or the user wants it so.
@@ -25,11 +27,13 @@ package final class Volume: Sendable {
     ///   - ownership: whose items are that do not say so.
     ///   - didClose: called on the closing thread; returns at once.
     ///   - didOpenDirectory: called on the opening thread; returns at once.
+    ///   - didOpenFile: called on the opening thread; returns at once.
     ///   - didChange: called on the thread that made the change; returns at once.
     package init(
         replica: Replica, ownership: Ownership, isReadOnly: Bool = false, logger: Logger,
         didClose: @escaping @Sendable (InodeNumber) -> Void,
         didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in },
+        didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
     ) {
         self.replica = replica
@@ -37,6 +41,7 @@ package final class Volume: Sendable {
         self.logger = logger
         self.didClose = didClose
         self.didOpenDirectory = didOpenDirectory
+        self.didOpenFile = didOpenFile
         self.didChange = didChange
         self.isReadOnly = isReadOnly
     }

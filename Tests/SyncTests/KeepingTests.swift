@@ -131,7 +131,8 @@ extension EngineTests {
                     tree.addDirectory("d", identifier: "d")
                     for number in 0..<12 {
                         tree.addFile(
-                            "\(number)", in: "d", content: RemoteContent("12345"), identifier: ItemIdentifier("\(number)"))
+                            "\(number)", in: "d", content: RemoteContent("12345"),
+                            identifier: ItemIdentifier("\(number)"))
                     }
                     tree.addFile("other", content: RemoteContent("other"), identifier: "other")
                 }

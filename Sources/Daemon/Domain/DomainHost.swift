@@ -53,6 +53,7 @@ package final class DomainHost: Sendable {
                 isReadOnly: options.isReadOnly || !provider.features.writing, logger: logger,
                 didClose: { closing.engine?.inodeWasClosed($0) },
                 didOpenDirectory: { closing.engine?.directoryWasOpened($0) },
+                didOpenFile: { closing.engine?.inodeWasOpened($0) },
                 didChange: { effects in
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()
@@ -62,7 +63,8 @@ package final class DomainHost: Sendable {
                 ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                pollInterval: pollInterval, conflictLabel: Self.conflictLabel, logger: logger)
+                pollInterval: pollInterval, cacheLimit: options.cacheLimit, conflictLabel: Self.conflictLabel,
+                logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
