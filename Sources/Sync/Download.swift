@@ -17,6 +17,8 @@ final class Download: Sendable {
     private let calls: ProviderCalls
     private let budget: CacheBudget
     private let state: Mutex<State>
+    /// Called when bytes begin to be fetched for a process, or for none, once for each.
+    private let onCause: @Sendable (Download, String?) -> Void
     /// Called once, when nothing is under way any more.
     private let onIdle: @Sendable (Download) -> Void
     private let onVersionGone: @Sendable (Download) -> Void
@@ -57,6 +59,8 @@ final class Download: Sendable {
         /// Counts what happens, so that an idle timer knows whether it still is.
         var activity = 0
         var isOver = false
+        /// For whom bytes were fetched, in words.
+        var causes: [String?] = []
 
         func serves(_ waiter: Waiter) -> Bool {
             (waiter.isLast ? trusted : present).contains(waiter.range)
@@ -75,7 +79,8 @@ final class Download: Sendable {
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
-        onIdle: @escaping @Sendable (Download) -> Void, onVersionGone: @escaping @Sendable (Download) -> Void,
+        onCause: @escaping @Sendable (Download, String?) -> Void, onIdle: @escaping @Sendable (Download) -> Void,
+        onVersionGone: @escaping @Sendable (Download) -> Void,
         onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
     ) {
         self.number = number
@@ -87,6 +92,7 @@ final class Download: Sendable {
         plan = FetchPlan(size: beginning.size, canFetchRanges: calls.provider.features.partialContentFetching)
         self.calls = calls
         self.budget = budget
+        self.onCause = onCause
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
         self.onOverflow = onOverflow
@@ -100,6 +106,12 @@ final class Download: Sendable {
 
     /// How much is here of how much.
     var progress: (done: Int64, total: Int64) { (state.withLock { $0.present.count }, size) }
+
+    /// The first process for which something was fetched, in words.
+    var cause: String? { state.withLock { $0.causes.compactMap(\.self).first } }
+
+    /// Whether a range is on the disk.
+    func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
 
     /// Whether somebody waits for bytes.
     var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
@@ -239,6 +251,13 @@ final class Download: Sendable {
     private func fetch(
         _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
     ) async {
+        let cause = request.cause
+        let isNews = state.withLock { state in
+            if state.causes.contains(cause) { return false }
+            state.causes.append(cause)
+            return true
+        }
+        if isNews { onCause(self, cause) }
         var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
         // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
         if failure?.errno == .noSpace, !Task.isCancelled, await budget.makeRoom(missing(of: range), for: number) {
@@ -399,5 +418,14 @@ final class Download: Sendable {
             }
             return offset..<end
         }
+    }
+}
+
+extension FileProviderRequest {
+    /// The process that asks, such as `cat (pid 123)`; nil for the system itself.
+    var cause: String? {
+        guard let processIdentifier else { return nil }
+        let name = requestingExecutable?.split(separator: "/").last.map(String.init) ?? "a process"
+        return "\(name) (pid \(processIdentifier))"
     }
 }

@@ -9,13 +9,18 @@ actor Downloads {
     private let commits: Commits
     private let warnings: Warnings
     private let budget: CacheBudget
+    private let events: SyncEvents
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
-    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget) {
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget,
+        events: SyncEvents
+    ) {
+        self.events = events
         self.budget = budget
         self.replica = replica
         self.calls = calls
@@ -52,6 +57,14 @@ actor Downloads {
     func settle(_ number: InodeNumber) async {
         if let download = running[number] { await record(download) }
         await closing[number]?.value
+    }
+
+    /// For which process a file is being fetched, in words; nil for none.
+    func cause(of number: InodeNumber) -> String? { running[number]?.cause }
+
+    /// Whether a range of a version of a file is on the disk because it has just come.
+    func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) -> Bool {
+        running[number].map { $0.version == version && $0.holds(range) } ?? false
     }
 
     /// Records what is here of all files that nobody waits for.
@@ -96,6 +109,10 @@ actor Downloads {
             let beginning = try await begin(number, version: version)
             return Download(
                 beginning, number: number, calls: calls, budget: budget,
+                onCause: { [events] download, cause in
+                    let name = (try? self.replica.database.item(ofInode: number))?.name ?? ""
+                    events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)
+                },
                 onIdle: { download in Task { await self.idle(download) } },
                 onVersionGone: { download in Task { await self.versionGone(download) } },
                 onOverflow: { download, error in Task { await self.overflowed(download, error) } })
@@ -145,7 +162,11 @@ actor Downloads {
         do {
             if let ranges = download.takeUnrecorded() {
                 let effects = try await replica.recordContent(
-                    of: download.number, generation: download.generation, ranges: ranges)
+                    of: download.number, generation: download.generation, ranges: ranges,
+                    cause: download.cause)
+                let name = (try? replica.database.item(ofInode: download.number))?.name ?? ""
+                events.tell(
+                    .downloaded, of: download.number, named: name, bytes: ranges.count, process: download.cause)
                 if let effects { commits.publish(effects) }
                 budget.wake()
             } else {

@@ -14,6 +14,16 @@ extension SyncEngine {
         await keeper.nextTry(of: number)
     }
 
+    /// For which process a file is being fetched, in words; nil for none.
+    package func causeOfDownload(of number: InodeNumber) async -> String? {
+        await downloads.cause(of: number)
+    }
+
+    /// Whether a range of a file is on the disk though the replica does not know yet.
+    package func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) async -> Bool {
+        await downloads.holds(number, version: version, range: range)
+    }
+
     /// Brings all of a file here, and returns once the replica knows.
     package func materialize(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         try await downloads.provide(number, version: nil, range: nil, request: request)

@@ -70,7 +70,8 @@ package final class SyncEngine: Sendable {
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
         downloads = Downloads(
-            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget)
+            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
+            events: happenings)
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
         lookAhead = LookAhead(replica: replica, listings: listings)

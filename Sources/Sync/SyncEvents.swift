@@ -27,6 +27,8 @@ package struct SyncEvent: Sendable {
     /// The name that it has or had.
     package var name: String
     package var bytes: Int64
+    /// The process that caused it, in words; nil for the system itself.
+    package var process: String?
     package var time: FileTimestamp
 }
 
@@ -36,10 +38,12 @@ final class SyncEvents: Sendable {
     private let counter = Mutex(0)
     private static let buffer = 4096
 
-    func tell(_ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0) {
+    func tell(
+        _ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0, process: String? = nil
+    ) {
         let listeners = listeners.withLock { Array($0.values) }
         guard !listeners.isEmpty else { return }
-        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, time: Replica.now)
+        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, process: process, time: Replica.now)
         for listener in listeners { listener.yield(event) }
     }
 

@@ -14,8 +14,8 @@ package final class Volume: Sendable {
     let logger: Logger
     /// Told when the last handle of an inode is closed.
     private let didClose: @Sendable (InodeNumber) -> Void
-    /// Told when a directory whose listing is here is opened.
-    private let didOpenDirectory: @Sendable (InodeNumber) -> Void
+    /// Told when a directory whose listing is here is opened, and by whom.
+    private let didOpenDirectory: @Sendable (InodeNumber, Requester?) -> Void
     /// Told when a file is opened.
     let didOpenFile: @Sendable (InodeNumber) -> Void
     /// Told after every change that was made here, with what the kernel does not know of it.
@@ -32,7 +32,7 @@ package final class Volume: Sendable {
     package init(
         replica: Replica, ownership: Ownership, isReadOnly: Bool = false, logger: Logger,
         didClose: @escaping @Sendable (InodeNumber) -> Void,
-        didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in },
+        didOpenDirectory: @escaping @Sendable (InodeNumber, Requester?) -> Void = { _, _ in },
         didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
     ) {
@@ -112,13 +112,15 @@ package final class Volume: Sendable {
     }
 
     /// Makes sure that a directory can be read, before it is opened: its listing is here or on its way.
-    package func openDirectory(_ node: UInt64, isProvided: Bool) throws(Obstacle) {
+    package func openDirectory(
+        _ node: UInt64, caller: Requester? = nil, isProvided: Bool
+    ) throws(Obstacle) {
         let directory = try inode(node)
         guard directory.kind == .directory else { throw .refused(.notDirectory) }
         if directory.content == .dataless, !isProvided {
             throw .absent(.listing(of: directory.number, beyond: 0))
         }
-        if !isProvided { didOpenDirectory(directory.number) }
+        if !isProvided { didOpenDirectory(directory.number, caller) }
     }
 
     // MARK: - What the extensions share

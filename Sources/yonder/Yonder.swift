@@ -12,7 +12,7 @@ struct Yonder: AsyncParsableCommand {
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
             Evict.self, Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
             Conflicts.self,
-            Events.self, Shutdown.self,
+            Events.self, Run.self, Shutdown.self,
         ])
 
     static func main() async {

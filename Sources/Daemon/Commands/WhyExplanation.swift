@@ -14,8 +14,13 @@ struct WhyExplanation: Sendable {
         lines += try policy(of: item)
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
+            let cause = await host.engine.causeOfDownload(of: item.inode.number)
             lines.append(
-                "It is being downloaded: \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here.")
+                "It is being downloaded \(cause.map { "for \($0)" } ?? "in the background"): \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here."
+            )
+        }
+        if item.inode.localBytes > 0, let cause = try host.replica.database.causeOfContent(of: item.inode.number) {
+            lines.append("Its content was fetched for \(cause).")
         }
         if let failure = host.engine.connection.failure {
             lines.append("What is not here cannot be had now: \(failure.message) (\(failure.code)).")

@@ -24,6 +24,7 @@ struct Installation {
             directory: directory, source: try directory.makeDirectory("source"), mount: directory["mount"],
             environment: [
                 "YONDER_STATE_DIR": directory["state"].string, "YONDER_SOCKET": directory["socket"].string,
+                "YONDER_CONFIG": directory["config.toml"].string,
             ])
         do {
             try await test(installation)
