@@ -14,6 +14,8 @@ actor Downloads {
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
+    /// What is being recorded of which file.
+    private var recording: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
     init(
@@ -158,7 +160,20 @@ actor Downloads {
         if closing[download.number] == end { closing[download.number] = nil }
     }
 
+    /// Records what a transfer has brought. One after the other: what has nothing left to record takes a file for empty that
+    /// another is just recording.
     private func record(_ download: Download) async {
+        let previous = recording[download.number]
+        let task = Task {
+            await previous?.value
+            await self.write(download)
+        }
+        recording[download.number] = task
+        await task.value
+        if recording[download.number] == task { recording[download.number] = nil }
+    }
+
+    private func write(_ download: Download) async {
         do {
             if let ranges = download.takeUnrecorded() {
                 let effects = try await replica.recordContent(
