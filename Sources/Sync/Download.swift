@@ -420,12 +420,3 @@ final class Download: Sendable {
         }
     }
 }
-
-extension FileProviderRequest {
-    /// The process that asks, such as `cat (pid 123)`; nil for the system itself.
-    var cause: String? {
-        guard let processIdentifier else { return nil }
-        let name = requestingExecutable?.split(separator: "/").last.map(String.init) ?? "a process"
-        return "\(name) (pid \(processIdentifier))"
-    }
-}

@@ -66,3 +66,12 @@ final class SyncEvents: Sendable {
         for listener in listeners { listener.finish() }
     }
 }
+
+extension FileProviderRequest {
+    /// The process that asks, such as `cat (pid 123)`; nil for the system itself.
+    var cause: String? {
+        guard let processIdentifier else { return nil }
+        let name = requestingExecutable?.split(separator: "/").last.map(String.init) ?? "a process"
+        return "\(name) (pid \(processIdentifier))"
+    }
+}
