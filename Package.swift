@@ -12,6 +12,8 @@ let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
+let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+
 let targets: [Target] = [
     // The kernel.
     .systemLibrary(
@@ -42,10 +44,10 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
-            logging, system,
+            logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
-    .executableTarget(name: "yonder", dependencies: ["Control", argumentParser]),
+    .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
 
     // The proofs.
     .target(name: "TestSupport", dependencies: [system], path: "Tests/Support"),
@@ -94,6 +96,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     ],
     targets: targets,
     swiftLanguageModes: [.v6]

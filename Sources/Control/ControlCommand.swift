@@ -12,6 +12,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case why(path: String)
     case download(paths: [String])
     case evict(paths: [String], isStrict: Bool)
+    /// Gives items a content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
+    case setPolicy(paths: [String], policy: String)
     case signal(DomainReference?, waits: Bool)
     case pending(DomainReference?)
     /// Answered when everything that was pending is on the remote.
@@ -91,12 +93,18 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     package var items: Int
     /// How many bytes are done.
     package var bytes: Int64
-    /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`; absent for progress.
+    /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`,
+    /// `downloaded`, `evicted`; absent for progress.
     package var kind: String?
     /// When, RFC 3339.
     package var time: String?
+    /// The process that caused it, such as `cat (pid 123)`; absent for Yonder itself.
+    package var process: String?
 
-    package init(path: String, items: Int, bytes: Int64, kind: String? = nil, time: String? = nil) {
+    package init(
+        path: String, items: Int, bytes: Int64, kind: String? = nil, time: String? = nil, process: String? = nil
+    ) {
+        self.process = process
         self.path = path
         self.items = items
         self.bytes = bytes

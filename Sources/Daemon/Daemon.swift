@@ -27,7 +27,10 @@ package final class Daemon: Sendable {
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
-        let domains = Domains(store: try DomainStore(in: FilePath(places.stateDirectory)), logger: logger)
+        let configuration = Configuration(at: places.configuration, logger: logger)
+        let domains = Domains(
+            store: try DomainStore(in: FilePath(places.stateDirectory)),
+            gatekeeper: Gatekeeper(rules: configuration.rules, logger: logger), logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: Void.self)
         let service = DaemonService(domains: domains) { end.yield() }
         let server = try await ControlServer(

@@ -115,7 +115,7 @@ final class VolumeFileSystem: FileSystem {
 
     func openDirectory(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
         waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
-            try volume.openDirectory(node.rawValue, isProvided: isProvided)
+            try volume.openDirectory(node.rawValue, caller: Requester(request), isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.cacheDirectory, .keepCache])
         }

@@ -12,7 +12,7 @@ package struct ItemRecord: Hashable, Sendable {
     /// The provider's name for it; `nil` until the provider has given one.
     package var identifier: ItemIdentifier?
     package var capabilities: ItemCapabilities
-    /// The policy the item was given here or by its provider.
+    /// The item's own policy: the one that the user gave it, else its provider's.
     package var policy: ContentPolicy
     package var base: ItemBase
     /// What differs between the mount and what the provider last agreed to.

@@ -56,12 +56,14 @@ extension Replica {
 
     /// Records that ranges are on disk. All of a file's bytes make it materialized.
     ///
+    /// - Parameter cause: which process they were fetched for, in words; nil for none, and then it was no use of them.
     /// - Returns: what is left to tell the kernel; nil when the content has been begun anew since, and nothing was
     ///   recorded.
     package func recordContent(
-        of number: InodeNumber, generation: Int64, ranges: ByteRanges
+        of number: InodeNumber, generation: Int64, ranges: ByteRanges, cause: String? = nil
     ) async throws -> ReplicaEffects? {
         try await database.write { db in
+            let now = Self.now.nanosecondsSince1970
             guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial
             else { return nil }
             var effects = ReplicaEffects()
@@ -75,10 +77,14 @@ extension Replica {
                 }
             }
             try db.run(
-                "UPDATE inode SET content = ?, localBytes = ?, readAt = ? WHERE number = ?",
+                """
+                UPDATE inode SET content = ?, localBytes = ?, fetchedFor = COALESCE(?, fetchedFor),
+                    readAt = CASE WHEN ? IS NULL THEN COALESCE(readAt, ?) ELSE ? END,
+                    fetchAgain = CASE WHEN ? THEN 0 ELSE fetchAgain END WHERE number = ?
+                """,
                 [
-                    (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count,
-                    Self.now.nanosecondsSince1970, number.rawValue,
+                    (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count, cause, cause, now, now,
+                    isComplete, number.rawValue,
                 ])
             try db.forgetFailure(of: number)
             effects.invalidations.append(.attributes(number))

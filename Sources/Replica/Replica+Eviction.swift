@@ -32,8 +32,10 @@ extension Replica {
             if item.trash != nil { throw EvictionRefusal.nonEvictable }
             if open.isOpen(number) { throw EvictionRefusal.isOpen }
             guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
+                try db.run("UPDATE inode SET fetchAgain = 0 WHERE number = ? AND fetchAgain = 1", [number.rawValue])
                 return (0, effects)
             }
+            if item.inode.contentStamp != nil { throw EvictionRefusal.unsyncedEdits }
             if item.inode.linkCount > 1 { throw EvictionRefusal.isHardLinked }
             effects.obsoleteContents.append(try db.forgetContent(of: number))
             effects.invalidations.append(.contents(number))
@@ -59,7 +61,8 @@ extension Replica {
             for child in children {
                 let isLocal =
                     child.inode.content != .dataless && (child.inode.kind == .directory || child.inode.localBytes > 0)
-                if isLocal || !child.changedFields.isEmpty || child.identifier == nil {
+                let isKept = child.policy == .keepDownloaded
+                if isLocal || isKept || !child.changedFields.isEmpty || child.identifier == nil {
                     throw EvictionRefusal.nonEvictableChildren
                 }
             }
@@ -68,22 +71,5 @@ extension Replica {
             effects.invalidations.append(.contents(number))
             return effects
         }
-    }
-
-    /// The policy that holds for an item: its own, or the nearest ancestor's.
-    package func effectivePolicy(of item: ItemRecord) throws -> ContentPolicy {
-        try database.read { db in try db.effectivePolicy(of: item) }
-    }
-}
-
-extension Database {
-    func effectivePolicy(of item: ItemRecord) throws -> ContentPolicy {
-        var current = item
-        for _ in 0..<4096 {
-            if current.policy != .inherited { return current.policy }
-            guard let parent = current.parent, let next = try self.item(ofInode: parent) else { break }
-            current = next
-        }
-        return .lazy
     }
 }

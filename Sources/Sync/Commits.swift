@@ -7,8 +7,14 @@ final class Commits: Sendable {
     private let open: any OpenInodes
     private let kernel: any KernelCache
     private let warnings: Warnings
+    private let onCommit: @Sendable () -> Void
 
-    init(replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings) {
+    /// - Parameter onCommit: called after each commit; returns at once.
+    init(
+        replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,
+        onCommit: @escaping @Sendable () -> Void
+    ) {
+        self.onCommit = onCommit
         self.replica = replica
         self.open = open
         self.kernel = kernel
@@ -21,6 +27,7 @@ final class Commits: Sendable {
     ) async throws -> Value {
         let (value, effects) = try await replica.ingest(open: open, body)
         publish(effects)
+        onCommit()
         return value
     }
 

@@ -15,7 +15,10 @@ final class Download: Sendable {
     private let descriptor: FileDescriptor
     private let plan: FetchPlan
     private let calls: ProviderCalls
+    private let budget: CacheBudget
     private let state: Mutex<State>
+    /// Called when bytes begin to be fetched for a process, or for none, once for each.
+    private let onCause: @Sendable (Download, String?) -> Void
     /// Called once, when nothing is under way any more.
     private let onIdle: @Sendable (Download) -> Void
     private let onVersionGone: @Sendable (Download) -> Void
@@ -27,10 +30,15 @@ final class Download: Sendable {
         var isLast: Bool
         var request: FileProviderRequest
         var continuation: CheckedContinuation<Void, any Error>
+
+        /// Whether it waits for no process.
+        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
     }
 
     private struct Fetch {
         var range: Range<Int64>
+        /// Its place among the calls, which gets better when a process comes to wait for it.
+        var ticket: CallLanes.Ticket
         var task: Task<Void, Never>?
         var arrived = ByteRanges()
         /// The last reader has gone and it is being cancelled: its failure concerns nobody who comes now.
@@ -51,6 +59,8 @@ final class Download: Sendable {
         /// Counts what happens, so that an idle timer knows whether it still is.
         var activity = 0
         var isOver = false
+        /// For whom bytes were fetched, in words.
+        var causes: [String?] = []
 
         func serves(_ waiter: Waiter) -> Bool {
             (waiter.isLast ? trusted : present).contains(waiter.range)
@@ -68,8 +78,9 @@ final class Download: Sendable {
     private static let linger = Duration.milliseconds(300)
 
     init(
-        _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls,
-        onIdle: @escaping @Sendable (Download) -> Void, onVersionGone: @escaping @Sendable (Download) -> Void,
+        _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
+        onCause: @escaping @Sendable (Download, String?) -> Void, onIdle: @escaping @Sendable (Download) -> Void,
+        onVersionGone: @escaping @Sendable (Download) -> Void,
         onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
     ) {
         self.number = number
@@ -80,6 +91,8 @@ final class Download: Sendable {
         descriptor = beginning.descriptor
         plan = FetchPlan(size: beginning.size, canFetchRanges: calls.provider.features.partialContentFetching)
         self.calls = calls
+        self.budget = budget
+        self.onCause = onCause
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
         self.onOverflow = onOverflow
@@ -93,6 +106,12 @@ final class Download: Sendable {
 
     /// How much is here of how much.
     var progress: (done: Int64, total: Int64) { (state.withLock { $0.present.count }, size) }
+
+    /// The first process for which something was fetched, in words.
+    var cause: String? { state.withLock { $0.causes.compactMap(\.self).first } }
+
+    /// Whether a range is on the disk.
+    func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
 
     /// Whether somebody waits for bytes.
     var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
@@ -122,7 +141,12 @@ final class Download: Sendable {
                     return .waits
                 }
                 if answer != .waits { continuation.resume() }
-                if Task.isCancelled { leave(id) } else { pump(wanted: range, request: request) }
+                if Task.isCancelled {
+                    leave(id)
+                } else {
+                    pump(wanted: range, request: request)
+                    if ProviderCalls.lane(of: request) == .foreground { promote(range) }
+                }
             }
             return answer != .over
         } onCancel: {
@@ -130,17 +154,20 @@ final class Download: Sendable {
         }
     }
 
-    /// Gives up all that nobody waits for.
+    /// Gives up all that no process waits for.
     ///
-    /// - Returns: false when somebody waits.
+    /// - Returns: false when a process waits.
     func stopUnlessWaitedFor() -> Bool {
-        let tasks: [Task<Void, Never>]? = state.withLock { state in
-            guard state.waiters.isEmpty else { return nil }
+        let ended: ([Waiter], [Task<Void, Never>])? = state.withLock { state in
+            guard state.waiters.values.allSatisfy(\.isBackground) else { return nil }
             state.isOver = true
-            return state.fetches.values.compactMap(\.task)
+            defer { state.waiters = [:] }
+            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
         }
-        tasks?.forEach { $0.cancel() }
-        return tasks != nil
+        guard let (waiters, tasks) = ended else { return false }
+        for waiter in waiters { waiter.continuation.resume(throwing: CancellationError()) }
+        tasks.forEach { $0.cancel() }
+        return true
     }
 
     /// Gives up everything: whoever waits is told that the domain goes.
@@ -196,7 +223,8 @@ final class Download: Sendable {
             guard !state.isOver else { return }
             let waiters = state.waiters.sorted { $0.key < $1.key }.map(\.value)
             let ranges = waiters.map(\.range) + (wanted.map { [$0] } ?? [])
-            guard let request = waiters.first?.request ?? request else { return }
+            let first = waiters.first { !$0.isBackground } ?? waiters.first
+            guard let request = first?.request ?? request else { return }
             let coming = ByteRanges(state.fetches.values.map(\.range))
             for range in plan.fetches(
                 present: state.present, coming: coming, wanted: ranges, running: state.fetches.count)
@@ -205,27 +233,61 @@ final class Download: Sendable {
                 state.activity += 1
                 let id = state.nextID
                 // The task's first step waits for this lock, so it always finds itself in the table.
-                state.fetches[id] = Fetch(range: range)
-                state.fetches[id]?.task = Task { await self.fetch(range, id: id, request: request) }
+                let ticket = CallLanes.Ticket(ProviderCalls.lane(of: request))
+                state.fetches[id] = Fetch(range: range, ticket: ticket)
+                state.fetches[id]?.task = Task { await self.fetch(range, id: id, ticket: ticket, request: request) }
             }
         }
     }
 
-    private func fetch(_ range: Range<Int64>, id: Int, request: FileProviderRequest) async {
+    /// A process waits for a range: what was to be fetched for nobody goes first now.
+    private func promote(_ range: Range<Int64>) {
+        let tickets = state.withLock { state in
+            state.fetches.values.filter { $0.range.overlaps(range) && $0.ticket.lane == .background }.map(\.ticket)
+        }
+        for ticket in tickets { calls.promote(ticket) }
+    }
+
+    private func fetch(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async {
+        let cause = request.cause
+        let isNews = state.withLock { state in
+            if state.causes.contains(cause) { return false }
+            state.causes.append(cause)
+            return true
+        }
+        if isNews { onCause(self, cause) }
+        var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
+        if failure?.errno == .noSpace, !Task.isCancelled, await budget.makeRoom(missing(of: range), for: number) {
+            failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        }
+        ended(id, failure)
+    }
+
+    private func fetchOnce(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
         let sink = Sink(download: self, fetch: id, moves: moves)
-        let failure: FileProviderError?
         do throws(FileProviderError) {
-            let item = try await calls.make(for: request, progress: moves) { [identifier, version] provider in
+            try await budget.admit(missing(of: range), for: number)
+            let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
+                [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
-            failure = verdict(on: range, item: item)
+            return verdict(on: range, item: item)
         } catch {
-            failure = error
+            return error
         }
-        ended(id, failure)
+    }
+
+    /// How many bytes of a range are not on the disk.
+    private func missing(of range: Range<Int64>) -> Int64 {
+        state.withLock { $0.present.gaps(in: range) }.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
     }
 
     /// What was wrong with a fetch that the provider calls a success.
@@ -289,12 +351,14 @@ final class Download: Sendable {
         }
         guard isIdle else { return }
         if isComplete { return onIdle(self) }
-        Task {
+        // Weakly: what is evicted meanwhile gives its room back only when its file is closed.
+        Task { [weak self] in
             try? await Task.sleep(for: Self.linger)
-            let isStillIdle = state.withLock {
+            guard let self else { return }
+            let isStillIdle = self.state.withLock {
                 $0.activity == activity && $0.waiters.isEmpty && $0.fetches.isEmpty
             }
-            if isStillIdle { onIdle(self) }
+            if isStillIdle { self.onIdle(self) }
         }
     }
 

@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import SystemPackage
 
 /// All transfers of content to this machine: one per file, however many read it.
 actor Downloads {
@@ -7,14 +8,22 @@ actor Downloads {
     private let calls: ProviderCalls
     private let commits: Commits
     private let warnings: Warnings
+    private let budget: CacheBudget
+    private let events: SyncEvents
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
-    private var recordings: [InodeNumber: Task<Void, Never>] = [:]
+    /// What is being recorded of which file.
+    private var recording: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
-    init(replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings) {
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget,
+        events: SyncEvents
+    ) {
+        self.events = events
+        self.budget = budget
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -52,6 +61,19 @@ actor Downloads {
         await closing[number]?.value
     }
 
+    /// For which process a file is being fetched, in words; nil for none.
+    func cause(of number: InodeNumber) -> String? { running[number]?.cause }
+
+    /// Whether a range of a version of a file is on the disk because it has just come.
+    func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) -> Bool {
+        running[number].map { $0.version == version && $0.holds(range) } ?? false
+    }
+
+    /// Records what is here of all files that nobody waits for.
+    func settleIdle() async {
+        for download in running.values where !download.isRunning && !download.isWaitedFor { await record(download) }
+    }
+
     /// Stops a file's transfer.
     ///
     /// - Returns: false when somebody waits for it.
@@ -86,9 +108,13 @@ actor Downloads {
         }
         if let task = active[number] { return try await task.value }
         let task = Task {
-            let beginning = try await replica.beginContent(of: number, version: version)
+            let beginning = try await begin(number, version: version)
             return Download(
-                beginning, number: number, calls: calls,
+                beginning, number: number, calls: calls, budget: budget,
+                onCause: { [events] download, cause in
+                    let name = (try? self.replica.database.item(ofInode: number))?.name ?? ""
+                    events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)
+                },
                 onIdle: { download in Task { await self.idle(download) } },
                 onVersionGone: { download in Task { await self.versionGone(download) } },
                 onOverflow: { download, error in Task { await self.overflowed(download, error) } })
@@ -101,6 +127,15 @@ actor Downloads {
         } catch {
             if active[number] == task { active[number] = nil }
             throw error
+        }
+    }
+
+    private func begin(_ number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        do {
+            return try await replica.beginContent(of: number, version: version)
+        } catch let error as FileProviderError {
+            guard error.errno == .noSpace, await budget.makeRoom(1, for: number) else { throw error }
+            return try await replica.beginContent(of: number, version: version)
         }
     }
 
@@ -125,24 +160,30 @@ actor Downloads {
         if closing[download.number] == end { closing[download.number] = nil }
     }
 
-    /// One record of a file after the other: that nothing was left to be recorded is true only once the rest is.
+    /// Records what a transfer has brought. One after the other: what has nothing left to record takes a file for empty that
+    /// another is just recording.
     private func record(_ download: Download) async {
-        let previous = recordings[download.number]
+        let previous = recording[download.number]
         let task = Task {
             await previous?.value
-            await write(download)
+            await self.write(download)
         }
-        recordings[download.number] = task
+        recording[download.number] = task
         await task.value
-        if recordings[download.number] == task { recordings[download.number] = nil }
+        if recording[download.number] == task { recording[download.number] = nil }
     }
 
     private func write(_ download: Download) async {
         do {
             if let ranges = download.takeUnrecorded() {
                 let effects = try await replica.recordContent(
-                    of: download.number, generation: download.generation, ranges: ranges)
+                    of: download.number, generation: download.generation, ranges: ranges,
+                    cause: download.cause)
+                let name = (try? replica.database.item(ofInode: download.number))?.name ?? ""
+                events.tell(
+                    .downloaded, of: download.number, named: name, bytes: ranges.count, process: download.cause)
                 if let effects { commits.publish(effects) }
+                budget.wake()
             } else {
                 try await replica.abandonContent(of: download.number, generation: download.generation)
             }

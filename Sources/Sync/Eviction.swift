@@ -16,6 +16,7 @@ struct Eviction: Sendable {
     let open: any OpenInodes
     let commits: Commits
     let downloads: Downloads
+    let events: SyncEvents
 
     /// - Parameters:
     ///   - isStrict: stop at the first that refuses; else go on and report every one.
@@ -33,6 +34,19 @@ struct Eviction: Sendable {
         return report
     }
 
+    /// Makes a file dataless to make room, unless somebody has a use for it.
+    ///
+    /// - Returns: how many bytes came back; nil when it stays.
+    func giveUp(_ number: InodeNumber) async -> Int64? {
+        guard !open.isOpen(number), (try? replica.database.isKept(number)) == false, await downloads.stop(number),
+            let (freed, effects) = try? await replica.evictFile(number, open: open)
+        else { return nil }
+        commits.publish(effects)
+        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
+        events.tell(.evicted, of: number, named: name, bytes: freed)
+        return freed
+    }
+
     /// - Returns: whether all of it is dataless now.
     private func evict(
         _ inode: InodeRecord, isStrict: Bool, _ report: inout EvictionReport,
@@ -46,6 +60,13 @@ struct Eviction: Sendable {
             // A pinned or edited file refuses even when there is nothing to drop: it is not what was asked for.
             return try await evictFile(inode, &report, progress)
         case .directory:
+            // One word for all of it, and not one for every child.
+            if let item = try replica.database.item(ofInode: inode.number),
+                try replica.effectivePolicy(of: item) == .keepDownloaded
+            {
+                report.refusals.append((inode.number, .nonEvictable))
+                return false
+            }
             var isEmptied = true
             let children = try replica.database.items(in: inode.number)
             // What is in the trash stays here, and so does what leads there.

@@ -6,7 +6,23 @@ extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
         uploads.noteLocalChange()
+        keeper.wake()
         if hasTrash { trashKeeper.wake() }
+    }
+
+    /// When an item that is kept downloaded and could not be had is tried again; nil for all others.
+    package func nextDownload(of number: InodeNumber) async -> Duration? {
+        await keeper.nextTry(of: number)
+    }
+
+    /// For which process a file is being fetched, in words; nil for none.
+    package func causeOfDownload(of number: InodeNumber) async -> String? {
+        await downloads.cause(of: number)
+    }
+
+    /// Whether a range of a file is on the disk though the replica does not know yet.
+    package func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) async -> Bool {
+        await downloads.holds(number, version: version, range: range)
     }
 
     /// Brings all of a file here, and returns once the replica knows.
@@ -54,7 +70,10 @@ extension SyncEngine {
     package func pause(_ isPaused: Bool) async {
         connection.pause(isPaused)
         await uploads.pause(isPaused)
-        if !isPaused { signal() }
+        if !isPaused {
+            signal()
+            keeper.wake()
+        }
     }
 
     /// The uploads under way: which inode, how much of how much.

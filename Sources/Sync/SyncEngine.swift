@@ -17,6 +17,9 @@ package final class SyncEngine: Sendable {
     let feed: ChangeFeed
     private let lookAhead: LookAhead
     private let eviction: Eviction
+    let keeper: Keeper
+    let budget: CacheBudget
+    let uses: UseTimes
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
@@ -33,11 +36,13 @@ package final class SyncEngine: Sendable {
     ///   - domainName: what the user calls the domain.
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
+    ///   - cacheLimit: how many bytes of content may be here; nil for as many as the disk holds.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, pollInterval: Duration?,
         domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
+        cacheLimit: Int64? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
@@ -48,7 +53,7 @@ package final class SyncEngine: Sendable {
         self.schedule = schedule
         self.isInteractive = isInteractive
         self.open = open
-        let recovery = Recovering()
+        let attached = Attached()
         hasTrash = provider.features.trash && provider.features.writing
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
@@ -59,13 +64,26 @@ package final class SyncEngine: Sendable {
             provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
             onRecovery: {
                 schedule.refresh()
-                recovery.uploads?.wake()
-                recovery.trash?.wake()
+                attached.uploads?.wake()
+                attached.keeper?.wake()
+                attached.trash?.wake()
             })
-        commits = Commits(replica: replica, open: open, kernel: kernel, warnings: warnings)
+        commits = Commits(
+            replica: replica, open: open, kernel: kernel, warnings: warnings,
+            onCommit: {
+                attached.keeper?.wake()
+                attached.budget?.wake()
+            })
+        uses = UseTimes(replica: replica)
+        budget = CacheBudget(
+            replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
+            evict: { await attached.eviction?.giveUp($0) },
+            settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
-        downloads = Downloads(replica: replica, calls: calls, commits: commits, warnings: warnings)
+        downloads = Downloads(
+            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
+            events: happenings)
         let trashKeeper = TrashKeeper(
             replica: replica, open: open, commits: commits, connection: connection, listings: listings,
             downloads: downloads)
@@ -74,7 +92,7 @@ package final class SyncEngine: Sendable {
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
             domainName: domainName)
         lookAhead = LookAhead(replica: replica, listings: listings)
-        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads)
+        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,
             executor: Executor(
@@ -86,7 +104,10 @@ package final class SyncEngine: Sendable {
                 trashKeeper.wake()
                 if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
             })
-        recovery.attach(uploads, trashKeeper)
+        keeper = Keeper(
+            replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
+        attached.attach(
+            Attached.Parts(uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper))
     }
 
     /// Begins to look for changes. Returns at once.
@@ -101,6 +122,8 @@ package final class SyncEngine: Sendable {
         Task {
             await uploads.start()
             if hasTrash { await trashKeeper.start() }
+            await keeper.start()
+            await budget.start()
         }
     }
 
@@ -110,10 +133,13 @@ package final class SyncEngine: Sendable {
         happenings.finish()
         await uploads.stop(patience: patience)
         await trashKeeper.stop()
+        await keeper.stop()
+        await budget.stop()
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()
+        await uses.write()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }
             group.addTask { try? await Task.sleep(for: patience) }
@@ -151,6 +177,7 @@ package final class SyncEngine: Sendable {
 
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
+        budget.wasClosed()
         Task {
             do {
                 guard try replica.database.hasNewsForClosing(number) else { return }
@@ -159,6 +186,11 @@ package final class SyncEngine: Sendable {
                 warnings.report("inode \(number) was closed and cannot be settled: \(error)")
             }
         }
+    }
+
+    /// A file was opened: it is of use. Returns at once; from any thread.
+    package func inodeWasOpened(_ number: InodeNumber) {
+        uses.note(number)
     }
 
     // MARK: - What users ask for
@@ -199,6 +231,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         schedule.refresh()
         uploads.wake()
+        Task { await keeper.retryNow() }
     }
 
     /// The downloads under way: which inode, how much of how much.
@@ -207,14 +240,25 @@ package final class SyncEngine: Sendable {
     }
 }
 
-/// Ties the connection's recovery to the uploads, which are made after it.
-private final class Recovering: Sendable {
-    private let state = Mutex<(uploads: Uploads, trash: TrashKeeper)?>(nil)
+/// What has to be told of recovery and commits, and is made after those who tell.
+private final class Attached: Sendable {
+    struct Parts: Sendable {
+        var uploads: Uploads
+        var keeper: Keeper
+        var budget: CacheBudget
+        var eviction: Eviction
+        var trash: TrashKeeper
+    }
 
-    func attach(_ uploads: Uploads, _ trash: TrashKeeper) {
-        state.withLock { $0 = (uploads, trash) }
+    private let state = Mutex<Parts?>(nil)
+
+    func attach(_ parts: Parts) {
+        state.withLock { $0 = parts }
     }
 
     var uploads: Uploads? { state.withLock { $0?.uploads } }
+    var keeper: Keeper? { state.withLock { $0?.keeper } }
+    var budget: CacheBudget? { state.withLock { $0?.budget } }
+    var eviction: Eviction? { state.withLock { $0?.eviction } }
     var trash: TrashKeeper? { state.withLock { $0?.trash } }
 }

@@ -12,6 +12,11 @@ package struct SyncEvent: Sendable {
         case failed
         case conflict
         case changed
+        /// A process, or the system, has content fetched.
+        case downloading
+        case downloaded
+        /// Content was given up to make room.
+        case evicted
         case offline
         case online
     }
@@ -22,6 +27,8 @@ package struct SyncEvent: Sendable {
     /// The name that it has or had.
     package var name: String
     package var bytes: Int64
+    /// The process that caused it, in words; nil for the system itself.
+    package var process: String?
     package var time: FileTimestamp
 }
 
@@ -31,10 +38,12 @@ final class SyncEvents: Sendable {
     private let counter = Mutex(0)
     private static let buffer = 4096
 
-    func tell(_ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0) {
+    func tell(
+        _ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0, process: String? = nil
+    ) {
         let listeners = listeners.withLock { Array($0.values) }
         guard !listeners.isEmpty else { return }
-        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, time: Replica.now)
+        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, process: process, time: Replica.now)
         for listener in listeners { listener.yield(event) }
     }
 
@@ -55,5 +64,14 @@ final class SyncEvents: Sendable {
     func finish() {
         let listeners = listeners.withLock { Array($0.values) }
         for listener in listeners { listener.finish() }
+    }
+}
+
+extension FileProviderRequest {
+    /// The process that asks, such as `cat (pid 123)`; nil for the system itself.
+    var cause: String? {
+        guard let processIdentifier else { return nil }
+        let name = requestingExecutable?.split(separator: "/").last.map(String.init) ?? "a process"
+        return "\(name) (pid \(processIdentifier))"
     }
 }

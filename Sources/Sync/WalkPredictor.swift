@@ -32,7 +32,8 @@ struct WalkPredictor: Sendable {
         if wasAhead {
             used += 1
         } else if let parent, recent.contains(parent) {
-            evidence += 1
+            // One listing that comes in parts is no walk.
+            if recent.last != directory { evidence += 1 }
         } else {
             // Elsewhere: whatever was expected is not what is happening.
             evidence = 0

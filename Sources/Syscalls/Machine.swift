@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import SystemPackage
 
 /// What Yonder asks of the machine it runs on.
 package enum Machine {
@@ -26,5 +27,35 @@ package enum Machine {
     /// Makes this process a session of its own, so that no terminal's end is its end. (setsid)
     package static func leaveTerminal() {
         setsid()
+    }
+}
+
+/// What processes inherit, whatever they do.
+extension Machine {
+    /// The limit that marks a process, and all that come from it, as one for which nothing is fetched.
+    ///
+    /// It is a limit on something that Linux has not limited since 2.4, so that it changes nothing else. It is inherited
+    /// over fork, exec and setsid, can be read in /proc by anybody, and taken off by nobody but root.
+    package static let materializationMark: UInt64 = 0x796F_6E64_6572
+
+    /// Marks this process. (setrlimit)
+    package static func markAgainstMaterialization() throws(Errno) {
+        var limit = rlimit(rlim_cur: rlim_t(materializationMark), rlim_max: rlim_t(materializationMark))
+        guard setrlimit(__rlimit_resource_t(__RLIMIT_LOCKS.rawValue), &limit) == 0 else { throw Errno.current }
+    }
+
+    /// Becomes another program, looked for in PATH, with signals as a program expects them. Returns only when it
+    /// cannot. (execvp)
+    package static func become(_ arguments: [String]) -> Errno {
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
+        signal(SIGPIPE, SIG_DFL)
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        guard let program = words[0] else { return .invalidArgument }
+        execvp(program, words)
+        return Errno.current
     }
 }

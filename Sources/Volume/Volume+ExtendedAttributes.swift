@@ -52,7 +52,8 @@ extension Volume {
             case .evict: throw .absent(.eviction(of: number))
             case .download: throw .absent(.download(of: number))
             case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
-            case .policy, nil: throw .refused(.notSupported)
+            case .policy: return try setPolicy(value, of: number)
+            case nil: throw .refused(.notSupported)
             }
         }
         let stored = try Self.storedName(name)
@@ -63,9 +64,29 @@ extension Volume {
 
     /// Removes an attribute.
     package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) {
-        if name.utf8.starts(with: YonderAttribute.prefix.utf8) { throw .refused(.notPermitted) }
+        if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
+            guard YonderAttribute(rawValue: name) == .policy else { throw .refused(.notPermitted) }
+            return try setPolicy(nil, of: InodeNumber(node))
+        }
         let stored = try Self.storedName(name)
         try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
+    }
+
+    /// The user's word on an item's content; on a mount that cannot be written, too, because it changes nothing there.
+    ///
+    /// - Parameter policy: nil takes it back.
+    package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(Obstacle) {
+        guard try known({ try replica.setPolicy(policy, of: number) }) else { throw .refused(.staleNFSFileHandle) }
+        didChange(ReplicaEffects())
+    }
+
+    private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(Obstacle) {
+        // As `echo` writes it and as C strings end.
+        let text = value.reversed().drop { $0 == UInt8(ascii: "\n") || $0 == 0 }.reversed()
+        guard let policy = ContentPolicy(name: String(decoding: text, as: UTF8.self)) else {
+            throw .refused(.invalidArgument)
+        }
+        try setPolicy(policy, of: number)
     }
 
     private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(Obstacle) -> String? {

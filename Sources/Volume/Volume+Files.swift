@@ -51,7 +51,9 @@ extension Volume {
                 }
                 if intent.isTruncating { contentWasReplaced(number) }
             }
-            return try decide(file, isWriting: intent.isWriting, registry: registry)
+            let grant = try decide(file, isWriting: intent.isWriting, registry: registry)
+            didOpenFile(number)
+            return grant
         } catch {
             close(node, wasWriting: intent.isWriting, registry: registry)
             throw error

@@ -14,8 +14,10 @@ package final class Volume: Sendable {
     let logger: Logger
     /// Told when the last handle of an inode is closed.
     private let didClose: @Sendable (InodeNumber) -> Void
-    /// Told when a directory whose listing is here is opened.
-    private let didOpenDirectory: @Sendable (InodeNumber) -> Void
+    /// Told when a directory whose listing is here is opened, and by whom.
+    private let didOpenDirectory: @Sendable (InodeNumber, Requester?) -> Void
+    /// Told when a file is opened.
+    let didOpenFile: @Sendable (InodeNumber) -> Void
     /// Told after every change that was made here, with what the kernel does not know of it.
     let didChange: @Sendable (ReplicaEffects) -> Void
     /// Whether every change is refused: the remote cannot be written, or the user wants it so.
@@ -25,11 +27,13 @@ package final class Volume: Sendable {
     ///   - ownership: whose items are that do not say so.
     ///   - didClose: called on the closing thread; returns at once.
     ///   - didOpenDirectory: called on the opening thread; returns at once.
+    ///   - didOpenFile: called on the opening thread; returns at once.
     ///   - didChange: called on the thread that made the change; returns at once.
     package init(
         replica: Replica, ownership: Ownership, isReadOnly: Bool = false, logger: Logger,
         didClose: @escaping @Sendable (InodeNumber) -> Void,
-        didOpenDirectory: @escaping @Sendable (InodeNumber) -> Void = { _ in },
+        didOpenDirectory: @escaping @Sendable (InodeNumber, Requester?) -> Void = { _, _ in },
+        didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
     ) {
         self.replica = replica
@@ -37,6 +41,7 @@ package final class Volume: Sendable {
         self.logger = logger
         self.didClose = didClose
         self.didOpenDirectory = didOpenDirectory
+        self.didOpenFile = didOpenFile
         self.didChange = didChange
         self.isReadOnly = isReadOnly
     }
@@ -107,13 +112,15 @@ package final class Volume: Sendable {
     }
 
     /// Makes sure that a directory can be read, before it is opened: its listing is here or on its way.
-    package func openDirectory(_ node: UInt64, isProvided: Bool) throws(Obstacle) {
+    package func openDirectory(
+        _ node: UInt64, caller: Requester? = nil, isProvided: Bool
+    ) throws(Obstacle) {
         let directory = try inode(node)
         guard directory.kind == .directory else { throw .refused(.notDirectory) }
         if directory.content == .dataless, !isProvided {
             throw .absent(.listing(of: directory.number, beyond: 0))
         }
-        if !isProvided { didOpenDirectory(directory.number) }
+        if !isProvided { didOpenDirectory(directory.number, caller) }
     }
 
     // MARK: - What the extensions share

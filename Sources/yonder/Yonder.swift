@@ -10,8 +10,8 @@ struct Yonder: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
-            Evict.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self, Conflicts.self,
-            Trash.self, Events.self, Shutdown.self,
+            Evict.self, Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
+            Conflicts.self, Trash.self, Events.self, Run.self, Shutdown.self,
         ])
 
     static func main() async {

@@ -5,6 +5,7 @@ import Logging
 import Mount
 import Replica
 import Sync
+import Volume
 
 /// Does what comes in by the control socket.
 struct DaemonService: ControlService {
@@ -61,9 +62,13 @@ struct DaemonService: ControlService {
             let lines = try await WhyExplanation(host: host).lines(for: item)
             return .why(WhyReport(path: path, lines: lines))
         case .download(let paths):
+            try check(peer)
             return .transferred(try await transfers(peer, progress).download(paths))
         case .evict(let paths, let isStrict):
             return .transferred(try await transfers(peer, progress).evict(paths, isStrict: isStrict))
+        case .setPolicy(let paths, let policy):
+            if policy == ContentPolicy.keepDownloaded.name { try check(peer) }
+            return .transferred(try await transfers(peer, progress).setPolicy(policy, of: paths))
         case .signal(let reference, let waits):
             try await signal(reference, waits: waits)
             return .done
@@ -78,6 +83,12 @@ struct DaemonService: ControlService {
         }
     }
 
+    /// A process that may have nothing fetched does not by asking us either.
+    private func check(_ peer: ControlPeer) throws {
+        guard let refusal = domains.gatekeeper.refusal(of: peer.processIdentifier) else { return }
+        throw ControlError(.notPermitted, "this process may not download: \(refusal)")
+    }
+
     private func host(containing path: String) async throws -> DomainHost {
         guard let host = await domains.host(containing: path) else {
             throw ControlError(.unavailable, "not in a mounted domain", path: path)
@@ -90,8 +101,9 @@ struct DaemonService: ControlService {
     ) -> TransferCommands {
         TransferCommands(
             domains: domains,
-            request: FileProviderRequest(
-                reason: .download, processIdentifier: peer.processIdentifier, userIdentifier: peer.userIdentifier),
+            request: Requester(
+                processIdentifier: peer.processIdentifier, userIdentifier: peer.userIdentifier, groupIdentifier: 0
+            ).request(.download),
             progress: progress)
     }
 

@@ -67,7 +67,7 @@ struct PendingCommands: Sendable {
                         progress(
                             ControlEvent(
                                 path: path, items: 1, bytes: event.bytes, kind: event.kind.rawValue,
-                                time: Timestamp.text(event.time)))
+                                time: Timestamp.text(event.time), process: event.process))
                     }
                 }
             }

@@ -4,6 +4,7 @@ import Replica
 import Sync
 import Synchronization
 import SystemPackage
+import Volume
 
 /// Downloads and evicts what paths mean, telling how far it is.
 struct TransferCommands: Sendable {
@@ -71,6 +72,21 @@ struct TransferCommands: Sendable {
                 return Refusal(
                     path: path, code: refusal.code, reason: refusal.words(refusal == .isOpen ? holders.find() : []))
             }
+        }
+    }
+
+    /// Gives items a content policy of the user's. What follows from it is done in the background.
+    ///
+    /// - Throws: `usage` for a policy that there is not.
+    func setPolicy(_ name: String, of paths: [String]) async throws -> TransferSummary {
+        guard let policy = ContentPolicy(name: name) else { throw ControlError(.usage, "no such policy", path: name) }
+        return try await each(paths, lists: policy == .keepDownloaded) { host, inode, path, summary in
+            do throws(Obstacle) {
+                try host.volume.setPolicy(policy, of: inode.number)
+            } catch {
+                throw ControlError(.failed, "the policy cannot be kept", path: path)
+            }
+            summary.items += 1
         }
     }
 

@@ -15,10 +15,16 @@ struct WhyExplanation: Sendable {
             let path = PathResolver(host: host).originalPath(of: place)
             lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
         }
+        lines += try policy(of: item)
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
+            let cause = await host.engine.causeOfDownload(of: item.inode.number)
             lines.append(
-                "It is being downloaded: \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here.")
+                "It is being downloaded \(cause.map { "for \($0)" } ?? "in the background"): \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here."
+            )
+        }
+        if item.inode.localBytes > 0, let cause = try host.replica.database.causeOfContent(of: item.inode.number) {
+            lines.append("Its content was fetched for \(cause).")
         }
         if let failure = host.engine.connection.failure {
             lines.append("What is not here cannot be had now: \(failure.message) (\(failure.code)).")
@@ -28,8 +34,23 @@ struct WhyExplanation: Sendable {
             let time = Timestamp.text(seconds: failure.failedAt.seconds, nanoseconds: failure.failedAt.nanoseconds)
             lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
+        if let pause = await host.engine.nextDownload(of: item.inode.number) {
+            let time = Replica.now.advanced(by: pause)
+            lines.append("It is fetched again at \(Timestamp.text(time)); 'yonder retry' does it now.")
+        }
         lines += try eviction(of: item)
         return lines
+    }
+
+    private func policy(of item: ItemRecord) throws -> [String] {
+        guard let source = try host.replica.database.sourceOfPolicy(of: item) else { return [] }
+        let place = PathResolver(host: host).path(of: source) ?? source.name
+        let cause = source.inode.number == item.inode.number ? "" : ", because '\(place)' is"
+        switch source.policy {
+        case .inherited, .lazy: return []
+        case .lazyEvictOnRemoteUpdate: return ["It is evicted when the remote changes it\(cause)."]
+        case .keepDownloaded: return ["It is kept downloaded\(cause)."]
+        }
     }
 
     private func pending(of item: ItemRecord) async throws -> [String] {

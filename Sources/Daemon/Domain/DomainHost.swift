@@ -32,11 +32,13 @@ package final class DomainHost: Sendable {
     /// - Parameters:
     ///   - directory: holds the replica.
     ///   - mountpoint: an empty directory.
+    ///   - gatekeeper: decides which processes may have something fetched; nil for the usual rules.
     /// - Throws: ``FileProviderError``: what the provider says, `posix` with what `mount` says; what the replica says.
     package init(
-        domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions, logger: Logger,
-        makeProvider: ProviderMaker
+        domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
+        gatekeeper: Gatekeeper? = nil, logger: Logger, makeProvider: ProviderMaker
     ) throws {
+        let gatekeeper = gatekeeper ?? Gatekeeper(rules: .usual, logger: logger)
         var logger = logger
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
@@ -52,7 +54,14 @@ package final class DomainHost: Sendable {
                 ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
                 isReadOnly: options.isReadOnly || !provider.features.writing, logger: logger,
                 didClose: { closing.engine?.inodeWasClosed($0) },
-                didOpenDirectory: { closing.engine?.directoryWasOpened($0) },
+                didOpenDirectory: { number, caller in
+                    Task {
+                        // What may have nothing fetched has nothing fetched ahead of it either.
+                        guard gatekeeper.refusal(of: caller?.processIdentifier) == nil else { return }
+                        closing.engine?.directoryWasOpened(number)
+                    }
+                },
+                didOpenFile: { closing.engine?.inodeWasOpened($0) },
                 didChange: { effects in
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()
@@ -62,12 +71,14 @@ package final class DomainHost: Sendable {
                 ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                pollInterval: pollInterval, domainName: domain.identifier, conflictLabel: Self.conflictLabel,
+                pollInterval: pollInterval, domainName: domain.identifier, cacheLimit: options.cacheLimit,
+                conflictLabel: Self.conflictLabel,
                 logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
-                volume: volume, source: "//yonder/\(domain.identifier)", provisioning: Provisioner(engine: engine),
+                volume: volume, source: "//yonder/\(domain.identifier)",
+                provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper),
                 // For tests of what happens where the kernel or the rights do not allow it.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
             do {

@@ -8,6 +8,7 @@ import SystemPackage
 /// The domains that are mounted, and how they come and go: one mounting or unmounting of a name at a time.
 actor Domains {
     nonisolated let store: DomainStore
+    nonisolated let gatekeeper: Gatekeeper
     private let logger: Logger
     private var hosts: [String: DomainHost] = [:]
     /// Names that are being mounted or unmounted, with who waits for it.
@@ -16,7 +17,8 @@ actor Domains {
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
-    init(store: DomainStore, logger: Logger) {
+    init(store: DomainStore, gatekeeper: Gatekeeper, logger: Logger) {
+        self.gatekeeper = gatekeeper
         self.store = store
         self.logger = logger
     }
@@ -168,14 +170,14 @@ actor Domains {
     private func open(_ wish: Wish) async throws -> DomainHost {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
-        let logger = logger
+        let (logger, gatekeeper) = (logger, gatekeeper)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached {
             let place = try MountPlace(wish.mountpoint, source: wish.source)
             do {
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
-                    mountpoint: place.path, options: wish.options, logger: logger,
+                    mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
                     makeProvider: ProviderCatalog.provider(for:))
             } catch {
                 // A domain that could not be mounted once is not known.

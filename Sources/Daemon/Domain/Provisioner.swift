@@ -8,6 +8,7 @@ import Volume
 /// Where volume and sync meet: what a request lacks, the engine provides.
 struct Provisioner: Provisioning {
     let engine: SyncEngine
+    let gatekeeper: Gatekeeper
 
     func provide(
         _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
@@ -27,6 +28,7 @@ struct Provisioner: Provisioning {
     }
 
     private func provide(_ absence: Absence, for caller: Requester) async throws -> Errno? {
+        if gatekeeper.refusal(of: caller.processIdentifier) != nil, await !isHere(absence) { return .remote }
         switch absence {
         case .listing(let number, let beyond):
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
@@ -43,6 +45,16 @@ struct Provisioner: Provisioning {
             return first.number == number ? first.refusal.errno : EvictionRefusal.nonEvictableChildren.errno
         }
         return nil
+    }
+
+    /// Whether nothing has to be fetched: the bytes are here, and the database does not know yet.
+    private func isHere(_ absence: Absence) async -> Bool {
+        switch absence {
+        case .eviction: true
+        case .content(let number, let version, let range):
+            await engine.holds(number, version: version, range: range)
+        case .listing, .whole, .download: false
+        }
     }
 
     private struct TaskCancellation: Cancellation {

@@ -208,12 +208,12 @@ package struct Ingestion {
     private mutating func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
         try db.run(
             """
-            UPDATE item SET capabilities = ?, policy = CASE WHEN ? = 0 THEN policy ELSE ? END,
+            UPDATE item SET capabilities = ?, policy = ?,
                 baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ? END,
                 baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ? WHERE id = ?
             """,
             [
-                Int64(item.capabilities.rawValue), item.contentPolicy.rawValue, item.contentPolicy.rawValue,
+                Int64(item.capabilities.rawValue), item.contentPolicy.rawValue,
                 Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
                 item.contentModificationDate?.nanosecondsSince1970, known.id,
             ])
@@ -267,6 +267,9 @@ package struct Ingestion {
     mutating func takeContentVersion(of item: ItemRecord) throws {
         var inode = item.inode
         let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
+        let isFetchedAgain =
+            try (hadContent && inode.content == .materialized || db.isFetchedAgain(inode.number))
+            && item.base.size > 0 && db.effectivePolicy(of: item) == .lazy
         let obsolete = try db.forgetContent(of: inode.number)
         if hadContent { effects.obsoleteContents.append(obsolete) }
         inode.size = item.base.size
@@ -277,8 +280,10 @@ package struct Ingestion {
         inode.changedAt = now
         try db.writeAttributes(of: inode)
         try db.run(
-            "UPDATE inode SET contentVersion = ?, content = CASE WHEN size = 0 THEN 2 ELSE 0 END WHERE number = ?",
-            [Data(inode.contentVersion), inode.number.rawValue])
+            """
+            UPDATE inode SET contentVersion = ?, content = CASE WHEN size = 0 THEN 2 ELSE 0 END, fetchAgain = ?
+            WHERE number = ?
+            """, [Data(inode.contentVersion), isFetchedAgain, inode.number.rawValue])
         effects.invalidations.append(.contents(inode.number))
     }
 
@@ -375,8 +380,8 @@ extension Database {
     func forgetContent(of number: InodeNumber) throws -> ObsoleteContent {
         try run(
             """
-            UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0
-            WHERE number = ?
+            UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0,
+                fetchAgain = 0 WHERE number = ?
             """, [number.rawValue])
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
         let generation = try one(

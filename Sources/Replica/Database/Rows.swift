@@ -16,7 +16,7 @@ enum Rows {
     static let itemColumns = """
         item.id, item.parent, item.name, \
         CASE item.trashRole WHEN 2 THEN 'yonder.trash' ELSE item.identifier END, \
-        item.capabilities, item.policy, item.baseParent, \
+        item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \
         item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName

@@ -13,6 +13,9 @@ enum Schema {
         migrator.registerMigration("0003 trash") { db in
             try db.execute(sql: trash)
         }
+        migrator.registerMigration("0004 policies of the user's, and the use of content") { db in
+            try db.execute(sql: third)
+        }
         return migrator
     }
 
@@ -165,5 +168,15 @@ enum Schema {
             UPDATE inode SET subdirectories = subdirectories - 1 WHERE number = OLD.parent;
             UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
         END;
+        """
+
+    private static let third = """
+        ALTER TABLE item ADD COLUMN userPolicy INTEGER CHECK (userPolicy BETWEEN 0 AND 3);
+        ALTER TABLE inode ADD COLUMN fetchAgain INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE inode ADD COLUMN fetchedFor TEXT;
+
+        CREATE INDEX keptItem ON item (inode) WHERE COALESCE(userPolicy, policy) = 3;
+        CREATE INDEX inodeToFetchAgain ON inode (number) WHERE fetchAgain = 1;
+        CREATE INDEX contentByUse ON inode (COALESCE(readAt, changedAt), number, localBytes) WHERE hasContentFile = 1;
         """
 }

@@ -29,6 +29,8 @@ extension Replica {
                 sending.insert(.extendedAttributes)
             }
             described.parentItemIdentifier = parent
+            // What the user wants here is no matter of the remote's.
+            described.contentPolicy = .inherited
             if let name { described.filename = name }
             return SentChange(
                 row: row, inode: item.inode.number, identifier: item.identifier, item: described,

@@ -121,6 +121,7 @@ extension Yonder {
                 try? Output(output).printLine(event) {
                     "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
+                        + (event.process.map { "  for \($0)" } ?? "")
                 }
             }
         }

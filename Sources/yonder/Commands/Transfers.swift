@@ -37,7 +37,44 @@ extension Yonder {
     }
 }
 
-/// What download and evict share: progress while it lasts, then a summary, and a line for everything that was refused.
+extension Yonder {
+    struct Pin: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Keep items downloaded, directories with all below them.",
+            discussion: """
+                What is not here comes in the background, as does what is added or changed later; 'yonder status' shows \
+                how far it is. Nothing of it is evicted.
+                """)
+
+        @Argument(help: "Paths in a mount.", completion: .file())
+        var paths: [String]
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let command = ControlCommand.setPolicy(
+                paths: paths.map(AbsolutePath.resolving), policy: "keepDownloaded")
+            try await Transfer(output: output, verb: "pinned").run(command)
+        }
+    }
+
+    struct Unpin: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Let items be as the directory that they are in says. What is here stays until it is evicted.")
+
+        @Argument(help: "Paths in a mount.", completion: .file())
+        var paths: [String]
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let command = ControlCommand.setPolicy(paths: paths.map(AbsolutePath.resolving), policy: "inherited")
+            try await Transfer(output: output, verb: "unpinned").run(command)
+        }
+    }
+}
+
+/// What these commands share: progress while it lasts, then a summary, and a line for everything that was refused.
 private struct Transfer {
     let output: OutputOptions
     let verb: String
@@ -56,7 +93,8 @@ private struct Transfer {
         for refusal in summary.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
         try Output(output).print(summary) {
             let items = summary.items == 1 ? "1 item" : "\(summary.items) items"
-            return Terminal.isStandardOutput ? ["\(verb) \(items), \(ByteText.text(summary.bytes))"] : []
+            return Terminal.isStandardOutput
+                ? ["\(verb) \(items)" + (summary.bytes > 0 ? ", \(ByteText.text(summary.bytes))" : "")] : []
         }
         if !summary.refusals.isEmpty { throw ExitCode(1) }
     }

@@ -24,6 +24,7 @@ struct Installation {
             directory: directory, source: try directory.makeDirectory("source"), mount: directory["mount"],
             environment: [
                 "YONDER_STATE_DIR": directory["state"].string, "YONDER_SOCKET": directory["socket"].string,
+                "YONDER_CONFIG": directory["config.toml"].string,
             ])
         do {
             try await test(installation)
@@ -59,6 +60,14 @@ struct Installation {
     /// Runs `yonder`.
     func yonder(_ arguments: String..., seconds: Int = 60) async throws -> Command.Outcome {
         try await Command([Self.program] + arguments, environment: environment, seconds: seconds).run()
+    }
+
+    /// Runs a line of shell in which `yonder` is ours. The words after it are its `$1`, `$2` and so on.
+    func shell(_ line: String, _ words: String..., seconds: Int = 60) async throws -> Command.Outcome {
+        try await Command(
+            ["sh", "-c", "yonder() { \(Self.program) \"$@\"; }\n" + line, "sh"] + words, environment: environment,
+            seconds: seconds
+        ).run()
     }
 
     /// Mounts the source folder, and fails the test if that fails.

@@ -1,0 +1,176 @@
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Keeps the content that is here inside the user's limit, and the disk from running full: gives up what was not used
+/// for longest. Looks when something was recorded or room is needed, and not else.
+actor CacheBudget {
+    /// Gives up a file's content.
+    ///
+    /// Returns how many bytes came back; nil when it cannot be given up now.
+    typealias Evictor = @Sendable (InodeNumber) async -> Int64?
+
+    private let replica: Replica
+    private let uses: UseTimes
+    private let warnings: Warnings
+    private let limit: Int64?
+    private let evict: Evictor
+    private let settle: @Sendable () async -> Void
+    private var pass: Task<Int64, Never>?
+    private var loop: Task<Void, Never>?
+    private nonisolated let isOver = Mutex(false)
+    private let wakes: AsyncStream<Void>
+    private nonisolated let wakeUp: AsyncStream<Void>.Continuation
+
+    private static let shortestPause = Duration.milliseconds(50)
+    private static let atOnce = 128
+    private static let patience = Duration.seconds(1)
+
+    /// - Parameters:
+    ///   - limit: how many bytes of content may be here; nil for as many as the disk holds.
+    ///   - settle: records what transfers have brought that nobody waits for any more.
+    init(
+        replica: Replica, uses: UseTimes, warnings: Warnings, limit: Int64?, evict: @escaping Evictor,
+        settle: @escaping @Sendable () async -> Void
+    ) {
+        self.settle = settle
+        self.replica = replica
+        self.uses = uses
+        self.warnings = warnings
+        self.limit = limit
+        self.evict = evict
+        (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Content was recorded, or may be given up now. Returns at once; from any thread.
+    nonisolated func wake() {
+        if limit != nil { wakeUp.yield() }
+    }
+
+    /// A file was closed: it may be what was too much.
+    nonisolated func wasClosed() {
+        if isOver.withLock({ $0 }) { wakeUp.yield() }
+    }
+
+    func start() {
+        guard loop == nil, limit != nil else { return }
+        loop = Task { [wakes] in
+            for await _ in wakes {
+                let start = ContinuousClock.now
+                await self.keepLimit()
+                try? await Task.sleep(for: max(Self.shortestPause, (ContinuousClock.now - start) * 4))
+            }
+        }
+        wake()
+    }
+
+    func stop() {
+        wakeUp.finish()
+        loop?.cancel()
+        pass?.cancel()
+    }
+
+    // MARK: - The disk
+
+    /// Makes sure that there is room for what is to be fetched, beside the reserve that is left to what was written here
+    /// and is not on the remote.
+    ///
+    /// - Parameter number: the file that it is for, which stays.
+    /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be.
+    func admit(_ bytes: Int64, for number: InodeNumber) async throws(FileProviderError) {
+        guard let shortage = Room(replica.directory)?.shortage(of: bytes), shortage > 0 else { return }
+        let freed = await trim(except: number) { $0 < shortage }
+        let deadline = ContinuousClock.now + Self.patience
+        while Room(replica.directory).map({ $0.shortage(of: bytes) > 0 }) == true {
+            // What was open for a moment more gives its room back when it is closed.
+            guard freed > 0, ContinuousClock.now < deadline, !Task.isCancelled else {
+                throw FileProviderError.posix(
+                    .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
+            }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// The disk was full while bytes were written to it: gives up at least as many.
+    ///
+    /// - Returns: whether it is worth another try.
+    func makeRoom(_ bytes: Int64, for number: InodeNumber) async -> Bool {
+        await trim(except: number) { $0 < bytes } > 0
+    }
+
+    // MARK: - Private
+
+    /// From the limit down to nine tenths of it, so that not every download has to make room.
+    private func keepLimit() async {
+        guard let limit else { return }
+        do {
+            let used = try replica.database.localBytes()
+            guard used > limit else { return isOver.withLock { $0 = false } }
+            isOver.withLock { $0 = true }
+            let target = limit / 10 * 9
+            _ = await trim(except: nil) { used - $0 > target }
+            let left = try replica.database.localBytes()
+            isOver.withLock { $0 = left > limit }
+        } catch {
+            warnings.report("how much content is here cannot be found out: \(error)")
+        }
+    }
+
+    /// Gives up content for as long as it is needed, one pass at a time.
+    ///
+    /// - Parameter isNeeded: asked before each file, with the bytes that have come back in this pass.
+    /// - Returns: how many bytes came back.
+    private func trim(except number: InodeNumber?, while isNeeded: @escaping @Sendable (Int64) -> Bool) async -> Int64 {
+        while let current = pass {
+            _ = await current.value
+            // Whoever comes first clears it: waiting for what is over need not let anybody else run.
+            if pass == current { pass = nil }
+        }
+        let task = Task { [replica, uses, evict, settle, warnings] in
+            await settle()
+            await uses.write()
+            var freed: Int64 = 0
+            var last: EvictionCandidate?
+            do {
+                while isNeeded(freed), !Task.isCancelled {
+                    let candidates = try replica.database.evictionCandidates(after: last, limit: Self.atOnce)
+                    guard let next = candidates.last else { break }
+                    last = next
+                    for candidate in candidates where candidate.number != number {
+                        guard isNeeded(freed), !Task.isCancelled else { break }
+                        freed += await evict(candidate.number) ?? 0
+                    }
+                }
+            } catch {
+                warnings.report("what could be evicted cannot be found out: \(error)")
+            }
+            return freed
+        }
+        pass = task
+        let freed = await task.value
+        if pass == task { pass = nil }
+        return freed
+    }
+}
+
+/// The room on a file system, and how much of it is reserved.
+private struct Room {
+    var available: Int64
+    /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
+    var reserve: Int64
+
+    init?(_ directory: FilePath) {
+        guard let statistics = try? FileSystemStatistics(of: directory) else { return nil }
+        let unit = Int64(clamping: statistics.blockSize)
+        let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit).partialValue
+        available = Int64(clamping: statistics.availableBlocks).multipliedReportingOverflow(by: unit).partialValue
+        reserve = min(max(total / 50, 64 << 20), 1 << 30, total / 10)
+    }
+
+    /// How many bytes are missing for so many more.
+    func shortage(of bytes: Int64) -> Int64 {
+        bytes - (available - reserve)
+    }
+}

@@ -1,0 +1,136 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// How much of the disk is taken.
+    @Suite struct CacheBudgets {
+        private func fill(_ yonder: Installation, files: Int, of size: Int) throws {
+            for number in 0..<files {
+                try yonder.write(
+                    (0..<size).map { UInt8(truncatingIfNeeded: ($0 >> 3) &+ number) }, to: "file\(number)")
+            }
+        }
+
+        private func content(_ number: Int, of yonder: Installation) async throws -> String {
+            try await yonder.info("file\(number)").content
+        }
+
+        @Test("what is here stays inside --cache-limit; what was read last stays, and what is pinned")
+        func keepsTheLimit() async throws {
+            try await Installation.run { yonder in
+                try fill(yonder, files: 12, of: 100_000)
+                try await yonder.mountSource("--cache-limit", "500K")
+                #expect(try await yonder.yonder("pin", yonder["file0"]).status == 0)
+                for number in 0..<12 {
+                    let name = yonder["file\(number)"]
+                    #expect(
+                        try await Command.run("cmp", name, yonder.source.appending("file\(number)").string).status == 0)
+                    #expect(try await eventually { try await yonder.info("file\(number)").content == "materialized" })
+                }
+                let limit: Int64 = 500 << 10
+                #expect(try await eventually { try await yonder.status().bytes.local <= limit })
+                #expect(try await yonder.status().bytes.limit == limit)
+                #expect(try await content(0, of: yonder) == "materialized")
+                #expect(try await content(11, of: yonder) == "materialized")
+                #expect(try await content(1, of: yonder) == "dataless")
+                // All of it is still there to be read.
+                let all = try await Command.shell(
+                    "for f in \"$1\"/*; do cmp \"$f\" \"$2/${f##*/}\" || exit 1; done", yonder.mount.string,
+                    yonder.source.string)
+                #expect(all.status == 0, "\(all.errors)")
+                #expect(try await eventually { try await yonder.status().bytes.local <= limit })
+            }
+        }
+
+        @Test("what was written here and is not on the remote is never given up") func keepsWhatIsDirty() async throws {
+            try await Installation.run { yonder in
+                try fill(yonder, files: 4, of: 100_000)
+                try await yonder.mountSource("--cache-limit", "300K")
+                _ = try await Command.run("ls", yonder.mount.string)
+                #expect(try await yonder.yonder("pause", yonder.mount.string).status == 0)
+                for number in 0..<5 {
+                    let made = try await Command.shell(
+                        "head -c 100000 /dev/urandom > \"$1\"", yonder["new\(number)"])
+                    #expect(made.status == 0, "\(made.errors)")
+                }
+                try await Task.sleep(for: .milliseconds(500))
+                let before = try await Command.shell("cd \"$1\" && sha256sum new*", yonder.mount.string)
+                #expect(try await yonder.status().bytes.local >= 500_000)
+                #expect(try await yonder.yonder("resume", yonder.mount.string).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(
+                    try await eventually(within: .seconds(10)) { try await yonder.status().bytes.local <= 300 << 10 })
+                #expect(
+                    try await Command.shell("cd \"$1\" && sha256sum new*", yonder.mount.string).output == before.output)
+            }
+        }
+
+        @Test("what was not read for longest goes first") func leastRecentlyRead() async throws {
+            try await Installation.run { yonder in
+                try fill(yonder, files: 5, of: 100_000)
+                try await yonder.mountSource("--cache-limit", "450K")
+                func read(_ number: Int) async throws {
+                    _ = try await Command.run("cat", yonder["file\(number)"])
+                    #expect(try await eventually { try await content(number, of: yonder) == "materialized" })
+                }
+                for number in 0..<4 { try await read(number) }
+                // What was opened is written down a little later.
+                try await Task.sleep(for: .milliseconds(2500))
+                // As if all but the first were read long ago.
+                let database = yonder.directory["state/domains/mount/replica.sqlite"].string
+                let age = """
+                    import sqlite3, sys
+                    connection = sqlite3.connect(sys.argv[1])
+                    connection.execute("UPDATE inode SET readAt = readAt - 3600000000000 WHERE number IN "
+                        "(SELECT inode FROM item WHERE name IN ('file1', 'file2', 'file3'))")
+                    connection.commit()
+                    """
+                #expect(try await Command.python(age, database).status == 0)
+                try await read(4)
+                #expect(try await eventually { try await content(1, of: yonder) == "dataless" })
+                #expect(try await content(0, of: yonder) == "materialized")
+                #expect(try await content(4, of: yonder) == "materialized")
+            }
+        }
+
+        @Test("a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC")
+        func fullDisk() async throws {
+            try await Installation.run { yonder in
+                let state = try yonder.directory.makeDirectory("state").string
+                let isMounted =
+                    try await Command.run("mount", "-t", "tmpfs", "-o", "size=40m", "none", state).status == 0
+                guard isMounted else { return }
+                do {
+                    for number in 0..<8 {
+                        try yonder.write(Array(repeating: UInt8(number), count: 8 << 20), to: "file\(number)")
+                    }
+                    try yonder.write(Array(repeating: 9, count: 60 << 20), to: "huge")
+                    try await yonder.mountSource()
+                    for number in 0..<8 {
+                        let same = try await Command.run(
+                            "cmp", yonder["file\(number)"], yonder.source.appending("file\(number)").string)
+                        #expect(same.status == 0, "\(number): \(same.errors)")
+                    }
+                    let huge = try await Command.run("cat", yonder["huge"])
+                    #expect(huge.errors.contains("No space left on device"), "\(huge.errors)")
+                    // What is written here may use what downloads may not.
+                    let free = try await Command.run("df", "--output=avail", "-B1", state).output
+                    #expect(
+                        Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0 > 0)
+                    let written = try await Command.shell("head -c 1000000 /dev/zero > \"$1\"", yonder["new"])
+                    #expect(written.status == 0, "\(written.errors)")
+                    #expect(try await Command.run("cat", yonder["file0"]).outputBytes.count == 8 << 20)
+                } catch {
+                    _ = try? await yonder.yonder("shutdown")
+                    _ = try? await Command.run("umount", "-l", state)
+                    throw error
+                }
+                _ = try await yonder.yonder("shutdown")
+                _ = try await Command.run("umount", "-l", state)
+            }
+        }
+    }
+}

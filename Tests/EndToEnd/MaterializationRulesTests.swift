@@ -1,0 +1,71 @@
+import Testing
+
+@testable import Daemon
+
+/// Which processes the rules and the configuration mean.
+@Suite struct MaterializationRulesTests {
+    private func refusal(
+        _ rules: MaterializationRules, executable: String? = nil, name: String? = nil, controlGroup: String? = nil
+    ) -> String? {
+        rules.refusal(executable: executable, name: name, controlGroup: controlGroup)
+    }
+
+    @Test(
+        "patterns",
+        arguments: [
+            ("updatedb", "updatedb", true), ("updatedb", "updatedb2", false), ("tracker-*", "tracker-extract-3", true),
+            ("*-thumbnailer", "evince-thumbnailer", true), ("*-thumbnailer", "thumbnailer", false), ("*", "", true),
+            ("a*b*c", "a--b--c", true), ("a*b*c", "a--b--", false), ("a*bc", "abcbc", true), ("", "x", false),
+        ])
+    func patterns(pattern: String, text: String, fits: Bool) {
+        #expect(MaterializationRules.matches(text, pattern) == fits)
+    }
+
+    @Test("programs by their file's name, by their own, and by path") func programs() {
+        let rules = MaterializationRules(programs: ["scan", "/opt/*/agent"])
+        #expect(refusal(rules, executable: "/usr/bin/scan") != nil)
+        #expect(refusal(rules, executable: "/usr/bin/python3", name: "scan") != nil)
+        #expect(refusal(rules, executable: "/opt/x/agent") != nil)
+        #expect(refusal(rules, executable: "/usr/bin/agent", name: "agent") == nil)
+        // As exact as a name is.
+        #expect(refusal(rules, executable: "/usr/bin/Scan", name: "scanner") == nil)
+    }
+
+    @Test("units wherever in the control group they are, and exceptions before all") func units() {
+        let group = "/user.slice/user-1000.slice/user@1000.service/session.slice/tracker-miner-fs-3.service"
+        #expect(refusal(.usual, executable: "/usr/bin/helper", controlGroup: group) != nil)
+        #expect(refusal(.usual, executable: "/usr/bin/cat", controlGroup: "/user.slice/session-2.scope") == nil)
+        var rules = MaterializationRules.usual
+        rules.exceptions = ["tracker-*.service", "borg"]
+        #expect(refusal(rules, executable: "/usr/bin/helper", controlGroup: group) == nil)
+        #expect(refusal(rules, executable: "/usr/bin/borg") == nil)
+        #expect(refusal(rules, executable: "/usr/bin/restic") != nil)
+    }
+
+    @Test(
+        "what people copy with is on no list", arguments: ["cp", "rsync", "tar", "cat", "python3", "nautilus", "git"])
+    func usualPrograms(name: String) {
+        #expect(refusal(.usual, executable: "/usr/bin/" + name, name: name) == nil)
+    }
+
+    @Test("the configuration adds, excepts, and can do without the usual list") func configuration() throws {
+        let own = try Configuration(
+            text: """
+                # For tests.
+                [materialization]
+                deny = ["mine", "/opt/bin/*"]
+                deny-units = ["mine.service"]
+                allow = ["borg"]
+                """
+        ).rules
+        #expect(refusal(own, executable: "/x/mine") != nil)
+        #expect(refusal(own, executable: "/usr/bin/updatedb") != nil)
+        #expect(refusal(own, executable: "/usr/bin/borg") == nil)
+        #expect(refusal(own, controlGroup: "/system.slice/mine.service") != nil)
+        let bare = try Configuration(text: "[materialization]\nusual-list = false\n").rules
+        #expect(bare == MaterializationRules())
+        #expect(try Configuration(text: "").rules == .usual)
+        #expect(throws: (any Error).self) { try Configuration(text: "[materialization]\ndeny = 5\n") }
+        #expect(throws: (any Error).self) { try Configuration(text: "materialization = [") }
+    }
+}

@@ -1,0 +1,132 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What is kept downloaded, and what is let go.
+    @Suite struct Policies {
+        private func content(_ name: String, of yonder: Installation) async throws -> String {
+            try await Command.run("getfattr", "--only-values", "-n", "user.yonder.content", yonder[name]).output
+        }
+
+        private func set(_ policy: String, of name: String, _ yonder: Installation) async throws -> Command.Outcome {
+            try await Command.run("setfattr", "-n", "user.yonder.policy", "-v", policy, yonder[name])
+        }
+
+        @Test("pinning brings a tree that was never listed, what comes later, and survives the daemon")
+        func pins() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "dir/one")
+                try yonder.write("deep", to: "dir/sub/deeper/deep")
+                try yonder.write("other", to: "other/file")
+                try await yonder.mountSource()
+                let pinned = try await yonder.yonder("pin", yonder["dir"])
+                #expect(pinned.status == 0, "\(pinned.errors)")
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        try await content("dir/sub/deeper/deep", of: yonder) == "materialized"
+                    })
+                let info = try await yonder.info("dir/sub/deeper/deep")
+                #expect(info.policy == "inherited")
+                #expect(info.effectivePolicy == "keepDownloaded")
+                #expect(try await yonder.info("dir").policy == "keepDownloaded")
+                #expect(try await content("other/file", of: yonder) == "dataless")
+
+                // What comes on the remote, and what moves there here.
+                try yonder.write("later", to: "dir/sub/later")
+                _ = try await Command.run("mv", yonder["other/file"], yonder["dir/moved"])
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        let later = try await content("dir/sub/later", of: yonder)
+                        let moved = try await content("dir/moved", of: yonder)
+                        return later == "materialized" && moved == "materialized"
+                    })
+                // And what changed while no daemon ran.
+                #expect(try await yonder.yonder("wait").status == 0)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try yonder.write("one, and longer", to: "dir/one")
+                try await yonder.mountSource()
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        let info = try await yonder.info("dir/one")
+                        return info.size == 15 && info.content == "materialized"
+                    })
+            }
+        }
+
+        @Test("what is pinned refuses with EPERM; unpinned it goes at once") func unpins() async throws {
+            try await Installation.run { yonder in
+                try yonder.write(Array(repeating: 65, count: 5000), to: "dir/file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pin", yonder["dir"]).status == 0)
+                #expect(try await yonder.yonder("download", yonder["dir"]).status == 0)
+                for name in ["dir", "dir/file"] {
+                    let evict = try await Command.run(
+                        "setfattr", "-n", "user.yonder.evict", "-v", "1", yonder[name])
+                    #expect(evict.errors.contains("Operation not permitted"), "\(name): \(evict.errors)")
+                }
+                let refused = try await yonder.json(TransferSummary.self, "evict", yonder["dir/file"])
+                #expect(refused.refusals.map(\.code) == ["nonEvictable"])
+                let why = try await yonder.json(WhyReport.self, "why", yonder["dir/file"]).lines
+                #expect(why.contains { $0.contains("kept downloaded, because '\(yonder["dir"])' is") }, "\(why)")
+                let outcome = try await yonder.shell(
+                    "yonder unpin \"$1\" && yonder evict --strict \"$1\"", yonder["dir"])
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(yonder.contentFiles.isEmpty)
+            }
+        }
+
+        @Test("the attribute says and takes the item's own policy") func attribute() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "dir/file")
+                try await yonder.mountSource("--read-only")
+                let read = { () async throws in
+                    try await Command.run("getfattr", "--only-values", "-n", "user.yonder.policy", yonder["dir"]).output
+                }
+                #expect(try await read() == "inherited")
+                for policy in ["lazy", "lazyEvictOnRemoteUpdate", "keepDownloaded", "inherited"] {
+                    let outcome = try await set(policy, of: "dir", yonder)
+                    #expect(outcome.status == 0, "\(outcome.errors)")
+                    #expect(try await read() == policy)
+                }
+                #expect(try await set("always", of: "dir", yonder).errors.contains("Invalid argument"))
+            }
+        }
+
+        @Test("a change on the remote: fetched again, or evicted") func remoteChanges() async throws {
+            try await Installation.run { yonder in
+                for name in ["kept", "let go", "usual", "unread"] { try yonder.write("old", to: name) }
+                try await yonder.mountSource()
+                _ = try await Command.shell("cd \"$1\" && cat kept usual 'let go'", yonder.mount.string)
+                #expect(try await set("keepDownloaded", of: "kept", yonder).status == 0)
+                #expect(try await set("lazyEvictOnRemoteUpdate", of: "let go", yonder).status == 0)
+                for name in ["kept", "let go", "usual", "unread"] { try yonder.write("newer", to: name) }
+                #expect(try await yonder.yonder("signal", "--wait", yonder.mount.string).status == 0)
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        let (kept, usual) = (try await yonder.info("kept"), try await yonder.info("usual"))
+                        return kept.size == 5 && usual.size == 5 && kept.content == "materialized"
+                            && usual.content == "materialized"
+                    })
+                #expect(try await content("let go", of: yonder) == "dataless")
+                #expect(try await content("unread", of: yonder) == "dataless")
+                #expect(try await Command.run("cat", yonder["usual"]).output == "newer")
+            }
+        }
+
+        @Test("what was uploaded can be evicted at once") func evictsAfterUploads() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "there")
+                try await yonder.mountSource()
+                let script = "head -c 100000 /dev/urandom > \"$1\" && yonder wait && yonder evict --strict \"$1\""
+                for _ in 0..<3 {
+                    let outcome = try await yonder.shell(script, yonder["new"])
+                    #expect(outcome.status == 0, "\(outcome.errors)")
+                    #expect(try await content("new", of: yonder) == "dataless")
+                }
+            }
+        }
+    }
+}
