@@ -35,22 +35,22 @@ extension RealMount {
         @Test("yonder run --no-materialize: what is here can be read, what is not is EREMOTE and is not fetched")
         func runs() async throws {
             try await run { yonder async throws in
-                let here = try await yonder.shell("yonder run --no-materialize -- cat \"$1\"", yonder["here"])
+                let here = try await yonder.run("yonder run --no-materialize -- cat \"$1\"", yonder["here"])
                 #expect(here.output == "here", "\(here.errors)")
                 for command in ["cat \"$1/later\"", "ls \"$1/dir\"", "cat \"$1/dir/sub/file\"", "echo >> \"$1/later\""]
                 {
-                    let refused = try await yonder.shell(
+                    let refused = try await yonder.run(
                         "yonder run --no-materialize -- env LC_ALL=C sh -c '\(command)' sh \"$1\"", yonder.mount.string)
                     #expect(refused.status != 0)
                     #expect(refused.errors.contains(Self.refusal), "\(command): \(refused.errors)")
                 }
                 #expect(try await isUntouched(yonder))
                 // Nor by asking for it.
-                let asked = try await yonder.shell(
+                let asked = try await yonder.run(
                     "yonder run --no-materialize -- \"$1\" download \"$2\"", Installation.program, yonder["later"])
                 #expect(asked.status == 77, "\(asked.errors)")
                 #expect(try await isUntouched(yonder))
-                #expect(try await yonder.shell("cat \"$1\"", yonder["later"]).output == "later")
+                #expect(try await yonder.run("cat \"$1\"", yonder["later"]).output == "later")
             }
         }
 
@@ -61,7 +61,7 @@ extension RealMount {
                     yonder run --no-materialize -- \
                     sh -c 'env -i setsid sh -c "(sleep 0.3; exec cat \\"\\$0\\") > \\"\\$1\\" 2>&1 &" "$0" "$1"' "$1" "$2"
                     """
-                #expect(try await yonder.shell(script, yonder["later"], output).status == 0)
+                #expect(try await yonder.run(script, yonder["later"], output).status == 0)
                 #expect(
                     await eventually {
                         (try? String(contentsOfFile: output, encoding: .utf8))?.contains(Self.refusal) == true
@@ -72,11 +72,11 @@ extension RealMount {
 
         @Test("the command's status is the command's") func status() async throws {
             try await Installation.run { yonder async throws in
-                #expect(try await yonder.shell("yonder run --no-materialize -- sh -c 'exit 7'").status == 7)
-                #expect(try await yonder.shell("yonder run --no-materialize -- no-such-command").status == 127)
-                #expect(try await yonder.shell("yonder run -- true").status == 64)
-                #expect(try await yonder.shell("yonder run --no-materialize").status == 64)
-                let words = try await yonder.shell("yonder run --no-materialize -- printf '%s|' --json -- 'a b'")
+                #expect(try await yonder.run("yonder run --no-materialize -- sh -c 'exit 7'").status == 7)
+                #expect(try await yonder.run("yonder run --no-materialize -- no-such-command").status == 127)
+                #expect(try await yonder.run("yonder run -- true").status == 64)
+                #expect(try await yonder.run("yonder run --no-materialize").status == 64)
+                let words = try await yonder.run("yonder run --no-materialize -- printf '%s|' --json -- 'a b'")
                 #expect(words.output == "--json|--|a b|")
             }
         }

@@ -71,7 +71,7 @@ extension RealMount {
                 #expect(refused.refusals.map(\.code) == ["nonEvictable"])
                 let why = try await yonder.json(WhyReport.self, "why", yonder["dir/file"]).lines
                 #expect(why.contains { $0.contains("kept downloaded, because '\(yonder["dir"])' is") }, "\(why)")
-                let outcome = try await yonder.shell(
+                let outcome = try await yonder.run(
                     "yonder unpin \"$1\" && yonder evict --strict \"$1\"", yonder["dir"])
                 #expect(outcome.status == 0, "\(outcome.errors)")
                 #expect(yonder.contentFiles.isEmpty)
@@ -122,7 +122,7 @@ extension RealMount {
                 try await yonder.mountSource()
                 let script = "head -c 100000 /dev/urandom > \"$1\" && yonder wait && yonder evict --strict \"$1\""
                 for _ in 0..<3 {
-                    let outcome = try await yonder.shell(script, yonder["new"])
+                    let outcome = try await yonder.run(script, yonder["new"])
                     #expect(outcome.status == 0, "\(outcome.errors)")
                     #expect(try await content("new", of: yonder) == "dataless")
                 }

@@ -46,6 +46,9 @@ extension RealMount {
                 let yonder = yonder.with(environment)
                 let plain = try yonder.directory.makeDirectory("plain")
                 try await yonder.mountSource()
+                // What is compared is the mount, not when something is sent.
+                _ = try await Command.run("ls", yonder.mount.string)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
                 let outcome = try await Command(
                     ["python3", PosixProgram.path, yonder.mount.string, plain.string] + arguments, seconds: seconds
                 ).run()

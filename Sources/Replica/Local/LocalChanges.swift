@@ -141,15 +141,15 @@ package struct LocalChanges {
         effects.obsoleteContents.append(content)
     }
 
-    /// Takes one name from an inode. Without a name it lives as long as somebody has it open; a directory as long as
-    /// the replica is open, because the kernel does not say who is in it.
+    /// Takes one name from an inode. Without a name it lives as long as somebody has it open; what is no file as
+    /// long as the replica is open, because the kernel does not say who has that.
     mutating func dropName(of inode: InodeRecord) throws {
         try db.run(
             "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, inode.number.rawValue])
         guard inode.linkCount <= 1 else { return }
         try db.forgetFailure(of: inode.number)
-        guard inode.kind != .directory, !open.isOpen(inode.number) else { return }
+        guard inode.kind == .file, !open.isOpen(inode.number) else { return }
         if try db.hasContentFile(inode.number) {
             effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
             try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])

@@ -63,7 +63,7 @@ struct Installation {
     }
 
     /// Runs a line of shell in which `yonder` is ours. The words after it are its `$1`, `$2` and so on.
-    func shell(_ line: String, _ words: String..., seconds: Int = 60) async throws -> Command.Outcome {
+    func run(_ line: String, _ words: String..., seconds: Int = 60) async throws -> Command.Outcome {
         try await Command(
             ["sh", "-c", "yonder() { \(Self.program) \"$@\"; }\n" + line, "sh"] + words, environment: environment,
             seconds: seconds
