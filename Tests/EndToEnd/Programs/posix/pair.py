@@ -102,12 +102,10 @@ class Pair:
     def look(self):
         """Compares the trees, and what the last call did to times."""
         seen = [survey(side.base, self.depth > 1) for side in self.sides]
-        # Writing to a FIFO moves its times on file systems that the kernel keeps itself; FUSE is not told of it.
-        is_piped = bool(self.trail) and self.trail[-1][1] in ("write", "read", "fifo", "sendfile")
         # Storing in shared memory moves a file's times at once, or when the page is written: POSIX leaves it open.
         is_stored = bool(self.trail) and self.trail[-1][1] in ("store", "msync")
         told = [
-            [entry.told(before, is_piped, is_stored) for entry in found.values()]
+            [entry.told(before, is_stored) for entry in found.values()]
             for found, before in zip(seen, self.before)]
         self.before = tuple({entry.inode: entry for entry in found.values()} for found in seen)
         self.checks += len(told[1])
@@ -128,7 +126,7 @@ class Seen:
         self.path, self.inode, self.first, self.facts = path, status.st_ino, first, facts
         self.times = (status.st_mtime_ns, status.st_ctime_ns)
 
-    def told(self, before, is_piped, is_stored):
+    def told(self, before, is_stored):
         """As it is compared: times that were set are compared as such, others by what has become of them."""
         old = before.get(self.inode)
         now = time.time_ns()
@@ -143,7 +141,8 @@ class Seen:
                 moves.append("kept" if moment == was else "later" if moment > was or was - now > DAY else "EARLIER")
         if is_stored:
             moves = ["whatever"] * 2
-        if is_piped and stat.S_ISFIFO(int(self.facts[0], 8)):
+        # Writing to a FIFO moves its times on file systems that the kernel keeps itself; FUSE is not told of it.
+        if stat.S_ISFIFO(int(self.facts[0], 8)):
             moves = ["whatever"] * 2
         return (self.path, self.first, *self.facts, "modified", moves[0], "changed", moves[1])
 
