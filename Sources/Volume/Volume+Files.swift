@@ -74,7 +74,6 @@ extension Volume {
         // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
         do throws(Obstacle) {
-            if !isWriting { try change { try $0.endWriting(inode.number) } }
             let grant = file.withState { state in
                 state.isDecided = true
                 state.isComplete = true
@@ -83,6 +82,7 @@ extension Volume {
                 state.backing = try? registry?.register(content)
                 return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
             }
+            if !isWriting { try change { try $0.endWriting(inode.number) } }
             var attributes = Attributes(inode, ownership: ownership)
             attributes.isVolatile = true
             return (attributes, grant)

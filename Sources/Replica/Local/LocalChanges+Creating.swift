@@ -47,6 +47,7 @@ extension LocalChanges {
             name, in: parent, NewInode(kind: .file, permissions: permissions), caller: caller, usualGroup: usualGroup,
             isListed: true, isWritten: true)
         guard let content = made.content else { throw LocalObstacle.refused(.ioError) }
+        opened = content
         return (made.inode, content)
     }
 

@@ -46,6 +46,8 @@ package struct LocalChanges {
     let contents: ContentStore
     let now: FileTimestamp
     private(set) var effects = ReplicaEffects()
+    /// A content file that was opened for the caller, who gets it only once all is committed.
+    var opened: FileDescriptor?
 
     init(db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp) {
         self.db = db
@@ -167,12 +169,18 @@ extension Replica {
     package func change<Value>(
         open: any OpenInodes, _ body: (inout LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
+        var opened: FileDescriptor?
+        var isDone = false
+        // The file itself stays: its number may be another's by now, who begins it anew.
+        defer { if !isDone { try? opened?.close() } }
         do {
             let (value, effects) = try database.write { db in
                 var changes = LocalChanges(db: db, open: open, contents: contents, now: Self.now)
+                defer { opened = changes.opened }
                 let value = try body(&changes)
                 return (value, changes.effects)
             }
+            isDone = true
             try removeObsoleteContents(effects)
             return (value, effects)
         } catch let error as Errno {
