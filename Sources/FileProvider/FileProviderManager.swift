@@ -29,10 +29,29 @@ public protocol FileProviderManager: Sendable {
     /// The directories whose listing is here: the provider reports changes to what they contain.
     func materializedDirectories() -> [ItemIdentifier]
 
+    /// Lists the items whose content is here, and tells from an anchor on which came and went: files that are here whole
+    /// and directories whose listing is, as they are here. Anchors hold across restarts of the daemon;
+    /// ``FileProviderReplicatedExtension/materializedItemsDidChange()`` says when it is worth asking.
+    func enumeratorForMaterializedItems() -> any FileProviderEnumerator
+
+    /// Likewise the items with changes that the provider has not acknowledged, new and deleted ones among them: a new
+    /// one has the identifier of the template that ``FileProviderReplicatedExtension/createItem(basedOn:fields:contents:options:request:)``
+    /// is called with.
+    func enumeratorForPendingItems() -> any FileProviderEnumerator
+
     /// Something is wrong that the user should know: shown in the log and in `status`.
     func report(_ warning: String)
 }
 
 extension FileProviderManager {
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
+    public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UntoldSet() }
+    public func enumeratorForPendingItems() -> any FileProviderEnumerator { UntoldSet() }
+}
+
+/// A set that a system does not tell of.
+private struct UntoldSet: FileProviderEnumerator {
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        throw FileProviderError(.featureUnsupported, "this system keeps no such set")
+    }
 }

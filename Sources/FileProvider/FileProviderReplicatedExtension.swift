@@ -11,18 +11,22 @@ public struct ProviderFeatures: Hashable, Sendable {
     public var trash: Bool
     /// A change can be made conditional on the version it was based on.
     public var conditionalWrites: Bool
+    /// A file has an enumerator, too: it gives the file as its only item, and its changes where it has a sync anchor. It is
+    /// asked every few seconds while a process has the file open.
+    public var documentEnumeration: Bool
     /// How many calls the provider likes to serve at once.
     public var concurrentCalls: Int
 
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
-        conditionalWrites: Bool = false, concurrentCalls: Int = 16
+        conditionalWrites: Bool = false, documentEnumeration: Bool = false, concurrentCalls: Int = 16
     ) {
         self.partialContentFetching = partialContentFetching
         self.changeFeed = changeFeed
         self.writing = writing
         self.trash = trash
         self.conditionalWrites = conditionalWrites
+        self.documentEnumeration = documentEnumeration
         self.concurrentCalls = concurrentCalls
     }
 }
@@ -41,8 +45,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     /// One item's metadata; ``ItemIdentifier/rootContainer`` must be answered when the remote can be reached.
     func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem
 
-    /// An enumerator for a container: the root, a directory, the working set or the trash. Made quickly, without the
-    /// network.
+    /// An enumerator for a container: the root, a directory, the working set, the trash, or a file whose changes are
+    /// followed while it is open (``ProviderFeatures/documentEnumeration``). Made quickly, without the network.
     ///
     /// - Throws: `noSuchItem`, `notAuthenticated`, `serverUnreachable`; `featureUnsupported` for a trash that is not
     ///   there. Anything else is transient.

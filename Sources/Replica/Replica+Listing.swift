@@ -44,6 +44,15 @@ extension Replica {
         }
     }
 
+    /// Whether a listing of a directory has brought an item already.
+    package func wasSeen(_ identifier: ItemIdentifier, in number: InodeNumber, listing: Int64) throws -> Bool {
+        try database.read { db in
+            try db.one(
+                "SELECT EXISTS (SELECT 1 FROM item WHERE identifier = ? AND parent = ? AND seenInListing = ?)",
+                [identifier.rawValue, number.rawValue, listing], { $0[0] as Bool }) ?? false
+        }
+    }
+
     /// The items of a directory that a listing has not confirmed, once all its pages are in.
     package func unconfirmed(in number: InodeNumber, listing: Int64) throws -> [ItemRecord] {
         try database.read { db in

@@ -128,6 +128,7 @@ actor ChangeFeed {
             return try await startAnew(enumerator)
         }
         var vanished: Set<ItemIdentifier> = []
+        var check = AnchorCheck(from: anchor)
         while true {
             let start = anchor
             let askedAt = ContinuousClock.now
@@ -140,10 +141,9 @@ actor ChangeFeed {
                 guard error.code == .syncAnchorExpired else { throw error }
                 return try await startAnew(enumerator)
             }
-            if batch.anchor.rawValue.count > SyncAnchor.maximumLength {
-                warnings.report("the provider gave a sync anchor of \(batch.anchor.rawValue.count) bytes")
-                return try await startAnew(enumerator)
-            }
+            guard isShortEnough(batch.anchor) else { return try await startAnew(enumerator) }
+            let count = batch.updated.count + batch.deleted.count
+            if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
                 try await newest(&batch, askedAt: askedAt)
                 vanished.subtract(batch.updated.map(\.itemIdentifier))
@@ -151,7 +151,7 @@ actor ChangeFeed {
                 batch.deleted = []
                 try await commit(batch, later: vanished)
             }
-            let isStuck = batch.moreComing && batch.anchor == anchor
+            let isStuck = batch.moreComing && (batch.anchor == anchor || check.isCircle(batch.anchor))
             anchor = batch.anchor
             if isStuck {
                 warnings.report("the provider says that more changes are coming and gives the same sync anchor again")
@@ -235,7 +235,14 @@ actor ChangeFeed {
     private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
         let anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
         guard try await compareEverything() else { return }
-        try replica.database.set(.syncAnchor, to: anchor?.rawValue)
+        // Without one the next round compares again.
+        try replica.database.set(.syncAnchor, to: anchor.flatMap { isShortEnough($0) ? $0.rawValue : nil })
+    }
+
+    private func isShortEnough(_ anchor: SyncAnchor) -> Bool {
+        if anchor.rawValue.count <= SyncAnchor.maximumLength { return true }
+        warnings.report("the provider gave a sync anchor of \(anchor.rawValue.count) bytes")
+        return false
     }
 
     /// Lists again all that is listed. One directory that cannot be listed does not keep the others from their news.

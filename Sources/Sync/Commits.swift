@@ -8,12 +8,16 @@ final class Commits: Sendable {
     private let kernel: any KernelCache
     private let warnings: Warnings
     private let onCommit: @Sendable () -> Void
+    private let onPublish: @Sendable () -> Void
 
-    /// - Parameter onCommit: called after each commit; returns at once.
+    /// - Parameters:
+    ///   - onCommit: called after each commit; returns at once.
+    ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
         replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,
-        onCommit: @escaping @Sendable () -> Void
+        onCommit: @escaping @Sendable () -> Void, onPublish: @escaping @Sendable () -> Void
     ) {
+        self.onPublish = onPublish
         self.onCommit = onCommit
         self.replica = replica
         self.open = open
@@ -49,5 +53,6 @@ final class Commits: Sendable {
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report("the provider gave something that cannot be shown: \(defect)") }
         if !effects.invalidations.isEmpty { kernel.forget(effects.invalidations) }
+        onPublish()
     }
 }

@@ -27,6 +27,8 @@ package final class Connection: Sendable {
     /// A process that asks is itself the probe, so often at the most.
     private static let shortestPause = Duration.seconds(1)
     private static let longestPause = Duration.seconds(4)
+    /// Who is asked with wrong credentials again and again may lock the account.
+    private static let longestPauseBetweenCredentials = Duration.seconds(60)
 
     package init(logger: Logger) {
         self.logger = logger
@@ -109,8 +111,11 @@ package final class Connection: Sendable {
 
     /// How long to wait before the system itself tries again: doubling, with a cap.
     package var pauseBeforeProbe: Duration {
-        let attempts = latch.withLock { $0?.attempts ?? 0 }
-        return min(Self.longestPause, .seconds(1 << min(max(attempts - 1, 0), 2)))
+        let (attempts, isUnauthenticated) = latch.withLock { latch in
+            (latch?.attempts ?? 0, latch?.error.code == .notAuthenticated)
+        }
+        let longest = isUnauthenticated ? Self.longestPauseBetweenCredentials : Self.longestPause
+        return min(longest, .seconds(1 << min(max(attempts - 1, 0), 6)))
     }
 
     private static let pause = FileProviderError(

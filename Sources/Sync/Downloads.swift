@@ -50,6 +50,7 @@ actor Downloads {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             if failure.code == .malformedResponse { warnings.report(failure.message) }
+            if failure.code == .noSuchItem { await confirmGone(number) }
             await commits.recordFailure(failure, of: number)
             throw failure
         }
@@ -197,6 +198,22 @@ actor Downloads {
     private func overflowed(_ download: Download, _ error: FileProviderError) async {
         warnings.report(error.message)
         await close(download)
+    }
+
+    /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
+    private func confirmGone(_ number: InodeNumber) async {
+        let request = FileProviderRequest(reason: .synchronization)
+        do {
+            guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
+            do throws(FileProviderError) {
+                _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
+            } catch {
+                guard error.code == .noSuchItem else { throw error }
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
+            }
+        } catch {
+            warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
+        }
     }
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the

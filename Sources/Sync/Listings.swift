@@ -31,6 +31,8 @@ actor Listings {
     private let traffic: UploadTraffic
     private let warnings: Warnings
     private let ancestry: Ancestry
+    /// Told of every listing that somebody asked for and that failed; returns at once.
+    private let onFailure: @Sendable (InodeNumber, FileProviderError) -> Void
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
@@ -41,8 +43,10 @@ actor Listings {
     private static let mostRestarts = 5
 
     init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings
+        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
+        onFailure: @escaping @Sendable (InodeNumber, FileProviderError) -> Void = { _, _ in }
     ) {
+        self.onFailure = onFailure
         self.traffic = traffic
         self.replica = replica
         self.calls = calls
@@ -60,6 +64,7 @@ actor Listings {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             await commits.recordFailure(failure, of: number)
+            onFailure(number, failure)
             throw failure
         }
     }
@@ -186,7 +191,7 @@ actor Listings {
     ) async throws {
         var restarts = 0
         var page = FileProviderPage.initial
-        var visited: Set<FileProviderPage> = [page]
+        var check = ListingCheck(of: beginning.identifier)
         let ticket = active[number]?.ticket
         let enumerator = try await calls.make(for: request, ticket: ticket) { provider in
             try provider.enumerator(for: beginning.identifier, request: request)
@@ -199,38 +204,24 @@ actor Listings {
                 let result = try await calls.make(for: request, ticket: ticket) { _ in
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
                 }
-                try check(result, visited: visited, in: beginning.identifier)
+                do {
+                    try check.take(result) { try replica.wasSeen($0, in: number, listing: beginning.number) }
+                } catch let error as FileProviderError {
+                    warnings.report(error.message)
+                    throw error
+                }
                 // What has been answered meanwhile is noted as news.
                 _ = await traffic.settle(result.items, askedAt: .now)
                 try await take(result.items, in: number, beginning)
                 guard let next = result.nextPage else { return }
-                visited.insert(next)
                 page = next
             } catch let error as FileProviderError where error.code == .pageExpired {
                 restarts += 1
                 guard restarts <= Self.mostRestarts else { throw error }
                 page = .initial
-                visited = [page]
+                check.restart()
             }
         }
-    }
-
-    private func check(
-        _ page: ItemPage, visited: Set<FileProviderPage>, in container: ItemIdentifier
-    ) throws(FileProviderError) {
-        var mistake: String?
-        if page.items.count > 100 * Self.pageSize { mistake = "a page of \(page.items.count) items" }
-        if let next = page.nextPage {
-            if next.rawValue.count > FileProviderPage.maximumLength {
-                mistake = "a page token of \(next.rawValue.count) bytes"
-            } else if visited.contains(next) {
-                mistake = "a page token for the second time"
-            }
-        }
-        guard let mistake else { return }
-        let text = "the provider gave \(mistake) for '\(container)'"
-        warnings.report(text)
-        throw FileProviderError(.malformedResponse, text)
     }
 
     private func take(_ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning) async throws {

@@ -7,6 +7,7 @@ extension SyncEngine {
     package func localChange() {
         uploads.noteLocalChange()
         keeper.wake()
+        for notice in notices { notice.wake() }
         if hasTrash { trashKeeper.wake() }
     }
 

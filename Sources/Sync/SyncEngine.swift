@@ -24,6 +24,9 @@ package final class SyncEngine: Sendable {
     private let schedule: Schedule
     let uploads: Uploads
     let trashKeeper: TrashKeeper
+    private let documents: DocumentObserver
+    private let listingRetries: ListingRetries
+    let notices: [LocalSetNotices]
     /// Whether the provider has a trash.
     package let hasTrash: Bool
     private let traffic = UploadTraffic()
@@ -61,8 +64,13 @@ package final class SyncEngine: Sendable {
             warnings.report("whether there is a trash cannot be recorded: \(error)")
         }
         calls = ProviderCalls(
-            provider: provider, connection: connection, patience: patience, onLatch: { schedule.probe() },
-            onRecovery: {
+            provider: provider, connection: connection, patience: patience,
+            onLatch: { [happenings, connection] in
+                happenings.tell(.offline, of: nil, named: connection.failure?.message ?? "")
+                schedule.probe()
+            },
+            onRecovery: { [happenings] in
+                happenings.tell(.online, of: nil, named: "the remote answers again")
                 schedule.refresh()
                 attached.uploads?.wake()
                 attached.keeper?.wake()
@@ -73,14 +81,30 @@ package final class SyncEngine: Sendable {
             onCommit: {
                 attached.keeper?.wake()
                 attached.budget?.wake()
-            })
+            },
+            onPublish: { attached.notices.forEach { $0.wake() } })
+        notices = [
+            LocalSetNotices(of: .materialized, replica: replica, warnings: warnings) {
+                await provider.materializedItemsDidChange()
+            },
+            LocalSetNotices(of: .pending, replica: replica, warnings: warnings) {
+                await provider.pendingItemsDidChange()
+            },
+        ]
         uses = UseTimes(replica: replica)
         budget = CacheBudget(
             replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
             evict: { await attached.eviction?.giveUp($0) },
             settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
+            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings,
+            onFailure: { number, error in Task { await attached.listingRetries?.failed(number, error) } })
+        listingRetries = ListingRetries(replica: replica) { [listings] number throws(FileProviderError) in
+            try await listings.list(number, beyond: nil, request: FileProviderRequest(reason: .synchronization))
+        }
+        documents = DocumentObserver(
+            replica: replica, open: open, calls: calls, listings: listings, commits: commits, traffic: traffic,
+            warnings: warnings)
         downloads = Downloads(
             replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
             events: happenings)
@@ -107,7 +131,9 @@ package final class SyncEngine: Sendable {
         keeper = Keeper(
             replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
         attached.attach(
-            Attached.Parts(uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper))
+            Attached.Parts(
+                uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper,
+                listingRetries: isInteractive ? nil : listingRetries, notices: notices))
     }
 
     /// Begins to look for changes. Returns at once.
@@ -123,6 +149,8 @@ package final class SyncEngine: Sendable {
             await uploads.start()
             if hasTrash { await trashKeeper.start() }
             await keeper.start()
+            await documents.start()
+            for notice in notices { await notice.start() }
             await budget.start()
         }
     }
@@ -135,6 +163,9 @@ package final class SyncEngine: Sendable {
         await trashKeeper.stop()
         await keeper.stop()
         await budget.stop()
+        for notice in notices { await notice.stop() }
+        await documents.stop()
+        await listingRetries.stop()
         await lookAhead.stop()
         await feed.stop()
         await listings.stop()
@@ -191,6 +222,7 @@ package final class SyncEngine: Sendable {
     /// A file was opened: it is of use. Returns at once; from any thread.
     package func inodeWasOpened(_ number: InodeNumber) {
         uses.note(number)
+        documents.opened(number)
     }
 
     // MARK: - What users ask for
@@ -248,6 +280,9 @@ private final class Attached: Sendable {
         var budget: CacheBudget
         var eviction: Eviction
         var trash: TrashKeeper
+        /// None in interactive mode, in which nothing is asked for by itself.
+        var listingRetries: ListingRetries?
+        var notices: [LocalSetNotices]
     }
 
     private let state = Mutex<Parts?>(nil)
@@ -261,4 +296,6 @@ private final class Attached: Sendable {
     var budget: CacheBudget? { state.withLock { $0?.budget } }
     var eviction: Eviction? { state.withLock { $0?.eviction } }
     var trash: TrashKeeper? { state.withLock { $0?.trash } }
+    var listingRetries: ListingRetries? { state.withLock { $0?.listingRetries } }
+    var notices: [LocalSetNotices] { state.withLock { $0?.notices ?? [] } }
 }

@@ -64,6 +64,15 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
     }
 
+    func enumeratorForMaterializedItems() -> any FileProviderEnumerator { enumerator(of: .materialized) }
+
+    func enumeratorForPendingItems() -> any FileProviderEnumerator { enumerator(of: .pending) }
+
+    private func enumerator(of set: LocalSet) -> any FileProviderEnumerator {
+        let engine = state.withLock { $0.engine }
+        return LocalSetEnumerator(set: set, database: replica.database) { try engine?.noteWrittenFiles() }
+    }
+
     func report(_ warning: String) {
         let engine = state.withLock { state in
             if state.engine == nil, state.warnings.count < 100 { state.warnings.append(warning) }

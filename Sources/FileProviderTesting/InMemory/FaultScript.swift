@@ -28,6 +28,8 @@ public final class FaultScript: Sendable {
         case pageToken(FileProviderPage?)
         /// A page has these items beside its own.
         case extraItems([FileProviderItem])
+        /// Every page is the first one, under a new token each time.
+        case samePageAgain
         /// A batch of changes says that more are coming, from the anchor that it was asked with on.
         case sameAnchorMoreComing
         /// A batch of changes, or the present anchor, is this one.

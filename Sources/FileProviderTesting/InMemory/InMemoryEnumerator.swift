@@ -9,6 +9,7 @@ struct InMemoryEnumerator: FileProviderEnumerator {
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         try await perform(.enumerate) { effects in
             let tree = provider.tree
+            if let document = tree[container], document.kind == .file { return ItemPage(items: [document]) }
             guard container == .trashContainer || tree[container]?.kind == .directory else {
                 throw FileProviderError.noSuchItem(container)
             }
@@ -24,6 +25,9 @@ struct InMemoryEnumerator: FileProviderEnumerator {
                 switch effect {
                 case .pageToken(let token): answer.nextPage = token ?? page
                 case .extraItems(let extra): answer.items += extra
+                case .samePageAgain:
+                    answer.items = tree.page(of: container, after: 0, size: size).items
+                    answer.nextPage = FileProviderPage(rawValue: Array(String(start + 1).utf8))
                 default: break
                 }
             }
@@ -33,10 +37,16 @@ struct InMemoryEnumerator: FileProviderEnumerator {
 
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
         try await perform(.changes) { effects in
-            guard container == .workingSet else { throw FileProviderError(.featureUnsupported) }
+            let tree = provider.tree
+            let isDocument = tree[container]?.kind == .file
+            guard container == .workingSet || isDocument else { throw FileProviderError(.featureUnsupported) }
             let limit = max(1, min(suggestedBatchSize, provider.options.pageSize ?? .max))
-            guard var batch = provider.tree.changes(since: anchor, limit: limit) else {
+            guard var batch = tree.changes(since: anchor, limit: limit) else {
                 throw FileProviderError(.syncAnchorExpired)
+            }
+            if isDocument {
+                batch.updated = batch.updated.filter { $0.itemIdentifier == container }
+                batch.deleted = batch.deleted.filter { $0 == container }
             }
             for effect in effects {
                 switch effect {

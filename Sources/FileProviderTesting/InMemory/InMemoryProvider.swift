@@ -16,6 +16,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         public var chunkSize: Int64 = 1 << 20
         /// How long each of these takes.
         public var chunkDelay = Duration.zero
+        /// Whether a file's changes can be followed.
+        public var documentEnumeration = false
         public var concurrentCalls = 16
         /// Whether items can be created, changed and deleted.
         public var writing = true
@@ -45,6 +47,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         var tree: RemoteTree
         var manager: (any FileProviderManager)?
         var isInvalidated = false
+        var materializedNotices = 0
+        var pendingNotices = 0
     }
 
     /// - Parameters:
@@ -77,6 +81,12 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         return value
     }
 
+    /// Changes the remote without telling anybody.
+    @discardableResult
+    public func changeSilently<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
+        try state.withLock { state in try body(&state.tree) }
+    }
+
     /// Whether the system has said that it is done.
     public var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
 
@@ -86,8 +96,21 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
-            concurrentCalls: options.concurrentCalls)
+            documentEnumeration: options.documentEnumeration, concurrentCalls: options.concurrentCalls)
     }
+
+    /// The system's side, once it is attached.
+    public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
+
+    /// How often the system has said that the set of materialized items changed.
+    public var materializedNotices: Int { state.withLock { $0.materializedNotices } }
+
+    /// How often the system has said that the set of pending items changed.
+    public var pendingNotices: Int { state.withLock { $0.pendingNotices } }
+
+    public func materializedItemsDidChange() async { state.withLock { $0.materializedNotices += 1 } }
+
+    public func pendingItemsDidChange() async { state.withLock { $0.pendingNotices += 1 } }
 
     public func invalidate() async {
         state.withLock { $0.isInvalidated = true }
@@ -110,6 +133,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
                 throw FileProviderError(.featureUnsupported, "this remote has no trash")
             case .workingSet where !options.changeFeed:
                 throw FileProviderError(.featureUnsupported, "this remote has no history")
+            case _ where tree[container]?.kind == .file && !options.documentEnumeration:
+                throw FileProviderError(.featureUnsupported, "a file is no container")
             default:
                 return InMemoryEnumerator(provider: self, container: container, request: request)
             }

@@ -10,9 +10,6 @@ struct TrashListing: Sendable {
     let traffic: UploadTraffic
     let warnings: Warnings
 
-    /// No trash has more pages; more mean that a token leads in a circle.
-    private static let mostPages = 10_000
-
     /// Takes in what is in the remote's trash, where there is one.
     ///
     /// - Returns: what is there; nil when that could not be found out.
@@ -57,20 +54,22 @@ struct TrashListing: Sendable {
         defer { enumerator.invalidate() }
         var listed: Set<ItemIdentifier> = []
         var page = FileProviderPage.initial
-        for _ in 0..<Self.mostPages {
+        var check = ListingCheck(of: .trashContainer)
+        while true {
+            try Task.checkCancellation()
             let position = page
             let result = try await calls.make(for: request) { _ in
                 try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
             }
+            try check.take(result) { listed.contains($0) }
             let items = result.items.filter(\.isTrashed)
             listed.formUnion(items.map(\.itemIdentifier))
             let newer = await traffic.settle(items, askedAt: askedAt)
             await listings.willChange(items.map(\.itemIdentifier))
             try await commits.commit { try $0.trash(items) { newer.contains($0) } }
-            guard let next = result.nextPage, next != page else { break }
+            guard let next = result.nextPage else { return listed }
             page = next
         }
-        return listed
     }
 
     private func lookUp(_ identifier: ItemIdentifier, request: FileProviderRequest) async throws {

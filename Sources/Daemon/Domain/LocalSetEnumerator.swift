@@ -1,0 +1,95 @@
+import FileProvider
+import Replica
+import Sync
+import SystemPackage
+
+/// Lists one of the two sets that the system keeps, and tells how it changes. Anchors are of the replica: they hold for as
+/// long as that does, and expire when too much has happened since.
+struct LocalSetEnumerator: FileProviderEnumerator {
+    let set: LocalSet
+    let database: ReplicaDatabase
+    /// Called before the set is looked at: brings it up to date.
+    let prepare: @Sendable () throws -> Void
+
+    private static let largestPage = 1000
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        try known {
+            if page == .initial { try prepare() }
+            guard let place = page == .initial ? 0 : Int64(String(decoding: page.rawValue, as: UTF8.self)) else {
+                throw FileProviderError(.pageExpired, "no page begins there")
+            }
+            let members = try database.members(
+                of: set, from: place, limit: min(max(1, suggestedPageSize), Self.largestPage))
+            return ItemPage(
+                items: members.items, nextPage: members.next.map { FileProviderPage(rawValue: Array("\($0)".utf8)) })
+        }
+    }
+
+    func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
+        try known {
+            try prepare()
+            guard let moment = try moment(of: anchor),
+                let changes = try database.changes(
+                    of: set, after: moment, limit: min(max(1, suggestedBatchSize), Self.largestPage))
+            else { throw FileProviderError(.syncAnchorExpired) }
+            return ChangeBatch(
+                updated: changes.updated, deleted: changes.gone, anchor: try self.anchor(at: changes.sequence),
+                moreComing: changes.hasMore)
+        }
+    }
+
+    func currentSyncAnchor() async throws -> SyncAnchor? {
+        try known {
+            try prepare()
+            return try anchor(at: try database.lastChange(of: set))
+        }
+    }
+
+    // MARK: - Private
+
+    private func anchor(at moment: Int64) throws -> SyncAnchor {
+        SyncAnchor("\(try name())\(moment)")
+    }
+
+    private func moment(of anchor: SyncAnchor) throws -> Int64? {
+        let name = Array(try name().utf8)
+        guard anchor.rawValue.starts(with: name) else { return nil }
+        return Int64(String(decoding: anchor.rawValue.dropFirst(name.count), as: UTF8.self)).flatMap {
+            $0 >= 0 ? $0 : nil
+        }
+    }
+
+    /// What tells the anchors of this replica and this set from all others.
+    private func name() throws -> String {
+        "\(set.rawValue).\(try database.value(of: .identity) ?? "")."
+    }
+
+    private func known<Value>(_ query: () throws -> Value) throws -> Value {
+        do {
+            return try query()
+        } catch let error as FileProviderError {
+            throw error
+        } catch {
+            throw FileProviderError.posix(.ioError, "the replica cannot be read: \(error)")
+        }
+    }
+}
+
+extension DomainHost {
+    /// The items whose content is here: files that are here whole and directories whose listing is. Items come with the
+    /// identifiers, names and places that they have here.
+    package func enumeratorForMaterializedItems() -> any FileProviderEnumerator {
+        LocalSetEnumerator(set: .materialized, database: replica.database) { [engine] in
+            try engine.noteWrittenFiles()
+        }
+    }
+
+    /// The items that the remote has not got as they are here, new ones with their temporary identifiers and those that
+    /// are to be deleted included; all of them, whatever their number.
+    package func enumeratorForPendingItems() -> any FileProviderEnumerator {
+        LocalSetEnumerator(set: .pending, database: replica.database) { [engine] in
+            try engine.noteWrittenFiles()
+        }
+    }
+}

@@ -1,0 +1,299 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The contract of `enumerator(for:request:)`, by the numbers of its page.
+    @Suite struct Enumerators {
+        static func tree(_ tree: inout RemoteTree) {
+            tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("one", in: "d", content: RemoteContent("1"), identifier: "one")
+        }
+
+        @Test("N1 a container's enumerator is asked for in the name of whoever lists it") func n1() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                let call = try #require(mount.provider.log.calls(of: .enumerator, "d").first)
+                let request = try #require(call.request)
+                #expect(request.processIdentifier != nil)
+                #expect(request.userIdentifier == getuid())
+                #expect(request.requestingExecutable?.hasSuffix("/ls") == true)
+                #expect(request.reason == .lookup || request.reason == .listing)
+            }
+        }
+
+        @Test("N2 the root's enumerator is asked for when browsing begins, and not before") func n2() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(await mount.provider.log.waits(.anchor))
+                #expect(mount.provider.log.count(of: .enumerator, .rootContainer) == 0)
+                #expect(try await Command.run("ls", mount.path.string).output == "d\nfile\n")
+                #expect(mount.provider.log.count(of: .enumerator, .rootContainer) == 1)
+                #expect(try await Command.run("ls", mount.path.string).output == "d\nfile\n")
+                #expect(mount.provider.log.count(of: .enumerator, .rootContainer) == 1)
+            }
+        }
+
+        @Test("N3 a directory gets a new enumerator each time it is opened and has to be listed") func n3() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("stat", mount["d"]).status == 0)
+                #expect(mount.provider.log.count(of: .enumerator, "d") == 0)
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                #expect(mount.provider.log.count(of: .enumerator, "d") == 1)
+                try await mount.host.evictItem(identifier: "d")
+                #expect(mount.provider.log.count(of: .enumerator, "d") == 1)
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                #expect(mount.provider.log.count(of: .enumerator, "d") == 2)
+            }
+        }
+
+        @Test("N4 the working set is followed in the background, in nobody's name") func n4() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                #expect(await mount.provider.log.waits(.enumerator, .workingSet))
+                mount.provider.change { $0.addFile("news", content: RemoteContent("x")) }
+                #expect(
+                    try await eventually {
+                        try await Command.run("ls", mount.path.string).output == "d\nfile\nnews\n"
+                    })
+                #expect(mount.provider.log.count(of: .changes, .workingSet) > 0)
+                #expect(mount.provider.log.count(of: .enumerate, .rootContainer) == 1)
+                for call in mount.provider.log.calls(of: .enumerator, .workingSet) {
+                    #expect(call.request?.isSystemRequest == true)
+                }
+            }
+        }
+
+        @Test("N5 a document that is open is followed live, and only as long as it is") func n5() async throws {
+            var options = InMemoryProvider.Options()
+            options.documentEnumeration = true
+            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["file"]).output == "text")
+                #expect(await mount.provider.log.waits(.anchor, .workingSet))
+                let rounds = mount.provider.log.count(of: .changes, .workingSet)
+                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                defer { holder.kill() }
+                #expect(await mount.provider.log.waits(.enumerator, "file"))
+                mount.provider.changeSilently { $0.edit("file") { $0.permissions = 0o640 } }
+                #expect(
+                    try await eventually {
+                        try await Command.run("stat", "-c", "%a", mount["file"]).line == "640"
+                    })
+                mount.provider.changeSilently { $0.write(RemoteContent("new text"), to: "file") }
+                let version = mount.provider.tree["file"]?.itemVersion
+                #expect(
+                    await eventually {
+                        (try? mount.host.replica.database.item("file"))?.base.version == version
+                    })
+                // Whoever has it open keeps what it was; the next one reads what it is.
+                #expect(try await Command.run("cat", mount["file"]).output == "text")
+                holder.kill()
+                #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "new text" })
+                #expect(mount.provider.log.count(of: .changes, .workingSet) == rounds, "nobody has signalled")
+                // It is not asked about any more.
+                try await Task.sleep(for: .seconds(3))
+                let asked = mount.provider.log.count(of: .changes, "file")
+                try await Task.sleep(for: .seconds(5))
+                #expect(mount.provider.log.count(of: .changes, "file") == asked)
+            }
+        }
+
+        @Test("N5 a document that goes while it is open goes here, once a lookup has confirmed it")
+        func n5Gone() async throws {
+            var options = InMemoryProvider.Options()
+            options.documentEnumeration = true
+            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                defer { holder.kill() }
+                mount.provider.faults.fail(.changes, of: "file", with: FileProviderError.noSuchItem("file"))
+                #expect(await mount.provider.log.waits(for: 1, .changes, "file"))
+                #expect(await mount.provider.log.waits(for: 1, .item, "file"))
+                #expect(try await Command.run("ls", mount.path.string).output == "d\nfile\n", "a claim is no news")
+                mount.provider.changeSilently { $0.delete("file") }
+                #expect(try await eventually { try await Command.run("ls", mount.path.string).output == "d\n" })
+            }
+        }
+
+        @Test("N6 the trash is listed where there is one, and nothing allows trashing where there is none")
+        func n6() async throws {
+            var options = InMemoryProvider.Options()
+            options.trash = true
+            try await ProvidedMount.run(options: options) { tree in
+                Self.tree(&tree)
+                tree.edit("file") { $0.capabilities.insert(.allowsTrashing) }
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                #expect(await mount.provider.log.waits(.enumerator, .trashContainer))
+                mount.provider.change { $0.trash("file") }
+                let trash = ".Trash-\(getuid())/files"
+                #expect(
+                    try await eventually { try await Command.run("ls", mount[trash]).output == "file\n" })
+            }
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                let request = FileProviderRequest(reason: .listing)
+                let error = #expect(throws: FileProviderError.self) {
+                    try mount.provider.enumerator(for: .trashContainer, request: request)
+                }
+                #expect(error?.code == .featureUnsupported)
+                _ = try await Command.run("ls", mount.path.string)
+                #expect(try mount.host.item(for: "file").capabilities.contains(.allowsTrashing) == false)
+                let made = try await Command.run("mkdir", mount[".Trash-\(getuid())"])
+                #expect(made.errors.contains("Operation not permitted"), "\(made.errors)")
+            }
+        }
+
+        @Test("N7 what the provider throws in place of an enumerator is told to whoever lists") func n7() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.fail(.enumerator, of: "d", with: FileProviderError(.fileReadNoPermission))
+                let refused = try await Command.run("ls", mount["d"])
+                #expect(refused.errors.contains("Permission denied"), "\(refused.errors)")
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+            }
+        }
+
+        @Test("N8 noSuchItem removes nothing before a lookup has confirmed it") func n8() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.fail(.enumerator, of: "d", with: FileProviderError.noSuchItem("d"), times: nil)
+                mount.provider.faults.fail(.fetch, of: "file", with: FileProviderError.noSuchItem("file"), times: nil)
+                #expect(try await Command.run("ls", mount["d"]).status != 0)
+                #expect(try await Command.run("cat", mount["file"]).status != 0)
+                #expect(mount.provider.log.count(of: .item, "d") > 0)
+                #expect(mount.provider.log.count(of: .item, "file") > 0)
+                mount.provider.faults.clear()
+                #expect(try await Command.run("ls", mount.path.string).output == "d\nfile\n")
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                #expect(try await Command.run("cat", mount["file"]).output == "text")
+            }
+        }
+
+        @Test("N8 what a lookup does not find either is deleted here") func n8Gone() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.changeSilently { tree in
+                    tree.delete("d")
+                    tree.delete("file")
+                }
+                #expect(try await Command.run("ls", mount["d"]).status != 0)
+                #expect(try await eventually { try await Command.run("ls", mount.path.string).output == "file\n" })
+                #expect(try await Command.run("cat", mount["file"]).status != 0)
+                #expect(try await eventually { try await Command.run("ls", mount.path.string).output == "" })
+            }
+        }
+
+        @Test(
+            "N9 without credentials or a server the person is told, and nothing is asked for until something triggers it",
+            arguments: [
+                (FileProviderError.Code.notAuthenticated, "Key was rejected by service", Connection.State.unauthenticated),
+                (.serverUnreachable, "No route to host", .offline),
+            ])
+        func n9(code: FileProviderError.Code, words: String, state: Connection.State) async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                #expect(await mount.provider.log.waits(.anchor, .workingSet))
+                let told = Task { [events = mount.host.engine.events] in
+                    for await event in events where event.kind == .offline { return true }
+                    return false
+                }
+                mount.provider.faults.failEverything(with: FileProviderError(code, "the gate is shut"))
+                let refused = try await Command.run("ls", mount["d"])
+                #expect(refused.errors.contains(words), "\(refused.errors)")
+                #expect(mount.host.engine.connection.state == state)
+                #expect(mount.host.engine.connection.failure?.message == "the gate is shut")
+                #expect(await told.value)
+                // All that comes by itself is a probe, of the root and no more.
+                let asked = mount.provider.log.calls.count { $0.identifier == "d" }
+                try await Task.sleep(for: .seconds(3))
+                #expect(mount.provider.log.calls.count { $0.identifier == "d" } == asked)
+                mount.provider.faults.clear()
+                mount.host.engine.errorWasResolved()
+                #expect(try await eventually { try await Command.run("ls", mount["d"]).output == "one\n" })
+                #expect(mount.host.engine.connection.state == .online)
+            }
+        }
+
+        @Test("N10 after any other error the call is made again by itself") func n10() async throws {
+            struct Hiccup: Error {}
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.fail(.enumerator, of: "d", with: Hiccup())
+                mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup())
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n", "nobody noticed")
+                try await mount.host.evictItem(identifier: "d")
+                // One that lasts longer than anybody waits for is tried again when nobody waits.
+                mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup(), times: 4)
+                let refused = try await Command.run("ls", mount["d"])
+                #expect(refused.errors.contains("Input/output error"), "\(refused.errors)")
+                #expect(
+                    await eventually(within: .seconds(15)) {
+                        (try? mount.host.replica.database.item("d"))?.inode.content == .materialized
+                    })
+                #expect(mount.provider.log.calls(of: .enumerate, "d").last?.request?.isSystemRequest == true)
+            }
+        }
+
+        @Test(
+            "N mistakes in a listing are reported and not looped on",
+            arguments: [
+                (FaultScript.Effect.pageToken(nil), "page token for the second time"),
+                (.pageToken(FileProviderPage(rawValue: Array(repeating: 7, count: 501))), "page token of 501 bytes"),
+                (.samePageAgain, "same items"),
+                (
+                    .extraItems(
+                        Array(
+                            repeating: FileProviderItem(
+                                itemIdentifier: "x", parentItemIdentifier: "d", filename: "x", kind: .directory,
+                                itemVersion: ItemVersion(contentVersion: [], metadataVersion: [])), count: 100_001)),
+                    "page of 100002 items"
+                ),
+            ])
+        func mistakes(effect: FaultScript.Effect, words: String) async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.add(effect, to: .enumerate, of: "d")
+                let refused = try await Command.run("ls", mount["d"])
+                #expect(refused.errors.contains("Input/output error"), "\(refused.errors)")
+                #expect(
+                    mount.host.engine.warnings.texts.contains { $0.contains(words) },
+                    "\(mount.host.engine.warnings.texts)")
+                let asked = mount.provider.log.count(of: .enumerate, "d")
+                #expect(asked < 20)
+                try await Task.sleep(for: .seconds(3))
+                #expect(mount.provider.log.count(of: .enumerate, "d") == asked)
+                mount.provider.faults.clear()
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+            }
+        }
+
+        @Test("N an anchor of more than 500 bytes is reported and not kept") func longAnchor() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                let anchor = SyncAnchor(rawValue: Array(repeating: 7, count: 501))
+                mount.provider.faults.add(.anchor(anchor), to: .changes)
+                mount.provider.faults.add(.anchor(anchor), to: .anchor)
+                mount.provider.change { $0.addFile("new", content: RemoteContent("x")) }
+                #expect(
+                    try await eventually {
+                        try await Command.run("ls", mount.path.string).output == "d\nfile\nnew\n"
+                    })
+                #expect(mount.host.engine.warnings.texts.contains { $0.contains("sync anchor of 501 bytes") })
+                #expect(try mount.host.replica.database.bytes(of: .syncAnchor)?.count ?? 0 <= 500)
+                mount.provider.faults.clear()
+                mount.provider.change { $0.addFile("newer", content: RemoteContent("x")) }
+                #expect(
+                    try await eventually {
+                        try await Command.run("ls", mount.path.string).output == "d\nfile\nnew\nnewer\n"
+                    })
+            }
+        }
+    }
+}

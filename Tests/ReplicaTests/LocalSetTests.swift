@@ -1,0 +1,46 @@
+import FileProvider
+import ReplicaTestSupport
+import Testing
+
+@testable import Replica
+
+/// The histories of the sets of materialized and pending items.
+@Suite struct LocalSetTests {
+    @Test func aHistoryIsKeptShortAndWhatIsBeforeItHasExpired() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list((0..<20).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
+        let start = try replica.database.lastChange(of: .materialized)
+        for number in 0..<20 { try await replica.fill(#require(try replica.number("f\(number)"))) }
+        let database = replica.database
+        let last = try database.lastChange(of: .materialized)
+        #expect(last >= start + 20)
+        #expect(try database.changes(of: .materialized, after: start, limit: 100)?.updated.count == 20)
+        // It goes back so far, and no further.
+        #expect(try database.changes(of: .materialized, after: last - 5, limit: 100, history: 5)?.updated.count == 5)
+        #expect(try database.changes(of: .materialized, after: last - 6, limit: 100, history: 5) == nil)
+        #expect(try database.changes(of: .materialized, after: last + 1, limit: 100) == nil, "of no time that was")
+        try database.shortenHistories(to: 5)
+        #expect(try database.changes(of: .materialized, after: last - 5, limit: 100, history: 5)?.updated.count == 5)
+        #expect(try database.changes(of: .materialized, after: start, limit: 100)?.updated.count == 6, "rows are gone")
+        // What is there now does not depend on it.
+        let page = try database.members(of: .materialized, from: 0, limit: 100)
+        #expect(page.items.count == 21)
+    }
+
+    @Test func pagesGiveEveryMemberOnce() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list((0..<250).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
+        for number in 0..<250 { try await replica.fill(#require(try replica.number("f\(number)"))) }
+        var place: Int64? = 0
+        var seen: [ItemIdentifier] = []
+        while let from = place {
+            let page = try replica.database.members(of: .materialized, from: from, limit: 100)
+            seen += page.items.map(\.itemIdentifier)
+            place = page.next
+        }
+        #expect(Set(seen).count == seen.count)
+        #expect(Set(seen).isSuperset(of: (0..<250).map { ItemIdentifier("f\($0)") }))
+    }
+}
