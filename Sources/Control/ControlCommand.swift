@@ -26,6 +26,7 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// What happens, as it happens; never answered.
     case events(DomainReference?)
     case trash(TrashCommand)
+    case check(CheckArguments)
     case shutdown
 }
 
@@ -81,6 +82,7 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case pending([PendingItem])
     case conflicts([ConflictCopy])
     case trash(TrashReport)
+    case checked([CheckReport])
     /// The time was over before.
     case timedOut
 }

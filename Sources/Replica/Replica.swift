@@ -20,15 +20,25 @@ package final class Replica: Sendable {
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///
     /// - Parameter readers: how many threads read at once.
-    /// - Throws: `DatabaseError` for a database that cannot be read, `Errno` for a folder that cannot.
+    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
+    ///   any other reason, `Errno` for a folder that cannot.
     package init(at directory: FilePath, readers: Int = 12, logger: Logger) throws {
         try directory.makeDirectory()
         self.directory = directory
-        contents = try ContentStore(in: directory)
-        database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
-        var recovery = Recovery(database: database, contents: contents, logger: logger)
-        try recovery.run()
-        findings = recovery.findings
+        try ReplicaDatabase.refuseEmpty(in: directory)
+        let contents = try ContentStore(in: directory)
+        self.contents = contents
+        (database, findings) = try ReplicaDatabase.namingDamage {
+            let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
+            do {
+                var recovery = Recovery(database: database, contents: contents, logger: logger)
+                try recovery.run()
+                return (database, recovery.findings)
+            } catch {
+                try? database.close()
+                throw error
+            }
+        }
     }
 
     /// Puts everything on the disk and closes. Nothing may be under way, and nothing may follow.

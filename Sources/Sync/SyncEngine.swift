@@ -11,7 +11,7 @@ package final class SyncEngine: Sendable {
     let isInteractive: Bool
     let open: any OpenInodes
     let replica: Replica
-    private let calls: ProviderCalls
+    let calls: ProviderCalls
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed

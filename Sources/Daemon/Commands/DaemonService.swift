@@ -20,6 +20,10 @@ struct DaemonService: ControlService {
             return try await answer(command, for: peer, progress)
         } catch let error as FileProviderError {
             throw ControlError(.failed, error.message)
+        } catch {
+            guard let damage = ReplicaDamage(error) else { throw error }
+            throw ControlError(
+                .failed, "a database is damaged: \(damage); 'yonder check --repair' makes it anew from the remote")
         }
     }
 
@@ -76,6 +80,9 @@ struct DaemonService: ControlService {
             return try await PendingCommands(domains: domains, progress: progress).perform(command)
         case .trash(let command):
             return try await TrashCommands(domains: domains).perform(command)
+        case .check(let arguments):
+            if arguments.comparesContent { try check(peer) }
+            return .checked(try await domains.check(arguments))
         case .shutdown:
             shutDown()
             await domains.waitUntilShutDown()

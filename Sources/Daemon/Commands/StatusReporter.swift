@@ -30,6 +30,10 @@ struct StatusReporter: Sendable {
             case .unauthenticated: .unauthenticated
             case .paused: .paused
             }
+        let damage =
+            host.replica.database.damage.map {
+                ["the database is damaged: \($0); 'yonder check \(host.name) --repair' makes it anew from the remote"]
+            } ?? []
         return DomainStatus(
             name: host.name, source: host.source, mountpoint: host.mountpoint.string, connection: connection,
             reason: host.engine.connection.failure?.message,
@@ -40,7 +44,7 @@ struct StatusReporter: Sendable {
             pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
             failed: try host.replica.database.failureCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
-            warnings: host.engine.warnings.texts)
+            warnings: host.engine.warnings.texts + damage)
     }
 }
 

@@ -90,6 +90,8 @@ package final class DomainHost: Sendable {
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
             try replica.database.set(.options, to: options.json)
+            try DomainSidecar(source: domain.source, mountpoint: mountpoint.string, options: options.json)
+                .write(in: directory)
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint

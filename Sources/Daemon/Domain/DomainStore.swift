@@ -12,6 +12,8 @@ struct DomainStore: Sendable {
         var source: String
         var mountpoint: String?
         var options: DomainOptions
+        /// What is wrong with its database; nil when it can be read.
+        var damage: String?
     }
 
     private let folder: FilePath
@@ -40,15 +42,23 @@ struct DomainStore: Sendable {
         return (known, unreadable)
     }
 
-    /// A known domain; nil when there is none of this name.
+    /// A known domain; nil when there is none of this name. Of one whose database is damaged it is known what lies beside
+    /// that.
     ///
     /// - Throws: what the database says.
     func domain(named name: String) throws -> Known? {
-        guard FileProviderDomain.isValid(identifier: name),
-            let record = try DomainRecord(ofReplicaIn: directory(of: name))
-        else { return nil }
-        return Known(
-            name: name, source: record.source, mountpoint: record.mountpoint,
-            options: DomainOptions(json: record.options))
+        guard FileProviderDomain.isValid(identifier: name) else { return nil }
+        let directory = directory(of: name)
+        do {
+            guard let record = try DomainRecord(ofReplicaIn: directory) else { return nil }
+            return Known(
+                name: name, source: record.source, mountpoint: record.mountpoint,
+                options: DomainOptions(json: record.options))
+        } catch let damage as ReplicaDamage {
+            guard let record = DomainSidecar(in: directory) else { throw damage }
+            return Known(
+                name: name, source: record.source, mountpoint: record.mountpoint,
+                options: DomainOptions(json: record.options), damage: damage.description)
+        }
     }
 }

@@ -86,6 +86,75 @@ actor Domains {
         if hosts[host.name] === host { hosts[host.name] = nil }
     }
 
+    // MARK: - Checking
+
+    /// Checks domains, mounted or not, one after the other. A mounted one whose database has to be made anew is
+    /// unmounted for that, and mounted again.
+    func check(_ arguments: CheckArguments) async throws -> [CheckReport] {
+        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
+        var names: [String] = []
+        if let reference = arguments.domain {
+            names = [try host(named: reference)?.name ?? reference.text]
+        } else {
+            let (known, unreadable) = store.all()
+            if let first = unreadable.first { throw ControlError(.failed, first) }
+            names = known.map(\.name)
+        }
+        var reports: [CheckReport] = []
+        for name in names { reports.append(try await check(name, arguments)) }
+        return reports
+    }
+
+    private func host(named reference: DomainReference) throws(ControlError) -> DomainHost? {
+        if let host = hosts[reference.text] ?? host(containing: reference.path) { return host }
+        let known: DomainStore.Known?
+        do {
+            known = try store.domain(named: reference.text)
+        } catch {
+            throw ControlError(
+                .failed, "its database is damaged, and where its remote is is not known any more: \(error)",
+                path: reference.text)
+        }
+        guard known != nil else {
+            throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
+        }
+        return nil
+    }
+
+    private func check(_ name: String, _ arguments: CheckArguments) async throws -> CheckReport {
+        let command = CheckCommand(name: name, arguments: arguments, logger: logger)
+        if let host = hosts[name] {
+            do {
+                return try await command.check(host)
+            } catch let damage as ReplicaDamage {
+                guard arguments.isRepairing else {
+                    var report = CheckReport(name: name)
+                    await command.rebuild(in: store.directory(of: name), source: host.source, damage, &report)
+                    return report
+                }
+                await unmount(host)
+                let report = await checkUnmounted(name, source: host.source, command, damage)
+                _ = try await mount(
+                    MountArguments(source: host.source, directory: host.mountpoint.string, name: name))
+                return report
+            }
+        }
+        let source = try store.domain(named: name)?.source ?? ""
+        return await checkUnmounted(name, source: source, command, nil)
+    }
+
+    private func checkUnmounted(
+        _ name: String, source: String, _ command: CheckCommand, _ damage: ReplicaDamage?
+    ) async -> CheckReport {
+        await acquire(name)
+        defer { release(name) }
+        let directory = store.directory(of: name)
+        guard let damage else { return await command.check(in: directory, source: source) }
+        var report = CheckReport(name: name)
+        await command.rebuild(in: directory, source: source, damage, &report)
+        return report
+    }
+
     /// Takes all mounts away, and takes in no more.
     func shutDown() async {
         isShuttingDown = true
@@ -182,6 +251,12 @@ actor Domains {
             } catch {
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
+                if let damage = error as? ReplicaDamage {
+                    throw ControlError(
+                        .failed,
+                        "its database is damaged: \(damage); 'yonder check \(wish.name) --repair' makes a new one from "
+                            + "the remote and keeps what is here", path: wish.name)
+                }
                 if let error = error as? FileProviderError {
                     throw ControlError(
                         error.errno == .notPermitted ? .notPermitted : .failed, error.message, path: wish.source)

@@ -32,7 +32,8 @@ struct Recovery {
         var isUnsent: Bool
     }
 
-    private func makeRoot() throws {
+    /// The root is there from the start.
+    func makeRoot() throws {
         try database.write { db in
             guard try db.inode(.root) == nil else { return }
             let now = Replica.now.nanosecondsSince1970
@@ -71,7 +72,7 @@ struct Recovery {
     }
 
     /// Whether this machine may have the only copy of an inode's content.
-    private static let isUnsent = """
+    static let isUnsent = """
         EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number AND (changedFields & 1 <> 0 OR identifier IS NULL))
         """
 

@@ -12,19 +12,22 @@ package struct DomainRecord: Hashable, Sendable {
 
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
     ///
-    /// - Throws: `DatabaseError` for a file that is no database of ours.
+    /// - Throws: ``ReplicaDamage`` for a file that is damaged.
     package init?(ofReplicaIn directory: FilePath) throws {
+        try ReplicaDatabase.refuseEmpty(in: directory)
         let path = directory.appending(ReplicaDatabase.fileName).string
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        defer { try? queue.close() }
-        let found = try queue.read { db -> DomainRecord? in
-            guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
-            return DomainRecord(
-                source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
-                options: try DomainKey.options.string(in: db))
+        let found = try ReplicaDatabase.namingDamage {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            return try queue.read { db -> DomainRecord? in
+                guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
+                return DomainRecord(
+                    source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
+                    options: try DomainKey.options.string(in: db))
+            }
         }
         guard let found else { return nil }
         self = found

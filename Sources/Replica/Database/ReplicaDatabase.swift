@@ -12,6 +12,7 @@ package final class ReplicaDatabase: Sendable {
 
     /// Gone after ``close()``. Who is at work then holds it until done, and the last one closes the connections.
     private let pool: Mutex<DatabasePool?>
+    private let noticedDamage = Mutex<ReplicaDamage?>(nil)
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
@@ -43,24 +44,46 @@ package final class ReplicaDatabase: Sendable {
 
     /// Runs a reading transaction on the calling thread.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try current().read(body)
+        try watching { try current().read(body) }
     }
 
     /// Runs a single query on the calling thread: one statement needs no transaction around it to see one state.
     func glance<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try current().unsafeRead(body)
+        try watching { try current().unsafeRead(body) }
     }
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try current().write(body)
+        try watching { try current().write(body) }
     }
 
     /// Runs a writing transaction without blocking the calling thread.
     func write<Value: Sendable>(
         async body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try await current().write(body)
+        do {
+            return try await current().write(body)
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    /// What was found to be damaged since it was opened: what lies there cannot be read any more.
+    package var damage: ReplicaDamage? { noticedDamage.withLock { $0 } }
+
+    private func watching<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    private func note(_ error: any Error) {
+        guard let damage = Self.damage(in: error) else { return }
+        noticedDamage.withLock { $0 = $0 ?? damage }
     }
 
     /// Moves the log into the database file and closes it. Whoever comes later gets an error.

@@ -1,0 +1,50 @@
+import FileProvider
+
+/// Something that a check has found to be wrong.
+package struct CheckFinding: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable {
+        /// The database file itself.
+        case database
+        /// Rows that contradict each other: orphans, circles, names that come twice, wrong counts.
+        case tree
+        /// Content files that do not fit their rows, or have none.
+        case contents
+        /// What the provider says of an item, or of a directory's children.
+        case remote
+        /// Bytes that are not the remote's.
+        case bytes
+    }
+
+    package var kind: Kind
+    package var inode: InodeNumber?
+    /// The item's name, where it has one.
+    package var name: String?
+    /// What is wrong, and what was done about it.
+    package var text: String
+    package var isMended: Bool
+
+    package init(
+        _ kind: Kind, _ text: String, inode: InodeNumber? = nil, name: String? = nil, isMended: Bool = false
+    ) {
+        self.kind = kind
+        self.text = text
+        self.inode = inode
+        self.name = name
+        self.isMended = isMended
+    }
+}
+
+/// A database that cannot be relied on any more: the file is truncated, or holds what is no database.
+package struct ReplicaDamage: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+
+    /// The damage that an error of a database's tells of; nil for any other error.
+    package init?(_ error: any Error) {
+        guard let damage = error as? ReplicaDamage ?? ReplicaDatabase.damage(in: error) else { return nil }
+        self = damage
+    }
+}

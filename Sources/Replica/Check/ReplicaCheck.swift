@@ -1,0 +1,322 @@
+import FileProvider
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// Compares a replica's database with itself and with the content files, and mends what can be mended. No file is ever
+/// removed: what does not fit is moved to the recovered folder.
+struct ReplicaCheck {
+    let database: ReplicaDatabase
+    let contents: ContentStore
+    let open: any OpenInodes
+    /// Whether what is found is mended.
+    let isRepairing: Bool
+    private(set) var findings: [CheckFinding] = []
+    private(set) var effects = ReplicaEffects()
+    private let stamp = Replica.now.nanosecondsSince1970
+
+    /// So many findings of one kind are named; of the others there is a count.
+    private static let mostOfAKind = 1000
+
+    init(database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes, isRepairing: Bool) {
+        self.database = database
+        self.contents = contents
+        self.open = open
+        self.isRepairing = isRepairing
+    }
+
+    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
+    mutating func run() throws {
+        try checkDatabase()
+        for rule in TreeRule.all { try check(rule) }
+        try compareFiles()
+    }
+
+    // MARK: - The database
+
+    private mutating func checkDatabase() throws {
+        var complaints = try complaints()
+        guard !complaints.isEmpty else { return }
+        if isRepairing {
+            // An index can be made anew from its table.
+            try? database.write { db in try db.execute(sql: "REINDEX") }
+            let left = try self.complaints()
+            if left.isEmpty {
+                findings += complaints.map {
+                    CheckFinding(.database, "\($0): the indexes were made anew", isMended: true)
+                }
+                return
+            }
+            complaints = left
+        }
+        throw ReplicaDamage(complaints.prefix(3).joined(separator: "; "))
+    }
+
+    private func complaints() throws -> [String] {
+        do {
+            let lines = try database.read { db in try String.fetchAll(db, sql: "PRAGMA integrity_check(20)") }
+            return lines == ["ok"] ? [] : lines
+        } catch let error as DatabaseError {
+            return ["\(error.message ?? "it cannot be read")"]
+        }
+    }
+
+    // MARK: - Rows
+
+    private struct Subject {
+        var number: InodeNumber
+        var name: String?
+    }
+
+    private mutating func check(_ rule: TreeRule) throws {
+        let numbers = try database.read { db in try Int64.fetchAll(db, sql: rule.query) }
+        for (index, number) in numbers.enumerated() {
+            // What was mended just now may have mended this one, too.
+            let subject = try database.read { db in try Self.subject(number, isItem: rule.isAboutItems, in: db) }
+            var finding = CheckFinding(.tree, rule.what, inode: subject?.number, name: subject?.name)
+            if isRepairing {
+                finding.text += try mend(number, rule)
+                finding.isMended = true
+            }
+            if index < Self.mostOfAKind { findings.append(finding) }
+        }
+        if numbers.count > Self.mostOfAKind {
+            findings.append(
+                CheckFinding(.tree, "\(numbers.count - Self.mostOfAKind) more: \(rule.what)", isMended: isRepairing))
+        }
+    }
+
+    private static func subject(_ number: Int64, isItem: Bool, in db: Database) throws -> Subject? {
+        guard isItem else {
+            let name = try db.one("SELECT name FROM item WHERE inode = ? LIMIT 1", [number], { $0[0] as String })
+            return Subject(number: InodeNumber(rawValue: number), name: name)
+        }
+        return try db.one("SELECT inode, name FROM item WHERE id = ?", [number]) {
+            Subject(number: InodeNumber(rawValue: $0[0]), name: $0[1])
+        }
+    }
+
+    /// - Returns: what was done, in words.
+    private mutating func mend(_ number: Int64, _ rule: TreeRule) throws -> String {
+        switch rule.mending {
+        case .statement(let statement):
+            try database.write { db in try db.execute(sql: statement, arguments: [number]) }
+            if !rule.isAboutItems { effects.invalidations.append(.attributes(InodeNumber(rawValue: number))) }
+            return ": corrected"
+        case .forgetContent:
+            let place = try forgetContent(of: number)
+            return place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now"
+        case .dropItem:
+            let place = try dropItem(number)
+            return ": it was taken out" + (place.map { ", its content is '\($0)'" } ?? "")
+        }
+    }
+
+    /// Takes an item's row out, and those of all below it; with its last name the inode, whose content is set aside.
+    private mutating func dropItem(_ id: Int64) throws -> FilePath? {
+        var dropped: [Int64] = []
+        let invalidations = try database.write { db -> [KernelInvalidation] in
+            var invalidations: [KernelInvalidation] = []
+            guard let item = try db.item(id: id) else { return [] }
+            if let parent = item.parent {
+                invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
+                try db.run(
+                    "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2",
+                    [parent.rawValue])
+            }
+            try db.run("DELETE FROM item WHERE id = ?", [id])
+            try db.run(
+                "UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number) WHERE number = ?",
+                [item.inode.number.rawValue])
+            let isNameless = try db.one(
+                "SELECT linkCount = 0 FROM inode WHERE number = ?", [item.inode.number.rawValue], { $0[0] as Bool })
+            if isNameless == true { dropped.append(item.inode.number.rawValue) }
+            return invalidations
+        }
+        effects.invalidations += invalidations
+        var place: FilePath?
+        for number in dropped {
+            place = try setAside(number) ?? place
+            // What still names it as its directory is found by the next rule, or the next check.
+            try database.write { db in
+                try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])
+                try db.run(
+                    """
+                    DELETE FROM inode WHERE number = ? AND linkCount = 0
+                        AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = inode.number)
+                    """, [number])
+            }
+        }
+        return place
+    }
+
+    // MARK: - Content files
+
+    private struct Row {
+        var size: Int64
+        var isWritten: Bool
+        var isUnsent: Bool
+        var name: String?
+    }
+
+    private mutating func compareFiles() throws {
+        var rows: [Int64: Row] = [:]
+        try database.read { db in
+            try db.query(
+                """
+                SELECT number, size, contentStamp IS NOT NULL, \(Recovery.isUnsent),
+                    (SELECT name FROM item WHERE item.inode = inode.number LIMIT 1)
+                FROM inode WHERE hasContentFile = 1
+                """, []
+            ) { columns in
+                rows[columns[0]] = Row(
+                    size: columns[1], isWritten: columns[2], isUnsent: columns[3], name: columns[4])
+                return true
+            }
+        }
+        for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string).sorted() {
+            guard let component = FilePath.Component(name) else { continue }
+            guard let number = Int64(name), let row = rows.removeValue(forKey: number) else {
+                try extraFile(component)
+                continue
+            }
+            try compare(number, row)
+        }
+        for (number, row) in rows.sorted(by: { $0.key < $1.key }) { try missingFile(number, row) }
+    }
+
+    private mutating func extraFile(_ name: FilePath.Component) throws {
+        // One that was made since the rows were read has a row by now.
+        if let number = Int64(name.string), try database.read({ try $0.hasContentFile(InodeNumber(rawValue: number)) })
+        {
+            return
+        }
+        var finding = CheckFinding(.contents, "'contents/\(name.string)' has no row")
+        if isRepairing {
+            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+            finding.text += ": it was moved to '\(place)'"
+            finding.isMended = true
+        }
+        findings.append(finding)
+    }
+
+    private mutating func compare(_ number: Int64, _ row: Row) throws {
+        // What is being written has its length from its file.
+        guard !row.isWritten, !open.isOpen(InodeNumber(rawValue: number)) else { return }
+        let length = try contents.status(of: InodeNumber(rawValue: number)).size
+        guard length != row.size else { return }
+        // It may have been begun anew, or written, since the rows were read.
+        guard try database.inode(InodeNumber(rawValue: number))?.size == row.size else { return }
+        var finding = CheckFinding(
+            .contents, "its content has \(length) bytes and not \(row.size)", inode: InodeNumber(rawValue: number),
+            name: row.name)
+        if isRepairing {
+            finding.isMended = true
+            if row.isUnsent {
+                // It is all there is of what was written here.
+                let place = try copyAside(number)
+                finding.text += ": it is sent as it is, with a copy in '\(place)'"
+                let (contents, open) = (contents, open)
+                effects.append(
+                    try database.write { db in
+                        var changes = LocalChanges(db: db, open: open, contents: contents, now: Replica.now)
+                        try changes.contentWasWritten(InodeNumber(rawValue: number))
+                        return changes.effects
+                    })
+            } else {
+                let place = try forgetContent(of: number)
+                finding.text += place.map { ": it was moved to '\($0)', and is fetched again" } ?? ""
+            }
+        }
+        findings.append(finding)
+    }
+
+    private mutating func missingFile(_ number: Int64, _ row: Row) throws {
+        guard try database.read({ try $0.hasContentFile(InodeNumber(rawValue: number)) }),
+            (try? contents.status(of: InodeNumber(rawValue: number))) == nil
+        else { return }
+        var finding = CheckFinding(
+            .contents,
+            row.isUnsent ? "what was written to it and is not on the remote has gone" : "its content has gone",
+            inode: InodeNumber(rawValue: number), name: row.name)
+        if isRepairing {
+            finding.isMended = true
+            finding.text += row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
+            _ = try forgetContent(of: number)
+            if row.isUnsent {
+                try database.write { db in
+                    try db.run(
+                        "UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ? AND identifier IS NOT NULL",
+                        [number])
+                }
+            }
+        }
+        findings.append(finding)
+    }
+
+    /// Makes a file dataless; its content is set aside.
+    private mutating func forgetContent(of number: Int64) throws -> FilePath? {
+        let place = try setAside(number)
+        try database.write { db in
+            try db.forgetContent(of: InodeNumber(rawValue: number))
+            try db.run("UPDATE inode SET hasContentFile = 0, contentStamp = NULL WHERE number = ?", [number])
+        }
+        effects.invalidations.append(.contents(InodeNumber(rawValue: number)))
+        return place
+    }
+
+    private func setAside(_ number: Int64) throws -> FilePath? {
+        guard let name = FilePath.Component(String(number)),
+            (try? contents.status(of: InodeNumber(rawValue: number))) != nil
+        else { return nil }
+        return try contents.quarantine(fileNamed: name, stamp: stamp)
+    }
+
+    private func copyAside(_ number: Int64) throws -> FilePath {
+        let place = contents.recovered.appending("\(number)-\(stamp)")
+        try FileManager.default.copyItem(
+            atPath: contents.path(of: InodeNumber(rawValue: number)).string, toPath: place.string)
+        return place
+    }
+}
+
+/// A replica that is looked at without being opened: nothing is mended.
+package struct ReplicaInspection {
+    /// What is wrong with the replica in a folder. It must not be open elsewhere.
+    ///
+    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
+    package static func findings(in directory: FilePath) throws -> [CheckFinding] {
+        try ReplicaDatabase.refuseEmpty(in: directory)
+        return try ReplicaDatabase.namingDamage {
+            let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
+            defer { try? database.close() }
+            var check = ReplicaCheck(
+                database: database, contents: try ContentStore(in: directory), open: NothingOpen(), isRepairing: false)
+            try check.run()
+            return check.findings
+        }
+    }
+}
+
+private struct NothingOpen: OpenInodes {
+    func isOpen(_ number: InodeNumber) -> Bool { false }
+}
+
+extension Replica {
+    /// Compares the database with itself and with the content files, while all goes on.
+    ///
+    /// - Parameter isRepairing: mends what is found. Nothing is removed: what does not fit is moved to the recovered
+    ///   folder.
+    /// - Returns: what was found, and what is left to tell the kernel.
+    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
+    package func check(
+        open: any OpenInodes, isRepairing: Bool
+    ) throws -> (findings: [CheckFinding], effects: ReplicaEffects) {
+        try ReplicaDatabase.namingDamage {
+            var check = ReplicaCheck(database: database, contents: contents, open: open, isRepairing: isRepairing)
+            try check.run()
+            return (check.findings, check.effects)
+        }
+    }
+}

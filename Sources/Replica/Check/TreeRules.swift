@@ -1,0 +1,128 @@
+/// What always has to be so of the rows, as queries for those of which it is not, and what mends them.
+struct TreeRule {
+    enum Mending {
+        /// A statement with the row's number as its only argument.
+        case statement(String)
+        /// The item's row goes; its content is set aside, and its directory is compared with the remote.
+        case dropItem
+        /// The inode's content is set aside and is dataless again.
+        case forgetContent
+    }
+
+    var what: String
+    /// Gives the numbers of inodes, or the row numbers of items.
+    var query: String
+    var isAboutItems = false
+    var mending: Mending
+
+    /// Everything that hangs on the root, one way or the other.
+    private static let reached = """
+        WITH RECURSIVE reached (inode) AS (
+            SELECT 1 UNION SELECT item.inode FROM item JOIN reached ON item.parent = reached.inode)
+        """
+
+    /// In the order in which they are mended: what one leaves behind the next finds.
+    static let all = [
+        TreeRule(
+            what: "is a name of nothing",
+            query: "SELECT id FROM item WHERE NOT EXISTS (SELECT 1 FROM inode WHERE number = item.inode)",
+            isAboutItems: true, mending: .statement("DELETE FROM item WHERE id = ?")),
+        TreeRule(
+            what: "lies in no directory, or in a circle of directories",
+            query: "\(reached) SELECT id FROM item WHERE inode <> 1 AND inode NOT IN (SELECT inode FROM reached)",
+            isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "lies in what is no directory",
+            query: "SELECT item.id FROM item JOIN inode ON inode.number = item.parent WHERE inode.kind <> 2",
+            isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "has no place",
+            query: "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> 1",
+            isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "has the name of another",
+            query: """
+                SELECT item.id FROM item NOT INDEXED WHERE parent IS NOT NULL AND EXISTS (
+                    SELECT 1 FROM item AS other INDEXED BY itemInParent
+                    WHERE other.parent = item.parent AND other.name = item.name AND other.id < item.id)
+                """, isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "is a directory with several names",
+            query: """
+                SELECT item.id FROM item JOIN inode ON inode.number = item.inode WHERE inode.kind = 2 AND EXISTS (
+                    SELECT 1 FROM item AS other WHERE other.inode = item.inode AND other.id < item.id)
+                """, isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "is known to the remote, and where it is there is not known",
+            query: """
+                SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> 1 AND (baseParent IS NULL
+                    OR baseName IS NULL)
+                """, isAboutItems: true,
+            mending: .statement(
+                """
+                UPDATE item SET baseName = COALESCE(baseName, name), baseParent = COALESCE(baseParent,
+                    (SELECT identifier FROM item AS above WHERE above.inode = item.parent)) WHERE id = ?
+                """)),
+        TreeRule(
+            what: "is here, and is to be deleted on the remote",
+            query: "SELECT item.id FROM item JOIN deletion ON deletion.identifier = item.identifier",
+            isAboutItems: true,
+            mending: .statement(
+                "DELETE FROM deletion WHERE identifier = (SELECT identifier FROM item WHERE id = ?)")),
+        TreeRule(
+            what: "has content, and no name",
+            query: """
+                SELECT number FROM inode WHERE hasContentFile = 1 AND linkCount > 0
+                    AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
+                """, mending: .forgetContent),
+        TreeRule(
+            what: "has a wrong count of links",
+            query: """
+                SELECT number FROM inode WHERE linkCount <> (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
+                """,
+            mending: .statement(
+                """
+                UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
+                WHERE number = ?
+                """)),
+        TreeRule(
+            what: "has a wrong count of subdirectories",
+            query: """
+                SELECT number FROM inode WHERE kind = 2 AND linkCount > 0 AND subdirectories <> (
+                    SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
+                    WHERE item.parent = inode.number AND child.kind = 2)
+                """,
+            mending: .statement(
+                """
+                UPDATE inode SET subdirectories = (
+                    SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
+                    WHERE item.parent = inode.number AND child.kind = 2) WHERE number = ?
+                """)),
+        TreeRule(
+            what: "was written here, and its content is not here",
+            query: """
+                SELECT number FROM inode WHERE kind = 1 AND content <> 2 AND EXISTS (
+                    SELECT 1 FROM item WHERE item.inode = inode.number AND changedFields & 1 <> 0
+                        AND identifier IS NOT NULL)
+                """,
+            mending: .statement("UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ?")),
+        TreeRule(
+            what: "is to be here whole, and has no content file",
+            query: "SELECT number FROM inode WHERE kind = 1 AND content = 2 AND size > 0 AND hasContentFile = 0",
+            mending: .forgetContent),
+        TreeRule(
+            what: "holds ranges that are not in it, or that overlap",
+            query: """
+                SELECT number FROM inode WHERE kind = 1 AND EXISTS (SELECT 1 FROM contentRange AS range
+                    WHERE range.inode = inode.number AND (range.start < 0 OR range."end" > inode.size OR EXISTS (
+                        SELECT 1 FROM contentRange AS next WHERE next.inode = range.inode
+                            AND next.start > range.start AND next.start < range."end")))
+                """, mending: .forgetContent),
+        TreeRule(
+            what: "holds other ranges than its row says",
+            query: """
+                SELECT number FROM inode WHERE kind = 1 AND content = 1 AND localBytes <> (
+                    SELECT TOTAL("end" - start) FROM contentRange WHERE contentRange.inode = inode.number)
+                """, mending: .forgetContent),
+    ]
+}

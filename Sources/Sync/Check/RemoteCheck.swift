@@ -1,0 +1,230 @@
+import FileProvider
+import Replica
+import SystemPackage
+
+/// What a comparison with the remote came to.
+package struct RemoteCheckReport: Sendable {
+    package var findings: [CheckFinding] = []
+    /// How many directories were compared.
+    package var directories = 0
+    /// How many files were compared byte by byte.
+    package var files = 0
+    package var bytes: Int64 = 0
+}
+
+/// Compares what is known here with what the provider says: the children of every listed directory, and on request the
+/// bytes of every file that is here. The news are taken in first, so that what differs then should not.
+struct RemoteCheck: Sendable {
+    let replica: Replica
+    let calls: ProviderCalls
+    let commits: Commits
+    let feed: ChangeFeed
+    let open: any OpenInodes
+    private let request = FileProviderRequest(reason: .synchronization)
+    private static let filesAtOnce = 64
+
+    init(replica: Replica, calls: ProviderCalls, commits: Commits, feed: ChangeFeed, open: any OpenInodes) {
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.feed = feed
+        self.open = open
+    }
+
+    /// - Throws: what the provider says when nothing can be compared.
+    func run(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
+        var report = RemoteCheckReport()
+        try await feed.refresh()
+        var suspects: [(number: InodeNumber, identifier: ItemIdentifier)] = []
+        for directory in try replica.database.materializedDirectories() {
+            try Task.checkCancellation()
+            report.directories += 1
+            if try await !differences(in: directory.number, directory.identifier).isEmpty { suspects.append(directory) }
+        }
+        if !suspects.isEmpty { try await settle(suspects, isRepairing: isRepairing, &report) }
+        if comparesBytes { try await compareBytes(isRepairing: isRepairing, &report) }
+        return report
+    }
+
+    // MARK: - Directories
+
+    /// What differs may just have changed. What differs after the next news does for good, and is listed again where
+    /// it is to be mended.
+    private func settle(
+        _ suspects: [(number: InodeNumber, identifier: ItemIdentifier)], isRepairing: Bool,
+        _ report: inout RemoteCheckReport
+    ) async throws {
+        try await feed.refresh()
+        var found: [(number: InodeNumber, identifier: ItemIdentifier, findings: [CheckFinding])] = []
+        for (number, identifier) in suspects {
+            let findings = try await differences(in: number, identifier)
+            if !findings.isEmpty { found.append((number, identifier, findings)) }
+        }
+        guard isRepairing, !found.isEmpty else {
+            report.findings += found.flatMap(\.findings)
+            return
+        }
+        for (number, _, _) in found { try await commits.commit { try $0.noteIncomplete(number, true) } }
+        try await feed.refresh()
+        for (number, identifier, findings) in found {
+            let left = Set(try await differences(in: number, identifier))
+            report.findings += findings.map { finding in
+                var finding = finding
+                finding.isMended = !left.contains(finding)
+                if finding.isMended { finding.text += ": it is as the remote has it now" }
+                return finding
+            }
+        }
+    }
+
+    private func differences(in number: InodeNumber, _ directory: ItemIdentifier) async throws -> [CheckFinding] {
+        let remote: [ItemIdentifier: FileProviderItem]
+        do throws(FileProviderError) {
+            remote = try await list(directory)
+        } catch {
+            switch error.code.reaction {
+            case .latchDomain, .stop: throw error
+            case .parkItem, .changeState, .giveUpAsking, .retry: break
+            }
+            return [CheckFinding(.remote, "the remote does not list it: \(error.message)", inode: number)]
+        }
+        let (known, doomed) = try replica.database.knownChildren(of: directory)
+        var findings: [CheckFinding] = []
+        for (identifier, item) in remote where item.defect == nil && !doomed.contains(identifier) {
+            guard let child = known[identifier] else {
+                // One that is moved here has its old place until the remote has heard of it.
+                if try replica.database.item(identifier)?.changedFields.isEmpty != false {
+                    findings.append(
+                        CheckFinding(.remote, "the remote has it, and it is not known here", name: item.filename))
+                }
+                continue
+            }
+            if child.isChanging { continue }
+            if !child.name.utf8.elementsEqual(item.filename.utf8) {
+                findings.append(
+                    CheckFinding(
+                        .remote, "it is called '\(item.filename)' on the remote", inode: child.inode, name: child.name))
+            }
+            if child.kind == .file, child.contentVersion != item.itemVersion.contentVersion {
+                findings.append(
+                    CheckFinding(.remote, "the remote has another version", inode: child.inode, name: child.name))
+            }
+        }
+        for (identifier, child) in known where remote[identifier] == nil && !child.isChanging {
+            findings.append(CheckFinding(.remote, "the remote does not have it", inode: child.inode, name: child.name))
+        }
+        return findings.sorted { ($0.name ?? "") < ($1.name ?? "") }
+    }
+
+    private func list(_ directory: ItemIdentifier) async throws(FileProviderError) -> [ItemIdentifier: FileProviderItem]
+    {
+        do {
+            let enumerator = try await calls.make(for: request) { [request] in
+                try $0.enumerator(for: directory, request: request)
+            }
+            defer { enumerator.invalidate() }
+            var items: [ItemIdentifier: FileProviderItem] = [:]
+            var check = ListingCheck(of: directory)
+            var page = FileProviderPage.initial
+            while true {
+                let position = page
+                let answer = try await calls.make(for: request) { _ in
+                    try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
+                }
+                try check.take(answer) { items[$0] != nil }
+                for item in answer.items { items[item.itemIdentifier] = item }
+                guard let next = answer.nextPage else { return items }
+                page = next
+            }
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
+    // MARK: - Bytes
+
+    private func compareBytes(isRepairing: Bool, _ report: inout RemoteCheckReport) async throws {
+        var last = InodeNumber(rawValue: 0)
+        while case let files = try replica.database.cleanFiles(after: last, limit: Self.filesAtOnce),
+            let next = files.last
+        {
+            last = next.inode.number
+            for file in files {
+                try Task.checkCancellation()
+                try await compareBytes(of: file, isRepairing: isRepairing, &report)
+            }
+        }
+    }
+
+    private func compareBytes(
+        of file: ItemRecord, isRepairing: Bool, _ report: inout RemoteCheckReport
+    ) async throws {
+        guard let identifier = file.identifier else { return }
+        let number = file.inode.number
+        let isEqual: Bool
+        do {
+            let remote = try await calls.make(for: request) { [request] in
+                try await $0.item(for: identifier, request: request)
+            }
+            // Of another version there are news that were not taken in yet.
+            guard remote.itemVersion.contentVersion == file.inode.contentVersion else { return }
+            isEqual = try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: number)
+        } catch let error as FileProviderError {
+            switch error.code.reaction {
+            case .latchDomain, .stop: throw error
+            case .changeState: return
+            case .parkItem, .giveUpAsking, .retry: break
+            }
+            report.findings.append(
+                CheckFinding(.bytes, "it cannot be compared: \(error.message)", inode: number, name: file.name))
+            return
+        }
+        report.files += 1
+        report.bytes += file.inode.size
+        // Whoever wrote to it meanwhile made it different.
+        guard !isEqual, let now = try replica.database.item(ofInode: number), !now.changedFields.contains(.contents),
+            now.inode.contentStamp == nil, now.inode.contentGeneration == file.inode.contentGeneration,
+            now.inode.content == .materialized
+        else { return }
+        var finding = CheckFinding(.bytes, "its bytes are not the remote's", inode: number, name: file.name)
+        if isRepairing {
+            if open.isOpen(number) {
+                finding.text += ": it is open, and mended when it is not"
+            } else {
+                commits.publish(
+                    try await replica.distrustContent(of: now.inode, because: "its bytes are not the remote's"))
+                finding.text += ": they were moved to '\(replica.directory.appending("recovered"))', it is dataless now"
+                finding.isMended = true
+            }
+        }
+        report.findings.append(finding)
+    }
+}
+
+extension SyncEngine {
+    /// Compares what is known here with what the provider says. Nothing is sent meanwhile.
+    ///
+    /// - Parameters:
+    ///   - comparesBytes: fetches every file that is here, too, and compares it byte by byte.
+    ///   - isRepairing: takes in what differs; content that is not the remote's is set aside.
+    /// - Throws: ``FileProviderError`` when the remote cannot be asked.
+    package func compareWithRemote(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
+        let wasPaused = connection.state == .paused
+        await uploads.pause(true)
+        defer { Task { await uploads.pause(wasPaused) } }
+        return try await RemoteCheck(replica: replica, calls: calls, commits: commits, feed: feed, open: open)
+            .run(comparesBytes: comparesBytes, isRepairing: isRepairing)
+    }
+
+    /// Compares the replica with itself, and mends it on request.
+    ///
+    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt.
+    package func checkReplica(isRepairing: Bool) async throws -> [CheckFinding] {
+        await downloads.settleIdle()
+        let (findings, effects) = try await Task.detached { [replica, open] in
+            try replica.check(open: open, isRepairing: isRepairing)
+        }.value
+        commits.publish(effects)
+        return findings
+    }
+}

@@ -1,0 +1,53 @@
+import ArgumentParser
+import Control
+
+extension Yonder {
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Compare database, contents and remote of a domain, mounted or not.",
+            discussion: """
+                Nothing is sent to the remote meanwhile. --repair mends what it can: content that does not fit is moved \
+                to the domain's folder 'recovered', never deleted; a damaged database is made anew from the remote. The \
+                exit status is 1 when something is wrong still.
+                """)
+
+        @Argument(help: "The domain's name, or a path in its mount; all known domains without it.")
+        var name: String?
+
+        @Flag(help: "Fetch every file that is here, too, and compare its bytes.")
+        var content = false
+
+        @Flag(help: "Mend what is wrong.")
+        var repair = false
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let daemon = DaemonConnection()
+            _ = try await daemon.start()
+            let arguments = CheckArguments(
+                domain: name.map { DomainReference($0) }, comparesContent: content, isRepairing: repair)
+            let result = try await daemon.perform(.check(arguments))
+            guard case .checked(let reports) = result else { throw unexpected(result) }
+            for report in reports {
+                for problem in report.problems where !problem.isMended {
+                    Output.complain("\(problem.path.map(Output.shown) ?? report.name): \(problem.message)")
+                }
+                if let reason = report.notCompared {
+                    Output.complain("\(report.name): not compared with the remote: \(reason)")
+                }
+            }
+            try Output(output).print(reports) { reports.flatMap(Self.lines) }
+            if !reports.allSatisfy(\.isSound) { throw ExitCode(1) }
+        }
+
+        private static func lines(_ report: CheckReport) -> [String] {
+            let mended = report.problems.filter(\.isMended)
+            let left = report.problems.count - mended.count
+            var summary = "\(report.name): \(report.items) items, \(report.directories) directories compared"
+            if report.files > 0 { summary += ", \(report.files) files (\(ByteText.text(report.bytes)))" }
+            summary += left > 0 ? "; \(left) problems" : mended.isEmpty ? "; all is well" : "; all is well now"
+            return mended.map { "mended: \($0.path.map(Output.shown) ?? report.name): \($0.message)" } + [summary]
+        }
+    }
+}

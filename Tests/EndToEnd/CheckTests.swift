@@ -1,0 +1,281 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// `yonder check`: what it finds, what it mends, and that nothing is lost on the way.
+    @Suite struct Checking {
+        /// Some files, three of them read, and then unmounted.
+        private func prepare(_ yonder: Installation) async throws {
+            try yonder.write("alpha", to: "a")
+            try yonder.write("beta", to: "dir/b")
+            try yonder.write("gamma", to: "dir/inner/c")
+            try yonder.write("unread", to: "d")
+            try await yonder.mountSource()
+            _ = try await yonder.shell("cat a dir/b dir/inner/c")
+            #expect(try await yonder.yonder("wait", "--downloads", "--timeout", "20").status == 0)
+        }
+
+        private func unmount(_ yonder: Installation) async throws {
+            #expect(try await yonder.yonder("unmount", "mount").status == 0)
+        }
+
+        private func replica(_ yonder: Installation) -> FilePath { yonder.directory["state/domains/mount"] }
+
+        private func check(
+            _ yonder: Installation, _ options: String..., expecting status: Int32,
+            sourceLocation: SourceLocation = #_sourceLocation
+        ) async throws -> [CheckReport.Problem] {
+            let outcome = try await Command(
+                [Installation.program, "check", "mount", "--json"] + options, environment: yonder.environment,
+                seconds: 60
+            ).run()
+            #expect(
+                outcome.status == status, "\(outcome.output)\(outcome.errors)", sourceLocation: sourceLocation)
+            let reports = try JSONDecoder().decode([CheckReport].self, from: Data(outcome.outputBytes))
+            return reports.flatMap(\.problems)
+        }
+
+        /// Runs statements on the database as somebody does who should not.
+        private func sabotage(_ yonder: Installation, _ sql: String) async throws {
+            let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()"
+            let path = replica(yonder).appending("replica.sqlite").string
+            let outcome = try await Command.run("python3", "-c", script, path, sql)
+            try #require(outcome.status == 0, "\(outcome.errors)")
+        }
+
+        private func inode(_ yonder: Installation, _ name: String) async throws -> Int64 {
+            try await yonder.info(name).inode
+        }
+
+        private func recovered(_ yonder: Installation) -> [String] {
+            let place = replica(yonder).appending("recovered").string
+            return (FileManager.default.enumerator(atPath: place)?.compactMap { $0 as? String } ?? []).filter {
+                var isDirectory: ObjCBool = false
+                return FileManager.default.fileExists(atPath: "\(place)/\($0)", isDirectory: &isDirectory)
+                    && !isDirectory.boolValue
+            }
+        }
+
+        private func recoveredText(_ yonder: Installation, _ text: String) -> Bool {
+            recovered(yonder).contains { name in
+                let path = replica(yonder).appending("recovered").string + "/" + name
+                return FileManager.default.contents(atPath: path).map { $0 == Data(text.utf8) } ?? false
+            }
+        }
+
+        /// All that the mount shows is what the source has.
+        private func expectWhole(
+            _ yonder: Installation, sourceLocation: SourceLocation = #_sourceLocation
+        ) async throws {
+            #expect(try await yonder.yonder("mount", "mount").status == 0, sourceLocation: sourceLocation)
+            let outcome = try await Command.run(
+                "diff", "-r", yonder.source.string, yonder.mount.string, seconds: 30)
+            #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)", sourceLocation: sourceLocation)
+        }
+
+        @Test("Row 80: where nothing is wrong nothing is found, mounted and unmounted") func findsNothing() async throws
+        {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                #expect(try await check(yonder, expecting: 0).isEmpty)
+                #expect(try await check(yonder, "--content", expecting: 0).isEmpty)
+                let text = try await yonder.yonder("check", yonder["dir"])
+                #expect(text.output.contains("all is well"), "\(text.output)\(text.errors)")
+                try await unmount(yonder)
+                #expect(try await check(yonder, "--content", expecting: 0).isEmpty)
+                #expect(try await yonder.yonder("check", "nowhere").status == 1)
+                #expect(recovered(yonder).isEmpty)
+                try await expectWhole(yonder)
+            }
+        }
+
+        @Test("Row 80: content that does not fit its row is found, set aside and fetched again")
+        func mendsContents() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                let (a, b) = (try await inode(yonder, "a"), try await inode(yonder, "dir/b"))
+                try await unmount(yonder)
+                let contents = replica(yonder).appending("contents")
+                try Data("al".utf8).write(to: URL(fileURLWithPath: contents.appending("\(a)").string))
+                try FileManager.default.removeItem(atPath: contents.appending("\(b)").string)
+                try Data("stray".utf8).write(to: URL(fileURLWithPath: contents.appending("9999").string))
+                let found = try await check(yonder, expecting: 1)
+                #expect(Set(found.map(\.kind)) == ["contents"])
+                #expect(found.count == 3, "\(found)")
+                #expect(try await check(yonder, expecting: 1).count == 3, "looking mends nothing")
+                #expect(try await check(yonder, "--repair", expecting: 0).allSatisfy(\.isMended))
+                #expect(try await check(yonder, expecting: 0).isEmpty)
+                #expect(recoveredText(yonder, "al") && recoveredText(yonder, "stray"))
+                try await expectWhole(yonder)
+            }
+        }
+
+        @Test("Row 80: bytes that are not the remote's are found with --content, on a mounted domain, too")
+        func comparesBytes() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                let a = try await inode(yonder, "a")
+                let file = replica(yonder).appending("contents").appending("\(a)")
+                try await unmount(yonder)
+                let date = try #require(
+                    try FileManager.default.attributesOfItem(atPath: file.string)[.modificationDate] as? Date)
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file.string))
+                try handle.write(contentsOf: Data("ALPHA".utf8))
+                try handle.close()
+                try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file.string)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await check(yonder, expecting: 0).isEmpty)
+                let found = try await check(yonder, "--content", expecting: 1)
+                #expect(found.map(\.kind) == ["bytes"])
+                #expect(found.first?.path == yonder["a"])
+                #expect(try await check(yonder, "--content", "--repair", expecting: 0).allSatisfy(\.isMended))
+                #expect(try await yonder.info("a").content == "dataless")
+                #expect(try await Command.run("cat", yonder["a"]).output == "alpha")
+                #expect(recoveredText(yonder, "ALPHA"))
+                #expect(try await check(yonder, "--content", expecting: 0).isEmpty)
+            }
+        }
+
+        @Test("Row 80: orphans, circles and wrong counts are found and mended from the remote")
+        func mendsTheTree() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                let (dir, inner) = (try await inode(yonder, "dir"), try await inode(yonder, "dir/inner"))
+                try await unmount(yonder)
+                try await sabotage(
+                    yonder,
+                    """
+                    PRAGMA foreign_keys = OFF;
+                    UPDATE item SET parent = \(inner) WHERE inode = \(dir);
+                    UPDATE item SET parent = 7777 WHERE name = 'a';
+                    UPDATE inode SET linkCount = 5 WHERE number = 1;
+                    UPDATE inode SET subdirectories = 9 WHERE number = 1;
+                    DELETE FROM item WHERE name = 'd';
+                    """)
+                let found = try await check(yonder, expecting: 1)
+                #expect(found.contains { $0.kind == "tree" && $0.message.contains("circle") }, "\(found)")
+                let mended = try await check(yonder, "--repair", expecting: 0)
+                #expect(mended.allSatisfy { $0.isMended }, "\(mended)")
+                #expect(try await check(yonder, expecting: 0).isEmpty)
+                try await expectWhole(yonder)
+            }
+        }
+
+        @Test("Row 80: what the remote has and nobody here knows is found, and taken in") func comparesWithRemote()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                try await sabotage(
+                    yonder,
+                    """
+                    PRAGMA foreign_keys = OFF; DELETE FROM item WHERE name = 'd';
+                    DELETE FROM inode WHERE number NOT IN (SELECT inode FROM item);
+                    """)
+                let found = try await check(yonder, expecting: 1)
+                #expect(found.contains { $0.kind == "remote" && $0.path == "d" }, "\(found)")
+                #expect(try await check(yonder, "--repair", expecting: 0).allSatisfy(\.isMended))
+                try await expectWhole(yonder)
+            }
+        }
+
+        @Test("Row 80: what was written here and is not on the remote outlives the loss of its row")
+        func keepsWhatWasWritten() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                _ = try await yonder.shell("printf precious > mine; printf edited > a")
+                try await unmount(yonder)
+                try await sabotage(yonder, "PRAGMA foreign_keys = OFF; DELETE FROM item WHERE name IN ('mine', 'a');")
+                _ = try await check(yonder, expecting: 1)
+                #expect(try await check(yonder, "--repair", expecting: 0).allSatisfy(\.isMended))
+                #expect(recoveredText(yonder, "precious"))
+                #expect(recoveredText(yonder, "edited"))
+                try await expectWhole(yonder)
+            }
+        }
+
+        enum Damage: String, CaseIterable {
+            case truncated, halved, garbageInTheMiddle, garbageAtTheStart, emptied, gone
+
+            func inflict(on path: String) throws {
+                let size = try (FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+                defer { try? handle.close() }
+                switch self {
+                case .truncated: try handle.truncate(atOffset: UInt64(size - 4096))
+                case .halved: try handle.truncate(atOffset: UInt64(size / 2))
+                case .garbageInTheMiddle:
+                    for page in 3..<(size / 4096) where page % 3 == 0 {
+                        try handle.seek(toOffset: UInt64(page * 4096))
+                        try handle.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+                    }
+                case .garbageAtTheStart: try handle.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+                case .emptied: try handle.truncate(atOffset: 0)
+                case .gone: try FileManager.default.removeItem(atPath: path)
+                }
+            }
+        }
+
+        @Test(
+            "Row 80: a damaged database is said to be, and made anew without losing anything",
+            arguments: Damage.allCases)
+        func rebuilds(damage: Damage) async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                _ = try await yonder.shell("printf precious > dir/mine; printf edited > a")
+                try await unmount(yonder)
+                try damage.inflict(on: replica(yonder).appending("replica.sqlite").string)
+                if damage != .garbageInTheMiddle {
+                    let refused = try await yonder.yonder("mount", "mount")
+                    #expect(refused.status == 1)
+                    #expect(refused.errors.contains("damaged"), "\(refused.errors)")
+                    #expect(refused.errors.contains("check mount --repair"), "\(refused.errors)")
+                }
+                let found = try await check(yonder, expecting: 1)
+                #expect(found.contains { $0.kind == "database" && $0.message.contains("damaged") }, "\(found)")
+                let mended = try await check(yonder, "--repair", expecting: 0)
+                #expect(mended.allSatisfy { $0.isMended }, "\(mended)")
+                #expect(recoveredText(yonder, "precious"))
+                #expect(recoveredText(yonder, "edited"))
+                #expect(try await check(yonder, "--content", expecting: 0).isEmpty)
+                try await expectWhole(yonder)
+            }
+        }
+
+        @Test("Row 80: a mounted domain's damaged database is made anew, and it is mounted again")
+        func rebuildsMounted()
+            async throws
+        {
+            try await Installation.run { yonder in
+                for number in 0..<400 { try yonder.write("\(number)", to: "many/f\(number)") }
+                try await prepare(yonder)
+                _ = try await yonder.shell("ls -R >/dev/null")
+                try await unmount(yonder)
+                let path = replica(yonder).appending("replica.sqlite").string
+                // The page of an index that mounting does not read.
+                let script = """
+                    import sqlite3, sys
+                    query = "select rootpage from sqlite_master where name = 'conflictCopy'"
+                    print(sqlite3.connect(sys.argv[1]).execute(query).fetchone()[0])
+                    """
+                let page = try #require(UInt64(try await Command.run("python3", "-c", script, path).line))
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+                try handle.seek(toOffset: (page - 1) * 4096)
+                try handle.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+                try handle.close()
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                let found = try await check(yonder, expecting: 1)
+                #expect(found.contains { $0.kind == "database" }, "\(found)")
+                #expect(try await check(yonder, "--repair", expecting: 0).allSatisfy(\.isMended))
+                #expect(try await yonder.json([DomainSummary].self, "domains").first?.isMounted == true)
+                try await expectWhole(yonder)
+                #expect(try await check(yonder, expecting: 0).isEmpty)
+            }
+        }
+    }
+}
