@@ -66,7 +66,8 @@ final class VolumeFileSystem: FileSystem {
     // MARK: - Files
 
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
-        let intent = OpenIntent(isWriting: flags.canWrite, isTruncating: flags.contains(.truncate))
+        let intent = OpenIntent(
+            isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead)
         let registry = passthrough.registry
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.open(node.rawValue, for: intent, caller: Requester(request), registry: registry)

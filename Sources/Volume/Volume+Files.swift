@@ -16,10 +16,12 @@ package enum OpenGrant: Hashable, Sendable {
 package struct OpenIntent: Hashable, Sendable {
     package var isWriting: Bool
     package var isTruncating: Bool
+    package var isReading: Bool
 
-    package init(isWriting: Bool, isTruncating: Bool) {
+    package init(isWriting: Bool, isTruncating: Bool, isReading: Bool = true) {
         self.isWriting = isWriting
         self.isTruncating = isTruncating
+        self.isReading = isReading
     }
 
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
@@ -42,6 +44,7 @@ extension Volume {
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
     ) throws(Obstacle) -> OpenGrant {
         let number = InodeNumber(node)
+        if intent.isReading { try checkReadable(number) }
         // Counted before the row is marked, so that nothing is evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting)
         do throws(Obstacle) {

@@ -90,6 +90,7 @@ package final class Volume: Sendable {
         let cookie = Int64(clamping: offset)
         let directory = try inode(node)
         guard directory.kind == .directory else { throw .refused(.notDirectory) }
+        if !isProvided { try checkReadable(directory.number) }
         if directory.content == .dataless || (directory.content == .partial && !isProvided) {
             throw .absent(.listing(of: number, beyond: cookie))
         }
@@ -143,6 +144,11 @@ package final class Volume: Sendable {
             logger.error("the replica cannot be read: \(error)")
             throw .refused(.ioError)
         }
+    }
+
+    /// Whether its capabilities let an item be read, or listed.
+    func checkReadable(_ number: InodeNumber) throws(Obstacle) {
+        guard try known({ try replica.database.allowsReading(number) }) else { throw .refused(.permissionDenied) }
     }
 
     func handleClosed(_ number: InodeNumber) {

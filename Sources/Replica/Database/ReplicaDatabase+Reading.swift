@@ -9,6 +9,15 @@ extension ReplicaDatabase {
         try glance { db in try db.inode(number) }
     }
 
+    /// Whether what the remote allows includes reading an inode: for a directory, listing it.
+    package func allowsReading(_ number: InodeNumber) throws -> Bool {
+        try glance { db in
+            try db.one(
+                "SELECT capabilities & 1 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
+                ?? true
+        }
+    }
+
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
         try read { db in

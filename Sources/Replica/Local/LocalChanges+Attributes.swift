@@ -19,6 +19,9 @@ package struct LocalAttributes: Hashable, Sendable {
     package var modifiedAt: Time?
 
     package init() {}
+
+    /// Whether more is changed than when it was read.
+    var changesWhatTheRemoteHas: Bool { permissions != nil || owner != nil || group != nil || modifiedAt != nil }
 }
 
 /// Attributes, times and extended attributes.
@@ -30,6 +33,7 @@ extension LocalChanges {
         of number: InodeNumber, to changes: LocalAttributes, caller: LocalCaller
     ) throws -> InodeRecord {
         if let size = changes.size { try truncate(number, to: size, caller: caller) }
+        if changes.changesWhatTheRemoteHas { try checkChangeable(number) }
         var record = try inode(number)
         let before = record
         var fields: ItemFields = []
@@ -60,6 +64,10 @@ extension LocalChanges {
             record.changedAt = now
             try db.writeAttributes(of: record)
         }
+        // What is as it was is nothing to send.
+        if record.permissions == before.permissions { fields.remove(.permissions) }
+        if record.owner == before.owner, record.group == before.group { fields.remove(.ownership) }
+        if record.modifiedAt == before.modifiedAt { fields.remove(.contentModificationDate) }
         if !fields.isEmpty { try mark(fields, of: number) }
         return try inode(number)
     }
@@ -95,6 +103,14 @@ extension LocalChanges {
     private func checkAttributes(of number: InodeNumber) throws {
         let kind = try inode(number).kind
         guard kind == .file || kind == .directory else { throw LocalObstacle.refused(.notPermitted) }
+        try checkChangeable(number)
+    }
+
+    /// What may not be written may not be changed in any other way either.
+    private func checkChangeable(_ number: InodeNumber) throws {
+        let allowsWriting = try db.one(
+            "SELECT capabilities & 2 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
+        if allowsWriting == false { throw LocalObstacle.refused(.notPermitted) }
     }
 
     private func attributesChanged(of number: InodeNumber) throws {

@@ -40,7 +40,7 @@ extension LocalChanges {
 
     /// Takes an item away here and, when the remote has it, there, too.
     mutating func remove(_ item: ItemRecord) throws {
-        guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.permissionDenied) }
+        guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.notPermitted) }
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
         try db.run("DELETE FROM item WHERE id = ?", [item.id])

@@ -105,10 +105,10 @@ extension LocalChanges {
             return
         }
         if !item.name.utf8.elementsEqual(name.utf8), !item.capabilities.contains(.allowsRenaming) {
-            throw LocalObstacle.refused(.permissionDenied)
+            throw LocalObstacle.refused(.notPermitted)
         }
         guard item.parent != parent else { return }
-        guard item.capabilities.contains(.allowsReparenting) else { throw LocalObstacle.refused(.permissionDenied) }
+        guard item.capabilities.contains(.allowsReparenting) else { throw LocalObstacle.refused(.notPermitted) }
         if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
             throw LocalObstacle.refused(.invalidArgument)
         }
