@@ -38,13 +38,15 @@ let targets: [Target] = [
         name: "DirectoryProvider", dependencies: ["FileProvider", "Syscalls", logging, system],
         path: "Sources/Providers/DirectoryProvider"),
 
+    .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive"),
+
     // The programs.
     .target(name: "Control", dependencies: [nioCore, nioPosix, logging, system]),
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
-            logging, system, toml,
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls",
+            "TarArchive", "Volume", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
@@ -72,6 +74,10 @@ let targets: [Target] = [
         dependencies: [
             "DirectoryProvider", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
         ]),
+    .testTarget(
+        name: "TarArchiveTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "TarArchive", "TestSupport", system],
+        path: "Examples/TarArchiveTests"),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",

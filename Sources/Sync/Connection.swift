@@ -118,6 +118,11 @@ package final class Connection: Sendable {
         return min(longest, .seconds(1 << min(max(attempts - 1, 0), 6)))
     }
 
+    /// What fails next is another attempt, however soon it comes. For tests.
+    func forgetWhenItFailed() {
+        latch.withLock { $0?.failedAt -= Self.shortestPause * 2 }
+    }
+
     private static let pause = FileProviderError(
         .serverUnreachable, "the domain is paused: 'yonder resume' goes on")
 

@@ -18,7 +18,7 @@ extension RealMount {
             try await yonder.info("file\(number)").content
         }
 
-        @Test("what is here stays inside --cache-limit; what was read last stays, and what is pinned")
+        @Test("Row 41: what is here stays inside --cache-limit; what was read last stays, and what is pinned")
         func keepsTheLimit() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 12, of: 100_000)
@@ -45,7 +45,9 @@ extension RealMount {
             }
         }
 
-        @Test("what was written here and is not on the remote is never given up") func keepsWhatIsDirty() async throws {
+        @Test("Row 40: what was written here and is not on the remote is never given up") func keepsWhatIsDirty()
+            async throws
+        {
             try await Installation.run { yonder in
                 try fill(yonder, files: 4, of: 100_000)
                 try await yonder.mountSource("--cache-limit", "300K")
@@ -68,7 +70,7 @@ extension RealMount {
             }
         }
 
-        @Test("what was not read for longest goes first") func leastRecentlyRead() async throws {
+        @Test("Row 40: what was not read for longest goes first") func leastRecentlyRead() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 5, of: 100_000)
                 try await yonder.mountSource("--cache-limit", "450K")
@@ -96,7 +98,8 @@ extension RealMount {
             }
         }
 
-        @Test("a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC")
+        @Test(
+            "Row 42: a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC")
         func fullDisk() async throws {
             try await Installation.run { yonder in
                 let state = try yonder.directory.makeDirectory("state").string

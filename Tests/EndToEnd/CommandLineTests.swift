@@ -71,7 +71,7 @@ extension RealMount {
             }
         }
 
-        @Test("ls never materializes, info has every field, paths may be relative or lead over links")
+        @Test("Row 81: ls never materializes, info has every field, paths may be relative or lead over links")
         func looksWithoutTouching() async throws {
             try await Installation.run { yonder in
                 try yonder.write("text", to: "dir/sub/file")
@@ -106,7 +106,7 @@ extension RealMount {
             }
         }
 
-        @Test("download materializes what was never listed; status counts it") func downloads() async throws {
+        @Test("Row 28: download materializes what was never listed; status counts it") func downloads() async throws {
             try await Installation.run { yonder in
                 for number in 0..<40 {
                     try yonder.write(Array(repeating: 1, count: 1000), to: "dir/\(number % 4)/\(number)")

@@ -24,7 +24,9 @@ extension RealMount {
             }
         }
 
-        @Test("C2 its identifier is temporary, then the remote's, and the inode number stays") func c2() async throws {
+        @Test("C2 (row 8) its identifier is temporary, then the remote's, and the inode number stays") func c2()
+            async throws
+        {
             try await ProvidedMount.run { _ in
             } _: { mount async throws in
                 let gate = mount.provider.faults.hold(.create)

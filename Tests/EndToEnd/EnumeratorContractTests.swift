@@ -29,7 +29,9 @@ extension RealMount {
             }
         }
 
-        @Test("N2 the root's enumerator is asked for when browsing begins, and not before") func n2() async throws {
+        @Test("N2 (row 1) the root's enumerator is asked for when browsing begins, and not before") func n2()
+            async throws
+        {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(await mount.provider.log.waits(.anchor))
                 #expect(mount.provider.log.count(of: .enumerator, .rootContainer) == 0)
@@ -40,7 +42,9 @@ extension RealMount {
             }
         }
 
-        @Test("N3 a directory gets a new enumerator each time it is opened and has to be listed") func n3() async throws {
+        @Test("N3 (row 2) a directory gets a new enumerator each time it is opened and has to be listed") func n3()
+            async throws
+        {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("stat", mount["d"]).status == 0)
                 #expect(mount.provider.log.count(of: .enumerator, "d") == 0)
@@ -54,7 +58,7 @@ extension RealMount {
             }
         }
 
-        @Test("N4 the working set is followed in the background, in nobody's name") func n4() async throws {
+        @Test("N4 (row 62) the working set is followed in the background, in nobody's name") func n4() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 #expect(await mount.provider.log.waits(.enumerator, .workingSet))
@@ -191,9 +195,12 @@ extension RealMount {
         }
 
         @Test(
-            "N9 without credentials or a server the person is told, and nothing is asked for until something triggers it",
+            "N9 (rows 75 and 76) without credentials or a server the person is told, and nothing is asked for until something triggers it",
             arguments: [
-                (FileProviderError.Code.notAuthenticated, "Key was rejected by service", Connection.State.unauthenticated),
+                (
+                    FileProviderError.Code.notAuthenticated, "Key was rejected by service",
+                    Connection.State.unauthenticated
+                ),
                 (.serverUnreachable, "No route to host", .offline),
             ])
         func n9(code: FileProviderError.Code, words: String, state: Connection.State) async throws {
@@ -242,7 +249,7 @@ extension RealMount {
         }
 
         @Test(
-            "N mistakes in a listing are reported and not looped on",
+            "N mistakes (row 5) in a listing are reported and not looped on",
             arguments: [
                 (FaultScript.Effect.pageToken(nil), "page token for the second time"),
                 (.pageToken(FileProviderPage(rawValue: Array(repeating: 7, count: 501))), "page token of 501 bytes"),

@@ -53,7 +53,7 @@ extension RealMount {
             }
         }
 
-        @Test("errors of no known kind are tried again by themselves") func triesAgain() async throws {
+        @Test("Row 23: errors of no known kind are tried again by themselves") func triesAgain() async throws {
             struct Hiccup: Error {}
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
@@ -65,7 +65,7 @@ extension RealMount {
             }
         }
 
-        @Test("a failure stays readable until it goes well") func saysWhy() async throws {
+        @Test("Row 81: a failure stays readable until it goes well") func saysWhy() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
             } _: { mount async throws in
@@ -86,7 +86,7 @@ extension RealMount {
             }
         }
 
-        @Test("an unreachable remote is not stormed, and what is here works") func latches() async throws {
+        @Test("Row 76: an unreachable remote is not stormed, and what is here works") func latches() async throws {
             try await ProvidedMount.run { tree in
                 for number in 0..<50 { tree.addFile("file\(number)", content: RemoteContent("\(number)")) }
             } _: { mount async throws in
@@ -104,7 +104,9 @@ extension RealMount {
             }
         }
 
-        @Test("too few or too many bytes are EIO, reported, and never a short file") func wrongLengths() async throws {
+        @Test("Row 22: too few or too many bytes are EIO, reported, and never a short file") func wrongLengths()
+            async throws
+        {
             try await ProvidedMount.run { tree in
                 tree.addFile("short", content: .pattern(size: 100_000, seed: 1), identifier: "short")
                 tree.addFile("long", content: .pattern(size: 100_000, seed: 1), identifier: "long")
@@ -129,7 +131,7 @@ extension RealMount {
             }
         }
 
-        @Test("names that no file system takes are not shown, and reported") func oddNames() async throws {
+        @Test("Row 9: names that no file system takes are not shown, and reported") func oddNames() async throws {
             try await ProvidedMount.run { tree in
                 for name in ["a/b", "..", ".", "", "nul\0name", String(repeating: "x", count: 256)] {
                     tree.addFile(name, content: RemoteContent("x"))
@@ -143,7 +145,7 @@ extension RealMount {
             }
         }
 
-        @Test("two items of one name are both shown") func duplicateNames() async throws {
+        @Test("Row 72: two items of one name are both shown") func duplicateNames() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("name.txt", content: RemoteContent("one"), identifier: "one")
                 tree.addFile("name.txt", content: RemoteContent("two"), identifier: "two")
@@ -161,7 +163,7 @@ extension RealMount {
             }
         }
 
-        @Test("page tokens that loop end the listing with EIO") func loopingTokens() async throws {
+        @Test("Row 5: page tokens that loop end the listing with EIO") func loopingTokens() async throws {
             var options = InMemoryProvider.Options()
             options.pageSize = 2
             try await ProvidedMount.run(options: options) { tree in
@@ -178,7 +180,7 @@ extension RealMount {
             }
         }
 
-        @Test("the same anchor with more to come is reported, not looped on") func sameAnchor() async throws {
+        @Test("Row 64: the same anchor with more to come is reported, not looped on") func sameAnchor() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("x"), identifier: "file")
             } _: { mount async throws in

@@ -10,7 +10,8 @@ import Testing
 extension RealMount {
     /// The enumerators for materialized and for pending items.
     @Suite struct LocalSets {
-        private func all(_ enumerator: any FileProviderEnumerator, pageSize: Int = 2) async throws -> [FileProviderItem] {
+        private func all(_ enumerator: any FileProviderEnumerator, pageSize: Int = 2) async throws -> [FileProviderItem]
+        {
             var items: [FileProviderItem] = []
             var next: FileProviderPage? = .initial
             while let page = next {
@@ -41,7 +42,9 @@ extension RealMount {
             Set(try await all(enumerator).map(\.itemIdentifier))
         }
 
-        @Test("E7 what is kept downloaded refuses with nonEvictable, and no longer when it is not") func e7() async throws {
+        @Test("E7 (row 33) what is kept downloaded refuses with nonEvictable, and no longer when it is not") func e7()
+            async throws
+        {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["file"], mount["d/one"]).status == 0)
                 func pin(_ policy: String) async throws {
@@ -68,7 +71,7 @@ extension RealMount {
             }
         }
 
-        @Test("E11 the materialized items are enumerated, and from an anchor on what came and went")
+        @Test("E11 (row 39) the materialized items are enumerated, and from an anchor on what came and went")
         func e11Materialized() async throws {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in
                 let enumerator = mount.host.enumeratorForMaterializedItems()
@@ -105,7 +108,9 @@ extension RealMount {
             }
         }
 
-        @Test("E11 the pending items are enumerated, new and deleted ones included, and go when they have arrived")
+        @Test(
+            "E11 (row 78) the pending items are enumerated, new and deleted ones included, and go when they have arrived"
+        )
         func e11Pending() async throws {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
@@ -175,14 +180,16 @@ extension RealMount {
             }
         }
 
-        @Test("E11 the provider is told of changes to the sets, and not of each alone") func e11Throttled() async throws {
+        @Test("E11 the provider is told of changes to the sets, and not of each alone") func e11Throttled() async throws
+        {
             try await ProvidedMount.run { tree in
                 for number in 0..<100 { tree.addFile("f\(number)", content: RemoteContent("x")) }
             } _: { mount async throws in
                 let start = ContinuousClock.now
                 #expect(try await Command.shell("cat \"$1\"/* && touch \"$1\"/*", mount.path.string).status == 0)
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
-                #expect(await eventually { mount.provider.materializedNotices > 0 && mount.provider.pendingNotices > 0 })
+                #expect(
+                    await eventually { mount.provider.materializedNotices > 0 && mount.provider.pendingNotices > 0 })
                 let seconds = Int((ContinuousClock.now - start).components.seconds)
                 #expect(mount.provider.materializedNotices <= seconds + 2)
                 #expect(mount.provider.pendingNotices <= seconds + 2)

@@ -32,7 +32,8 @@ extension RealMount {
             return path
         }
 
-        @Test("yonder run --no-materialize: what is here can be read, what is not is EREMOTE and is not fetched")
+        @Test(
+            "Row 25: yonder run --no-materialize: what is here can be read, what is not is EREMOTE and is not fetched")
         func runs() async throws {
             try await run { yonder async throws in
                 let here = try await yonder.run("yonder run --no-materialize -- cat \"$1\"", yonder["here"])
@@ -54,7 +55,9 @@ extension RealMount {
             }
         }
 
-        @Test("also for those that left their parents, session and environment behind") func orphans() async throws {
+        @Test("Row 25: also for those that left their parents, session and environment behind") func orphans()
+            async throws
+        {
             try await run { yonder async throws in
                 let output = yonder.directory["output"].string
                 let script = """
@@ -81,7 +84,7 @@ extension RealMount {
             }
         }
 
-        @Test("programs of the usual list and of the configuration are refused, by name, path and script")
+        @Test("Row 26: programs of the usual list and of the configuration are refused, by name, path and script")
         func lists() async throws {
             try await Installation.run { yonder in
                 let listed = try program("my-scanner", yonder)

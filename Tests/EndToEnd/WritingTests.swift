@@ -51,7 +51,7 @@ extension RealMount {
             }
         }
 
-        @Test("pending tells what waits, in the documented fields") func pendingFields() async throws {
+        @Test("Row 78: pending tells what waits, in the documented fields") func pendingFields() async throws {
             try await Installation.run { yonder in
                 for name in ["edited", "renamed", "moved", "removed", "mode", "time", "own"] {
                     try yonder.write(name, to: name)
@@ -105,7 +105,9 @@ extension RealMount {
             }
         }
 
-        @Test("while paused nothing is sent, wait gives up with 75; resuming sends it") func pauses() async throws {
+        @Test("Row 79: while paused nothing is sent, wait gives up with 75; resuming sends it") func pauses()
+            async throws
+        {
             try await Installation.run { yonder in
                 try yonder.write("old", to: "file")
                 try await yonder.mountSource()
@@ -128,7 +130,7 @@ extension RealMount {
             }
         }
 
-        @Test("with the source away everything works, pending says why, and it drains when it is back")
+        @Test("Row 76: with the source away everything works, pending says why, and it drains when it is back")
         func worksOffline() async throws {
             try await Installation.run { yonder in
                 try yonder.write("old", to: "dir/file")
@@ -158,7 +160,7 @@ extension RealMount {
             }
         }
 
-        @Test("what was edited here and in the source is kept both") func keepsBoth() async throws {
+        @Test("Row 70: what was edited here and in the source is kept both") func keepsBoth() async throws {
             try await Installation.run { yonder in
                 try yonder.write("first", to: "dir/file.txt")
                 try yonder.write("first", to: "dir/removed.txt")
@@ -192,7 +194,7 @@ extension RealMount {
             }
         }
 
-        @Test("an atomic save changes the item, and makes no other") func savesAtomically() async throws {
+        @Test("Row 50: an atomic save changes the item, and makes no other") func savesAtomically() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("old"), identifier: "file")
             } _: { mount async throws in
@@ -211,7 +213,9 @@ extension RealMount {
             }
         }
 
-        @Test("what no remote can hold stays here, and is not pending") func keepsSpecialFilesHere() async throws {
+        @Test("Row 12: what no remote can hold stays here, and is not pending") func keepsSpecialFilesHere()
+            async throws
+        {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource()

@@ -97,7 +97,9 @@ import Testing
         #expect(effects.invalidations.contains(.entry(parent: .root, name: "b")))
     }
 
-    @Test func changesBelowADatalessDirectoryTakeNoSpace() async throws {
+    @Test("Row 63: changes below a dataless directory take no space") func changesBelowADatalessDirectoryTakeNoSpace()
+        async throws
+    {
         try await replica.list([.directory("d")], open: fixture.open)
         try await replica.change([.file("new", in: "d")], open: fixture.open)
         #expect(try replica.database.item("new") == nil)

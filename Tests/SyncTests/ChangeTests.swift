@@ -93,7 +93,9 @@ extension EngineTests {
             }
         }
 
-        @Test func aDeletedDirectoryGoesWithAllBelowIt() async throws {
+        @Test("Row 67: a deleted directory goes with all below it") func aDeletedDirectoryGoesWithAllBelowIt()
+            async throws
+        {
             try await run { fixture in
                 let number = try fixture.number("d")
                 fixture.provider.change { $0.delete("d") }
@@ -105,7 +107,7 @@ extension EngineTests {
             }
         }
 
-        @Test func changesComeInBatches() async throws {
+        @Test("Row 61: changes come in batches") func changesComeInBatches() async throws {
             var options = InMemoryProvider.Options()
             options.pageSize = 7
             try await run(options: options) { fixture in
@@ -128,7 +130,7 @@ extension EngineTests {
             }
         }
 
-        @Test func twoRoundsNeverRunAtOnce() async throws {
+        @Test("Row 61: two rounds never run at once") func twoRoundsNeverRunAtOnce() async throws {
             try await run { fixture in
                 fixture.provider.faults.delay(.changes, by: .milliseconds(5))
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -156,7 +158,8 @@ extension EngineTests {
             }
         }
 
-        @Test func anExpiredAnchorComparesEverythingAndLooksUpWhatIsMissing() async throws {
+        @Test("Row 65: an expired anchor compares everything and looks up what is missing")
+        func anExpiredAnchorComparesEverythingAndLooksUpWhatIsMissing() async throws {
             try await run { fixture in
                 let moved = try fixture.number("b")
                 fixture.provider.change {

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderTesting
+import Logging
 import Replica
 import SystemPackage
 import TestSupport
@@ -77,7 +78,29 @@ extension EngineTests {
             }
         }
 
-        @Test func aProviderThatSaysItIsResolvedIsAskedAtOnce() async throws {
+        @Test(
+            "Row 69: however often it fails, the next try is soon, and the first success resets all",
+            arguments: [
+                (FileProviderError.Code.serverUnreachable, Duration.seconds(4)), (.notAuthenticated, .seconds(60)),
+            ])
+        func thePauseHasACap(code: FileProviderError.Code, longest: Duration) async throws {
+            let connection = Connection(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            var pauses: [Duration] = []
+            for _ in 0..<30 {
+                connection.failed(with: FileProviderError(code))
+                pauses.append(connection.pauseBeforeProbe)
+                connection.forgetWhenItFailed()
+            }
+            #expect(pauses.first == .seconds(1))
+            #expect(pauses == pauses.sorted())
+            #expect(pauses.last == longest)
+            connection.succeeded()
+            connection.failed(with: FileProviderError(code))
+            #expect(connection.pauseBeforeProbe == .seconds(1))
+        }
+
+        @Test("Row 75: a provider that says it is resolved is asked at once")
+        func aProviderThatSaysItIsResolvedIsAskedAtOnce() async throws {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.notAuthenticated))

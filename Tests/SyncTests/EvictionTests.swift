@@ -118,7 +118,7 @@ extension EngineTests {
             }
         }
 
-        @Test func aDownloadGoesOnPastWhatFails() async throws {
+        @Test("Row 28: a download goes on past what fails") func aDownloadGoesOnPastWhatFails() async throws {
             try await run { fixture in
                 fixture.provider.faults.fail(
                     .fetch, of: "b", with: FileProviderError(.fileReadNoPermission), times: nil)

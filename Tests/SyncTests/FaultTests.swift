@@ -18,7 +18,9 @@ extension EngineTests {
 
         // MARK: - Lost answers
 
-        @Test func anAnswerThatWasLostMakesNothingTwice() async throws {
+        @Test("Row 49: an answer that was lost makes nothing twice") func anAnswerThatWasLostMakesNothingTwice()
+            async throws
+        {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
                 try await machine.makeDirectory("m")
@@ -102,7 +104,7 @@ extension EngineTests {
 
         // MARK: - What the remote says no to
 
-        @Test func aNameThatIsTakenGetsAnother() async throws {
+        @Test("Row 73: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("here", to: "n.txt")
                 machine.provider.change { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
@@ -114,7 +116,9 @@ extension EngineTests {
             }
         }
 
-        @Test(arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
+        @Test(
+            "Row 77: what is refused is parked and retried",
+            arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
         func whatIsRefusedIsParkedAndRetried(code: FileProviderError.Code) async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 machine.provider.faults.fail(.create, with: FileProviderError(code), times: nil)
@@ -132,7 +136,9 @@ extension EngineTests {
             }
         }
 
-        @Test func aRefusalIsTheItemsOwnAndHoldsNobodyUp() async throws {
+        @Test("Row 55: a refusal is the item's own and holds nobody up") func aRefusalIsTheItemsOwnAndHoldsNobodyUp()
+            async throws
+        {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("bad", to: "bad")
                 try await machine.write("good", to: "good")
@@ -161,7 +167,9 @@ extension EngineTests {
             }
         }
 
-        @Test func aDeletionThatIsRejectedIsTakenBack() async throws {
+        @Test("Row 58: a deletion that is rejected is taken back") func aDeletionThatIsRejectedIsTakenBack()
+            async throws
+        {
             try await Machine.run(fill: fill) { machine in
                 try await machine.remove("d")
                 machine.provider.change { _ = $0.addFile("late", in: "d", content: RemoteContent("late")) }
@@ -174,7 +182,9 @@ extension EngineTests {
 
         // MARK: - Odd answers
 
-        @Test func whatTheRemoteCannotHoldIsKeptHere() async throws {
+        @Test("Rows 52 and 53: what the remote cannot hold is kept here") func whatTheRemoteCannotHoldIsKeptHere()
+            async throws
+        {
             var options = InMemoryProvider.Options()
             options.holds = [.contents, .filename, .parentItemIdentifier]
             try await Machine.run(options: options, fill: fill) { machine in
@@ -198,7 +208,7 @@ extension EngineTests {
             }
         }
 
-        @Test func anotherIdentifierIsTakenOver() async throws {
+        @Test("Row 8: another identifier is taken over") func anotherIdentifierIsTakenOver() async throws {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)
                 try await machine.rename("a", to: "n")
@@ -226,7 +236,8 @@ extension EngineTests {
             }
         }
 
-        @Test func whatTheRemoteMadeOfAFileIsFetched() async throws {
+        @Test("Row 54: what the remote made of a file is fetched") func whatTheRemoteMadeOfAFileIsFetched() async throws
+        {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
                 try await machine.write("as it was sent", to: "n")
@@ -238,7 +249,8 @@ extension EngineTests {
 
         // MARK: - Written while it is sent
 
-        @Test func whatIsWrittenDuringAnUploadIsNotMixedAndSentAgain() async throws {
+        @Test("Row 59: what is written during an upload is not mixed and sent again")
+        func whatIsWrittenDuringAnUploadIsNotMixedAndSentAgain() async throws {
             var options = InMemoryProvider.Options()
             options.uploadChunkSize = 4
             try await Machine.run(options: options, fill: fill) { machine in

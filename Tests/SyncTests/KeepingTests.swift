@@ -50,7 +50,8 @@ extension EngineTests {
             }
         }
 
-        @Test func whatComesAndMovesThereLaterIsCompletedToo() async throws {
+        @Test("Row 46: what comes and moves there later is completed too")
+        func whatComesAndMovesThereLaterIsCompletedToo() async throws {
             try await run { fixture in
                 try await fixture.list("e")
                 try set(.keepDownloaded, of: "d", fixture)
@@ -122,7 +123,7 @@ extension EngineTests {
             }
         }
 
-        @Test func fourAtOnceAndAReaderGoesFirst() async throws {
+        @Test("Row 30: four at once and a reader goes first") func fourAtOnceAndAReaderGoesFirst() async throws {
             var options = InMemoryProvider.Options()
             options.concurrentCalls = 4
             try await EngineFixture.run(

@@ -33,7 +33,9 @@ extension EngineTests {
             }
         }
 
-        @Test func theFirstEntriesComeBeforeTheLastPage() async throws {
+        @Test("Row 4: the first entries come before the last page") func theFirstEntriesComeBeforeTheLastPage()
+            async throws
+        {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, skipping: 1)
                 try await fixture.engine.list(.root, beyond: 0, request: fixture.request)
@@ -44,7 +46,8 @@ extension EngineTests {
             }
         }
 
-        @Test func anExpiredPageStartsAgainWithoutDuplicatesOrGaps() async throws {
+        @Test("Row 6: an expired page starts again without duplicates or gaps")
+        func anExpiredPageStartsAgainWithoutDuplicatesOrGaps() async throws {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
                 fixture.provider.faults.fail(.enumerate, with: FileProviderError(.pageExpired), skipping: 2)
                 let names = try await fixture.list()

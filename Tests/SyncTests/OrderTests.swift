@@ -17,7 +17,7 @@ extension EngineTests {
             .changeType("d"),
         ]
 
-        @Test func everyPairOfChangesInEveryOrder() async throws {
+        @Test("Row 84: every pair of changes in every order") func everyPairOfChangesInEveryOrder() async throws {
             var scripts: [Script] = []
             for local in Self.changes {
                 for remote in Self.changes {
@@ -32,7 +32,9 @@ extension EngineTests {
             try await check(scripts, "every pair")
         }
 
-        @Test func threeChangesOnEachSideInManyOrders() async throws {
+        @Test("Row 84: three changes on each side in many orders") func threeChangesOnEachSideInManyOrders()
+            async throws
+        {
             let seed = environment("YONDER_SEED") ?? 20_260_131
             var numbers = SeededNumbers(seed: UInt64(seed))
             let scripts = (0..<(environment("YONDER_ORDERS") ?? 300)).map { _ in Self.script(&numbers) }

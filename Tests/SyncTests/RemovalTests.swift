@@ -14,7 +14,7 @@ extension EngineTests {
             #expect(complaints == [])
         }
 
-        @Test func whatWasWrittenHereIsOfferedAgain() async throws {
+        @Test("Row 67: what was written here is offered again") func whatWasWrittenHereIsOfferedAgain() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "d/x")
                 machine.provider.change { $0.delete("d") }
@@ -25,7 +25,8 @@ extension EngineTests {
             }
         }
 
-        @Test func whatMovesIntoADirectoryThatNobodyHasListedKeepsItsPlace() async throws {
+        @Test("Row 66: what moves into a directory that nobody has listed keeps its place")
+        func whatMovesIntoADirectoryThatNobodyHasListedKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "a")
                 machine.provider.change { tree in
@@ -104,7 +105,7 @@ extension EngineTests {
             }
         }
 
-        @Test func consentIsForOneRound() async throws {
+        @Test("Row 68: consent is for one round") func consentIsForOneRound() async throws {
             try await Machine.run(fill: many) { machine in
                 try await machine.engine.retry()
                 machine.provider.change { $0.delete("big") }

@@ -125,7 +125,7 @@ extension EngineTests {
             }
         }
 
-        @Test func parentsAreMadeBeforeTheirChildren() async throws {
+        @Test("Row 49: parents are made before their children") func parentsAreMadeBeforeTheirChildren() async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 var path = "p0"
                 try await machine.makeDirectory(path)

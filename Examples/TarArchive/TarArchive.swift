@@ -1,0 +1,42 @@
+import FileProvider
+import Foundation
+
+/// An archive that is open for reading.
+final class TarArchive: Sendable {
+    /// What changes when the archive does.
+    struct Stamp: Equatable, Sendable {
+        var size: Int
+        var modifiedAt: Date?
+        var inode: Int
+    }
+
+    let stamp: Stamp
+    private let file: FileHandle
+
+    /// - Throws: `serverUnreachable`: an archive that is not there is no archive with nothing in it.
+    init(at path: String) throws {
+        do {
+            file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            stamp = Stamp(
+                size: attributes[.size] as? Int ?? 0, modifiedAt: attributes[.modificationDate] as? Date,
+                inode: attributes[.systemFileNumber] as? Int ?? 0)
+        } catch {
+            throw FileProviderError(.serverUnreachable, "'\(path)' cannot be read: \(error.localizedDescription)")
+        }
+    }
+
+    deinit {
+        try? file.close()
+    }
+
+    /// As many bytes as there are, up to a number. One call after the other.
+    func bytes(at offset: Int64, count: Int) throws -> [UInt8] {
+        do {
+            try file.seek(toOffset: UInt64(offset))
+            return [UInt8](try file.read(upToCount: count) ?? Data())
+        } catch {
+            throw FileProviderError(.serverUnreachable, "the archive cannot be read: \(error.localizedDescription)")
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import FileProvider
+
+/// What an archive contains, as items. An entry is identified by where it begins, which neither a new name nor new entries
+/// behind it change; of two entries of one path the later is the content and the earlier the identity, as with `tar -r`.
+struct TarIndex: Sendable {
+    private var entries: [ItemIdentifier: Entry] = [:]
+    private var children: [ItemIdentifier: [ItemIdentifier]] = [.rootContainer: []]
+
+    private struct Entry {
+        var item: FileProviderItem
+        var data: Int64
+    }
+
+    /// - Parameter warn: told of what cannot be shown.
+    /// - Throws: `malformedResponse` for what is no tar archive, `serverUnreachable` for what cannot be read.
+    init(reading archive: TarArchive, warn: (String) -> Void) throws {
+        var paths: [[String]: ItemIdentifier] = [[]: .rootContainer]
+        var reader = TarReader(archive)
+        while let entry = try reader.next() {
+            let path = entry.path.split(separator: "/").map(String.init).filter { $0 != "." }
+            guard !path.isEmpty else { continue }
+            guard !path.contains("..") else {
+                warn("'\(entry.path)' leads out of the archive and is not shown")
+                continue
+            }
+            let parent = makeDirectories(path.dropLast(), for: entry, &paths)
+            let identifier = paths[path] ?? ItemIdentifier("entry-\(entry.offset)")
+            paths[path] = identifier
+            place(entry, as: identifier, named: path[path.count - 1], in: parent)
+        }
+    }
+
+    /// The directories on the way to an entry that have none of their own.
+    private mutating func makeDirectories(
+        _ path: ArraySlice<String>, for entry: TarEntry, _ paths: inout [[String]: ItemIdentifier]
+    ) -> ItemIdentifier {
+        var parent = ItemIdentifier.rootContainer
+        for depth in path.indices {
+            let ancestor = Array(path[...depth])
+            let identifier = paths[ancestor] ?? ItemIdentifier("directory-\(entry.offset)-\(depth)")
+            if paths[ancestor] == nil {
+                var directory = entry
+                directory.kind = .directory
+                place(directory, as: identifier, named: path[depth], in: parent)
+                paths[ancestor] = identifier
+            }
+            parent = identifier
+        }
+        return parent
+    }
+
+    private mutating func place(
+        _ entry: TarEntry, as identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier
+    ) {
+        let isFile = entry.kind == .file
+        let content = isFile ? "\(entry.data).\(entry.size).\(entry.modifiedAt)" : ""
+        let item = FileProviderItem(
+            itemIdentifier: identifier, parentItemIdentifier: parent, filename: name, kind: entry.kind,
+            itemVersion: ItemVersion(
+                contentVersion: Array(content.utf8),
+                metadataVersion: Array("\(entry.permissions).\(entry.modifiedAt)".utf8)),
+            capabilities: .readOnly, documentSize: isFile ? entry.size : nil,
+            contentModificationDate: FileTimestamp(seconds: entry.modifiedAt, nanoseconds: 0),
+            permissions: entry.permissions, symlinkTargetPath: entry.kind == .symbolicLink ? entry.linkTarget : nil)
+        if entries[identifier] == nil { children[parent, default: []].append(identifier) }
+        entries[identifier] = Entry(item: item, data: entry.data)
+        if entry.kind == .directory, children[identifier] == nil { children[identifier] = [] }
+    }
+
+    /// - Throws: `noSuchItem`.
+    func item(_ identifier: ItemIdentifier) throws -> FileProviderItem {
+        if identifier == .rootContainer {
+            return FileProviderItem(
+                itemIdentifier: .rootContainer, parentItemIdentifier: .rootContainer, filename: "/", kind: .directory,
+                itemVersion: ItemVersion(contentVersion: [], metadataVersion: []), capabilities: .readOnly)
+        }
+        guard let entry = entries[identifier] else { throw FileProviderError.noSuchItem(identifier) }
+        return entry.item
+    }
+
+    /// Where a file's bytes begin in the archive.
+    func data(of identifier: ItemIdentifier) throws -> Int64 {
+        guard let entry = entries[identifier], entry.item.kind == .file else {
+            throw FileProviderError.noSuchItem(identifier)
+        }
+        return entry.data
+    }
+
+    func items(in directory: ItemIdentifier) throws -> [FileProviderItem] {
+        guard let identifiers = children[directory] else { throw FileProviderError.noSuchItem(directory) }
+        return try identifiers.map { try item($0) }
+    }
+}

@@ -1,0 +1,76 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import TarArchive
+
+/// The example keeps what every provider promises, and reads what real programs write.
+@Suite struct TarArchiveTests {
+    @Test(arguments: ProviderConformance.Check.allCases)
+    func conforms(to check: ProviderConformance.Check) async throws {
+        try await ProviderConformance { try TarRemote() }.run(check)
+    }
+
+    /// Runs a test with an archive that `tar` made of a folder with all kinds of things.
+    private func run(
+        format: String, _ test: (TarArchiveProvider, String) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let folder = try directory.makeDirectory("folder").string
+        let long = String(repeating: "long ", count: 40)
+        let script = """
+            cd "$1" && mkdir -p "a/$2" && printf deep > "a/$2/file" && printf 'two\\n' > two && chmod 750 two &&
+            ln -s two link && : > empty && truncate -s 3000000 zeros && touch -d @1700000000 two && mkfifo fifo &&
+            tar --format="$3" -cf ../archive.tar .
+            """
+        let made = try await Command.run("sh", "-c", script, "-", folder, long, format)
+        try #require(made.status == 0, "\(made.errors)")
+        let remote = FileProviderDomain(
+            identifier: "test", source: TarArchiveProvider.scheme + directory["archive.tar"].string)
+        let manager = TestManager(domain: remote, stateDirectory: try directory.makeDirectory("state"))
+        try await test(try TarArchiveProvider(manager: manager), long)
+    }
+
+    @Test("archives of tar are read as they were written", arguments: ["gnu", "posix"])
+    func readsArchives(format: String) async throws {
+        try await run(format: format) { provider, long in
+            let session = ProviderSession(provider: provider, manager: try manager())
+            let root = try await session.list()
+            #expect(Set(root.map(\.filename)) == ["a", "two", "link", "empty", "zeros"])
+            let two = try #require(root.first { $0.filename == "two" })
+            #expect(two.permissions == 0o750)
+            #expect(two.contentModificationDate == FileTimestamp(seconds: 1_700_000_000, nanoseconds: 0))
+            #expect(try await session.fetch(two.itemIdentifier).bytes == Array("two\n".utf8))
+            #expect(root.first { $0.filename == "link" }?.symlinkTargetPath == "two")
+            #expect(root.first { $0.filename == "zeros" }?.documentSize == 3_000_000)
+            let deep = try await session.find("a/\(long)/file")
+            #expect(try await session.fetch(deep.itemIdentifier).bytes == Array("deep".utf8))
+        }
+    }
+
+    private func manager() throws -> TestManager {
+        TestManager(domain: FileProviderDomain(identifier: "test", source: "tar"), stateDirectory: "/nonexistent")
+    }
+
+    @Test("what is no archive, or only a part of one, is said to be; what leads out of it is not shown")
+    func refusesNonsense() async throws {
+        let remote = try TarRemote()
+        defer { remote.directory.remove() }
+        try await remote.write([1, 2, 3], to: "../../outside")
+        try await remote.write([1, 2, 3], to: "inside")
+        let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+        let session = ProviderSession(provider: try TarArchiveProvider(manager: manager), manager: manager)
+        #expect(try await session.list().map(\.filename) == ["inside"])
+        #expect(manager.warnings.contains { $0.contains("../../outside") })
+        try Data(repeating: 0xA5, count: 4096).write(to: URL(fileURLWithPath: remote.archive))
+        let nonsense = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
+        #expect(nonsense?.code == .malformedResponse)
+        try FileManager.default.removeItem(atPath: remote.archive)
+        let gone = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
+        #expect(gone?.code == .serverUnreachable)
+    }
+}
