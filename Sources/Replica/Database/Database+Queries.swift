@@ -32,6 +32,14 @@ extension Database {
         try all(Self.items + "WHERE item.parent = ? ORDER BY item.id", [directory.rawValue], Rows.item)
     }
 
+    /// A directory's items that were made after one.
+    func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
+        try all(
+            Self.items.replacing("FROM item", with: "FROM item INDEXED BY itemInParent")
+                + "WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?",
+            [directory.rawValue, id, limit], Rows.item)
+    }
+
     func presentRanges(of number: InodeNumber) throws -> ByteRanges {
         var ranges = ByteRanges()
         try query("SELECT start, \"end\" FROM contentRange WHERE inode = ? ORDER BY start", [number.rawValue]) {

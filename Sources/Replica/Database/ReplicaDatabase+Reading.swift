@@ -84,6 +84,11 @@ extension ReplicaDatabase {
         try glance { db in try db.items(in: directory) }
     }
 
+    /// A directory's items that come after one, in the order in which they came here.
+    package func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
+        try glance { db in try db.items(in: directory, after: id, limit: limit) }
+    }
+
     /// Which bytes of a file are here, of its present content generation.
     package func presentRanges(of number: InodeNumber) throws -> ByteRanges {
         try glance { db in try db.presentRanges(of: number) }
