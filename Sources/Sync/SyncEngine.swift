@@ -20,6 +20,7 @@ package final class SyncEngine: Sendable {
     let keeper: Keeper
     let budget: CacheBudget
     let uses: UseTimes
+    private let closings: Closings
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
@@ -92,6 +93,7 @@ package final class SyncEngine: Sendable {
             },
         ]
         uses = UseTimes(replica: replica)
+        closings = Closings(replica: replica, commits: commits, warnings: warnings)
         budget = CacheBudget(
             replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
             evict: { await attached.eviction?.giveUp($0) },
@@ -209,14 +211,7 @@ package final class SyncEngine: Sendable {
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
         budget.wasClosed()
-        Task {
-            do {
-                guard try replica.database.hasNewsForClosing(number) else { return }
-                try await commits.commit { ingestion in try ingestion.settle(number) }
-            } catch {
-                warnings.report("inode \(number) was closed and cannot be settled: \(error)")
-            }
-        }
+        closings.note(number)
     }
 
     /// A file was opened: it is of use. Returns at once; from any thread.
