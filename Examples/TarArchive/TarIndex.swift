@@ -14,7 +14,8 @@ struct TarIndex: Sendable {
     /// - Parameter warn: told of what cannot be shown.
     /// - Throws: `malformedResponse` for what is no tar archive, `serverUnreachable` for what cannot be read.
     init(reading archive: TarArchive, warn: (String) -> Void) throws {
-        var paths: [[String]: ItemIdentifier] = [[]: .rootContainer]
+        // Names are bytes: for Swift two Unicode forms of one text are equal, for an archive they are not.
+        var paths: [[UInt8]: ItemIdentifier] = [:]
         var reader = TarReader(archive)
         while let entry = try reader.next() {
             let path = entry.path.split(separator: "/").map(String.init).filter { $0 != "." }
@@ -24,30 +25,33 @@ struct TarIndex: Sendable {
                 continue
             }
             let parent = makeDirectories(path.dropLast(), for: entry, &paths)
-            let identifier = paths[path] ?? ItemIdentifier("entry-\(entry.offset)")
-            paths[path] = identifier
+            let key = Self.key(path[...])
+            let identifier = paths[key] ?? ItemIdentifier("entry-\(entry.offset)")
+            paths[key] = identifier
             place(entry, as: identifier, named: path[path.count - 1], in: parent)
         }
     }
 
     /// The directories on the way to an entry that have none of their own.
     private mutating func makeDirectories(
-        _ path: ArraySlice<String>, for entry: TarEntry, _ paths: inout [[String]: ItemIdentifier]
+        _ path: ArraySlice<String>, for entry: TarEntry, _ paths: inout [[UInt8]: ItemIdentifier]
     ) -> ItemIdentifier {
         var parent = ItemIdentifier.rootContainer
         for depth in path.indices {
-            let ancestor = Array(path[...depth])
-            let identifier = paths[ancestor] ?? ItemIdentifier("directory-\(entry.offset)-\(depth)")
-            if paths[ancestor] == nil {
+            let key = Self.key(path[...depth])
+            let identifier = paths[key] ?? ItemIdentifier("directory-\(entry.offset)-\(depth)")
+            if paths[key] == nil {
                 var directory = entry
                 directory.kind = .directory
                 place(directory, as: identifier, named: path[depth], in: parent)
-                paths[ancestor] = identifier
+                paths[key] = identifier
             }
             parent = identifier
         }
         return parent
     }
+
+    private static func key(_ path: ArraySlice<String>) -> [UInt8] { Array(path.joined(separator: "/").utf8) }
 
     private mutating func place(
         _ entry: TarEntry, as identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier

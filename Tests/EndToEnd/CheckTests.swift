@@ -227,7 +227,8 @@ extension RealMount {
             try await Installation.run { yonder in
                 try await prepare(yonder)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
-                _ = try await yonder.shell("printf precious > dir/mine; printf edited > a")
+                _ = try await yonder.shell(
+                    "printf precious > dir/mine; printf edited > a; ln -s a link; mkdir new; rm d")
                 try await unmount(yonder)
                 try damage.inflict(on: replica(yonder).appending("replica.sqlite").string)
                 if damage != .garbageInTheMiddle {
@@ -242,6 +243,11 @@ extension RealMount {
                 #expect(mended.allSatisfy { $0.isMended }, "\(mended)")
                 #expect(recoveredText(yonder, "precious"))
                 #expect(recoveredText(yonder, "edited"))
+                if damage == .truncated {
+                    // As much as can be known is: also what is no file, and what was to be deleted.
+                    #expect(mended.contains { $0.path == "link" } && mended.contains { $0.path == "new" }, "\(mended)")
+                    #expect(recovered(yonder).contains { $0.hasSuffix("/dir/mine") }, "\(recovered(yonder))")
+                }
                 #expect(try await check(yonder, "--content", expecting: 0).isEmpty)
                 try await expectWhole(yonder)
             }

@@ -8,6 +8,7 @@ import Testing
 
     private static let variants: [InMemoryProvider.Options] = {
         var paged = InMemoryProvider.Options()
+        paged.documentEnumeration = true
         paged.pageSize = 3
         paged.chunkSize = 100_000
         var plain = InMemoryProvider.Options()

@@ -66,8 +66,15 @@ package struct Command: Sendable {
         process.arguments = ["--default-signal", "timeout", "-s", "KILL", String(seconds)] + arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath.string))
-        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errorPath.string))
+        let output = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath.string))
+        let errors = try FileHandle(forWritingTo: URL(fileURLWithPath: errorPath.string))
+        // Foundation keeps them open for as long as it likes, and cannot start programs with very many open.
+        defer {
+            try? output.close()
+            try? errors.close()
+        }
+        process.standardOutput = output
+        process.standardError = errors
 
         let clock = ContinuousClock()
         let start = clock.now

@@ -58,6 +58,38 @@ extension ProviderConformance.Subject {
         try expect(!rest.deleted.contains(renamed), "what was renamed is told as deleted")
     }
 
+    func checkDocuments() async throws {
+        guard features.documentEnumeration else { return }
+        try await remote.write(Array("old".utf8), to: "document")
+        try await remote.write(Array("another".utf8), to: "another")
+        let document = try await session.find("document")
+        let enumerator = try session.provider.enumerator(for: document.itemIdentifier, request: session.request)
+        let anchor = try await enumerator.currentSyncAnchor()
+        let page = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+        try expect(page.items == [document] && page.nextPage == nil, "a document's enumerator lists \(page.items)")
+        try await remote.write(Array("newer".utf8), to: "document")
+        try await remote.write(Array("too".utf8), to: "another")
+        let deadline = ContinuousClock.now + .seconds(10)
+        while true {
+            var told = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10).items
+            if let anchor {
+                told = try await enumerator.enumerateChanges(from: anchor, suggestedBatchSize: 10).updated
+            }
+            try expect(
+                told.allSatisfy { $0.itemIdentifier == document.itemIdentifier },
+                "a document's enumerator tells of \(told.map(\.itemIdentifier))")
+            if told.last?.documentSize == 5 { break }
+            try expect(ContinuousClock.now < deadline, "a document's enumerator does not tell of a write")
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        enumerator.invalidate()
+        try await remote.delete("document")
+        try await expect(.noSuchItem, from: "a document that was deleted") {
+            let enumerator = try session.provider.enumerator(for: document.itemIdentifier, request: session.request)
+            _ = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+        }
+    }
+
     func checkUnknownAnchor() async throws {
         guard features.changeFeed else { return }
         for text in ["", "nonsense", "1.999999999999"] {

@@ -23,6 +23,7 @@ public struct ProviderConformance: Sendable {
         case versionsFollowTheContent
         case changesAreTold
         case anUnknownAnchorHasExpired
+        case documentsAreFollowed
         case cancelledCallsReturnSoon
         case callsMayBeConcurrent
         // Asked only of providers that write.
@@ -113,6 +114,7 @@ public struct ProviderConformance: Sendable {
         case .versionsFollowTheContent: try await subject.checkVersions()
         case .changesAreTold: try await subject.checkChanges()
         case .anUnknownAnchorHasExpired: try await subject.checkUnknownAnchor()
+        case .documentsAreFollowed: try await subject.checkDocuments()
         case .cancelledCallsReturnSoon: try await subject.checkCancellation()
         case .callsMayBeConcurrent: try await subject.checkConcurrency()
         case .newItemsAreThere: try await subject.checkNewItems()

@@ -108,8 +108,12 @@ struct ReplicaCheck {
             let place = try forgetContent(of: number)
             return place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now"
         case .dropItem:
+            let target = try database.read { db in
+                try db.item(id: number).flatMap { try db.linkTarget(of: $0.inode.number) }
+            }
             let place = try dropItem(number)
             return ": it was taken out" + (place.map { ", its content is '\($0)'" } ?? "")
+                + (target.map { ", it pointed to '\($0)'" } ?? "")
         }
     }
 

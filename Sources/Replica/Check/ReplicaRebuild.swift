@@ -79,6 +79,13 @@ package struct ReplicaRebuild {
             domain = DomainSidecar(
                 source: source, mountpoint: salvage.text(.mountpoint), options: salvage.text(.options))
         }
+        for row in salvage.rows(of: "deletion", by: "id") {
+            let name = row["baseName"] as String? ?? ""
+            findings.append(
+                CheckFinding(
+                    .tree, "it was removed here and the remote has not heard of that: it comes back", name: name,
+                    isMended: true))
+        }
         for row in salvage.rows(of: "inode", by: "number") { inodes[row["number"]] = row }
         items = salvage.rows(of: "item", by: "id")
     }
@@ -107,7 +114,7 @@ package struct ReplicaRebuild {
                 else { continue }
                 let place = path.appending(component)
                 let isDirty = Self.isDirty(item, inode)
-                if isDirty { try recover(number, as: place) }
+                try recover(item, inode, as: place)
                 let isDirectory = inode["kind"] as Int64? == 2
                 guard Self.isKnownToRemote(item), let identifier = item["identifier"] as String?,
                     identifiers.insert(identifier).inserted, names.insert(Array(name.utf8)).inserted
@@ -195,28 +202,59 @@ package struct ReplicaRebuild {
                 guard let number = item["inode"] as Int64?, let name = item["name"] as String?,
                     let inode = inodes[number], let component = FilePath.Component(name)
                 else { continue }
-                if Self.isDirty(item, inode) { try recover(number, as: path.appending(component)) }
+                try recover(item, inode, as: path.appending(component))
                 if inode["kind"] as Int64? == 2 { waiting.append((number, path.appending(component))) }
             }
         }
         kept.remove(number)
     }
 
+    /// Sets aside what only this machine has of an item, and says what is lost.
+    private mutating func recover(_ item: Row, _ inode: Row, as path: FilePath) throws {
+        guard let number = inode["number"] as Int64?, item["isExcluded"] as Int64? != 1 else { return }
+        let isNew = item["identifier"] as String? == nil
+        if Self.isDirty(item, inode) {
+            try recover(number, as: path)
+        } else if isNew, inode["kind"] as Int64? == 3, let target = inode["linkTarget"] as String? {
+            let place = try makePlace(for: path, number)
+            try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target)
+            note("it was not on the remote, and is '\(place)'", number, path)
+        } else if isNew, inode["kind"] as Int64? == 2 {
+            let place = try makePlace(for: path, number)
+            try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
+            note("it was not on the remote, and is '\(place)'", number, path)
+        }
+        let lost = ItemFields(rawValue: UInt32(truncatingIfNeeded: item["changedFields"] as Int64? ?? 0))
+            .subtracting([.contents, .contentModificationDate])
+        if !isNew, !lost.isEmpty {
+            note(
+                "these changes were not on the remote, and are lost: \(lost.names.joined(separator: ", "))", number,
+                path)
+        }
+    }
+
+    private mutating func note(_ text: String, _ number: Int64, _ path: FilePath) {
+        findings.append(
+            CheckFinding(
+                .contents, text, inode: InodeNumber(rawValue: number), name: path.string, isMended: true))
+    }
+
+    /// A free place below the folder for what was written here.
+    private func makePlace(for path: FilePath, _ number: Int64) throws -> FilePath {
+        let place = contents.recovered.appending("written-\(stamp)").pushing(path)
+        try FileManager.default.createDirectory(
+            atPath: place.removingLastComponent().string, withIntermediateDirectories: true)
+        let isTaken = FileManager.default.fileExists(atPath: place.string)
+        return isTaken ? FilePath(place.string + "-\(number)") : place
+    }
+
     /// Moves what was written here out of the contents, to where it was below a folder of its own.
     private mutating func recover(_ number: Int64, as path: FilePath) throws {
         let source = contents.path(of: InodeNumber(rawValue: number))
         guard FileManager.default.fileExists(atPath: source.string) else { return }
-        var place = contents.recovered.appending("written-\(stamp)").pushing(path)
-        try FileManager.default.createDirectory(
-            atPath: place.removingLastComponent().string, withIntermediateDirectories: true)
-        if FileManager.default.fileExists(atPath: place.string) {
-            place = FilePath(place.string + "-\(number)")
-        }
+        let place = try makePlace(for: path, number)
         try source.move(to: place)
-        findings.append(
-            CheckFinding(
-                .contents, "what was written to it and was not on the remote is '\(place)'",
-                inode: InodeNumber(rawValue: number), name: path.string, isMended: true))
+        note("what was written to it and was not on the remote is '\(place)'", number, path)
     }
 }
 

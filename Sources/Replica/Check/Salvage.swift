@@ -5,15 +5,52 @@ import SystemPackage
 /// Reads what can still be read of a damaged database: rows by their numbers, around the pages that are lost.
 struct Salvage {
     private let queue: DatabaseQueue
+    /// What was read instead of the database itself; goes when that is done.
+    private let copy: FilePath?
     /// What lies on a lost page costs a try for each half of a range; more than so many are not made.
     private static let mostFailures = 20_000
 
     /// - Throws: `DatabaseError` when not even the schema can be read.
     init(at path: FilePath) throws {
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(5)
-        queue = try DatabaseQueue(path: path.string, configuration: configuration)
-        _ = try queue.read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sqlite_master") }
+        copy = try? Self.completed(path)
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(5)
+            queue = try DatabaseQueue(path: (copy ?? path).string, configuration: configuration)
+            _ = try queue.read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sqlite_master") }
+        } catch {
+            Self.remove(copy)
+            throw error
+        }
+    }
+
+    /// SQLite reads nothing of a file that is shorter than it should be: a copy with holes for what is missing it reads, as
+    /// far as it goes.
+    ///
+    /// - Returns: nil for a file that is as long as it says.
+    private static func completed(_ path: FilePath) throws -> FilePath? {
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path.string))
+        defer { try? file.close() }
+        guard let header = try file.read(upToCount: 100), header.count == 100,
+            header.prefix(16).elementsEqual("SQLite format 3\0".utf8)
+        else { return nil }
+        func number(_ range: Range<Int>) -> UInt64 { header[range].reduce(0) { $0 << 8 | UInt64($1) } }
+        let pageSize = number(16..<18) == 1 ? 65536 : number(16..<18)
+        let length = pageSize * number(28..<32)
+        guard try file.seekToEnd() < length else { return nil }
+        let copy = FilePath(path.string + "-completed")
+        for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path.string + suffix) {
+            try FileManager.default.copyItem(atPath: path.string + suffix, toPath: copy.string + suffix)
+        }
+        let longer = try FileHandle(forWritingTo: URL(fileURLWithPath: copy.string))
+        defer { try? longer.close() }
+        try longer.truncate(atOffset: length)
+        return copy
+    }
+
+    private static func remove(_ copy: FilePath?) {
+        guard let copy else { return }
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: copy.string + suffix) }
     }
 
     /// The text that the domain's table holds under a key.
@@ -64,5 +101,6 @@ struct Salvage {
 
     func close() {
         try? queue.close()
+        Self.remove(copy)
     }
 }
