@@ -74,8 +74,8 @@ class Stage:
         self._mounts.append(mount)
         return Mount(self, mount, environment)
 
-    def mount_rclone(self, source, is_read_only=True):
-        """Mounts a folder with rclone: its `local` backend, --vfs-cache-mode full, all else as it comes."""
+    def mount_rclone(self, source, is_read_only=True, options=()):
+        """Mounts a folder, or another source, with rclone: --vfs-cache-mode full, all else as it comes."""
         self._daemons += 1
         mount = self.scratch / f"mount-rclone-{self._daemons}"
         mount.mkdir()
@@ -83,7 +83,7 @@ class Stage:
         (self.scratch / "rclone.conf").touch()
         process = subprocess.Popen(
             ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full",
-             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else [])],
+             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else []), *options],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._processes.append(process)
         self._mounts.append(mount)
