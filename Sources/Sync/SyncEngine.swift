@@ -16,6 +16,7 @@ package final class SyncEngine: Sendable {
     let downloads: Downloads
     let feed: ChangeFeed
     private let lookAhead: LookAhead
+    private let fileLookAhead: FileLookAhead
     private let eviction: Eviction
     let keeper: Keeper
     let budget: CacheBudget
@@ -117,7 +118,11 @@ package final class SyncEngine: Sendable {
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
             domainName: domainName)
-        lookAhead = LookAhead(replica: replica, listings: listings)
+        // Background calls have three quarters of the places.
+        let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
+        lookAhead = LookAhead(replica: replica, listings: listings, atOnce: ahead)
+        fileLookAhead = FileLookAhead(
+            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimit)
         eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,
@@ -169,6 +174,7 @@ package final class SyncEngine: Sendable {
         await documents.stop()
         await listingRetries.stop()
         await lookAhead.stop()
+        await fileLookAhead.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()
@@ -205,6 +211,7 @@ package final class SyncEngine: Sendable {
     package func provide(
         _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
     ) async throws(FileProviderError) {
+        if request.reason == .reading { fileLookAhead.fileIsMissed(number) }
         try await downloads.provide(number, version: version, range: range, request: request)
     }
 
@@ -218,6 +225,7 @@ package final class SyncEngine: Sendable {
     package func inodeWasOpened(_ number: InodeNumber) {
         uses.note(number)
         documents.opened(number)
+        fileLookAhead.fileWasOpened(number)
     }
 
     // MARK: - What users ask for
