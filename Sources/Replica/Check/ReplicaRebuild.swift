@@ -126,7 +126,9 @@ package struct ReplicaRebuild {
                 kept.insert(number)
                 let hasContent = try !isDirty && isIntact(inode)
                 try database.write { db in
-                    try Self.insert(inode, hasContent: hasContent, columns.inode, in: db)
+                    // What was written is of no version of the remote's: it is the last one of those again.
+                    let base = isDirty ? item : nil
+                    try Self.insert(inode, base: base, hasContent: hasContent, columns.inode, in: db)
                     try Self.insert(item, columns.item, in: db)
                 }
                 if isDirectory { waiting.append((number, place)) }
@@ -168,10 +170,17 @@ package struct ReplicaRebuild {
         return (try? contents.status(of: InodeNumber(rawValue: number)).size) == size
     }
 
-    private static func insert(_ row: Row, hasContent: Bool, _ columns: Set<String>, in db: Database) throws {
+    private static func insert(
+        _ row: Row, base: Row?, hasContent: Bool, _ columns: Set<String>, in db: Database
+    ) throws {
         var values = row.values(in: columns)
+        if let base {
+            values["size"] = base["baseSize"]
+            values["contentVersion"] = base["baseContentVersion"]
+            if let date = base["baseModifiedAt"] as DatabaseValue?, !date.isNull { values["modifiedAt"] = date }
+        }
         let kind = row["kind"] as Int64? ?? 1
-        let isEmpty = kind == 1 && row["size"] as Int64? == 0
+        let isEmpty = kind == 1 && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
         values["content"] = (kind == 3 || hasContent || isEmpty ? 2 : 0).databaseValue
         values["hasContentFile"] = (hasContent ? 1 : 0).databaseValue
         if !hasContent { values["localBytes"] = 0.databaseValue }

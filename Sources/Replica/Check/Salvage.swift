@@ -10,14 +10,15 @@ struct Salvage {
     /// What lies on a lost page costs a try for each half of a range; more than so many are not made.
     private static let mostFailures = 20_000
 
-    /// - Throws: `DatabaseError` when not even the schema can be read.
+    /// - Throws: `DatabaseError` for what is no database at all.
     init(at path: FilePath) throws {
         copy = try? Self.completed(path)
         do {
             var configuration = Configuration()
             configuration.busyMode = .timeout(5)
+            // Of a schema that cannot be read to its end, what can be is good enough: the tables come first.
+            configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA writable_schema = ON") }
             queue = try DatabaseQueue(path: (copy ?? path).string, configuration: configuration)
-            _ = try queue.read { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sqlite_master") }
         } catch {
             Self.remove(copy)
             throw error
