@@ -26,6 +26,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// What happens, as it happens; never answered.
     case events(DomainReference?)
     case trash(TrashCommand)
+    /// Answered when it is accepted, or when it is complete.
+    case reimport(path: String, waits: Bool)
+    case importFolder(ImportArguments)
+    case remove(RemoveArguments)
     case shutdown
 }
 
@@ -81,6 +85,9 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case pending([PendingItem])
     case conflicts([ConflictCopy])
     case trash(TrashReport)
+    case reimported(ReimportReport)
+    case imported(ImportReport)
+    case removed(RemoveReport)
     /// The time was over before.
     case timedOut
 }
@@ -94,7 +101,7 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     /// How many bytes are done.
     package var bytes: Int64
     /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`,
-    /// `downloaded`, `evicted`; absent for progress.
+    /// `downloaded`, `evicted`, `reimported`, `lost`, `importFinished`; absent for progress.
     package var kind: String?
     /// When, RFC 3339.
     package var time: String?

@@ -31,6 +31,7 @@ actor Listings {
     private let traffic: UploadTraffic
     private let warnings: Warnings
     private let ancestry: Ancestry
+    private let recognized: @Sendable (InodeNumber) async throws -> Void
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
@@ -40,9 +41,12 @@ actor Listings {
     static let pageSize = 1000
     private static let mostRestarts = 5
 
+    /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings
+        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
+        recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
+        self.recognized = recognized
         self.traffic = traffic
         self.replica = replica
         self.calls = calls
@@ -56,6 +60,7 @@ actor Listings {
         do {
             await ending(of: number)
             if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
+            try await recognized(number)
             try await wait(for: number, beyond: beyond, request: request)
         } catch {
             let failure = ProviderCalls.failure(from: error)

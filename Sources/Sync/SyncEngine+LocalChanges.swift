@@ -73,6 +73,7 @@ extension SyncEngine {
         if !isPaused {
             signal()
             keeper.wake()
+            reimporting.wake()
         }
     }
 

@@ -24,6 +24,7 @@ package final class SyncEngine: Sendable {
     private let schedule: Schedule
     let uploads: Uploads
     let trashKeeper: TrashKeeper
+    let reimporting: Reimporting
     /// Whether the provider has a trash.
     package let hasTrash: Bool
     private let traffic = UploadTraffic()
@@ -67,6 +68,7 @@ package final class SyncEngine: Sendable {
                 attached.uploads?.wake()
                 attached.keeper?.wake()
                 attached.trash?.wake()
+                attached.reimporting?.wake()
             })
         commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
@@ -80,10 +82,11 @@ package final class SyncEngine: Sendable {
             evict: { await attached.eviction?.giveUp($0) },
             settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings)
+            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings,
+            recognized: { try await attached.reimporting?.settle($0) })
         downloads = Downloads(
             replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
-            events: happenings)
+            events: happenings, recognized: { try await attached.reimporting?.settle($0) })
         let trashKeeper = TrashKeeper(
             replica: replica, open: open, commits: commits, connection: connection, listings: listings,
             downloads: downloads)
@@ -102,12 +105,18 @@ package final class SyncEngine: Sendable {
             isInteractive: isInteractive,
             onIdle: {
                 trashKeeper.wake()
+                attached.reimporting?.wake()
                 if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
             })
         keeper = Keeper(
             replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
+        reimporting = Reimporting(
+            replica: replica, calls: calls, uploads: uploads, commits: commits, warnings: warnings,
+            events: happenings, onFinish: { schedule.refresh() })
         attached.attach(
-            Attached.Parts(uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper))
+            Attached.Parts(
+                uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper,
+                reimporting: reimporting))
     }
 
     /// Begins to look for changes. Returns at once.
@@ -121,6 +130,7 @@ package final class SyncEngine: Sendable {
         schedule.refresh()
         Task {
             await uploads.start()
+            await reimporting.start()
             if hasTrash { await trashKeeper.start() }
             await keeper.start()
             await budget.start()
@@ -132,6 +142,7 @@ package final class SyncEngine: Sendable {
         schedule.stop()
         happenings.finish()
         await uploads.stop(patience: patience)
+        await reimporting.stop()
         await trashKeeper.stop()
         await keeper.stop()
         await budget.stop()
@@ -231,6 +242,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         schedule.refresh()
         uploads.wake()
+        reimporting.wake()
         Task { await keeper.retryNow() }
     }
 
@@ -248,6 +260,7 @@ private final class Attached: Sendable {
         var budget: CacheBudget
         var eviction: Eviction
         var trash: TrashKeeper
+        var reimporting: Reimporting
     }
 
     private let state = Mutex<Parts?>(nil)
@@ -261,4 +274,5 @@ private final class Attached: Sendable {
     var budget: CacheBudget? { state.withLock { $0?.budget } }
     var eviction: Eviction? { state.withLock { $0?.eviction } }
     var trash: TrashKeeper? { state.withLock { $0?.trash } }
+    var reimporting: Reimporting? { state.withLock { $0?.reimporting } }
 }

@@ -76,6 +76,14 @@ struct DaemonService: ControlService {
             return try await PendingCommands(domains: domains, progress: progress).perform(command)
         case .trash(let command):
             return try await TrashCommands(domains: domains).perform(command)
+        case .reimport(let path, let waits):
+            return .reimported(
+                try await ReimportCommand(host: try await host(containing: path), progress: progress)
+                    .perform(path, waits: waits))
+        case .importFolder(let arguments):
+            return .imported(try await domains.importFolder(arguments, progress: progress))
+        case .remove(let arguments):
+            return .removed(try await domains.remove(arguments, progress: progress))
         case .shutdown:
             shutDown()
             await domains.waitUntilShutDown()

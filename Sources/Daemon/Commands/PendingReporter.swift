@@ -35,6 +35,25 @@ struct PendingReporter: Sendable {
                         } ?? common))
             }
         }
+        // What waits to be offered again is one line as long as it waits only for its turn.
+        for request in try database.reimports() {
+            pending.append(
+                PendingItem(
+                    path: resolver.path(of: request.top) ?? "inode \(request.top)", inode: request.top.rawValue,
+                    identifier: nil, fields: ["reimport"], since: Timestamp.text(request.requestedAt), error: common))
+        }
+        for (number, failure) in try database.reimportFailures(limit: Self.mostFailures) {
+            let item = try database.item(ofInode: number)
+            guard item?.changedFields.isEmpty == true else { continue }
+            pending.append(
+                PendingItem(
+                    path: resolver.path(of: number) ?? item?.name ?? "", inode: number.rawValue, identifier: nil,
+                    fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? Replica.now),
+                    error: failure.map {
+                        ItemInformation.Failure(
+                            code: $0.code, message: $0.message, attempts: $0.attempts, nextTry: nil)
+                    }))
+        }
         for deletion in try database.pendingDeletions() {
             pending.append(
                 PendingItem(
@@ -48,6 +67,8 @@ struct PendingReporter: Sendable {
         }
         return pending
     }
+
+    private static let mostFailures = 10_000
 
     /// The conflict copies that still exist.
     func conflicts() throws -> [ConflictCopy] {

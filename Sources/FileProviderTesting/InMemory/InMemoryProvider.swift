@@ -127,6 +127,10 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         }
     }
 
+    public func importDidFinish() async {
+        try? log.record(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) {}
+    }
+
     /// Makes a call as the log and the script want it. What is left of the script is for the body.
     func perform<Value>(
         _ call: ProviderCall, _ body: ([FaultScript.Effect]) async throws -> Value

@@ -2,6 +2,10 @@ import FileProvider
 import Replica
 
 extension UploadTraffic.Subject {
+    init(_ offer: ReadyOffer) {
+        self.init(identifiers: [offer.placeholder], places: [.init(parent: offer.parent, name: offer.name)])
+    }
+
     init(_ deletion: PendingDeletion) {
         self.init(
             identifiers: [deletion.identifier], places: [.init(parent: deletion.parent, name: deletion.name)])
@@ -48,6 +52,8 @@ actor UploadTraffic {
     private var answered: [(at: ContinuousClock.Instant, identifiers: Set<ItemIdentifier>)] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private static let memory = Duration.seconds(300)
+    /// With so many answers the old ones are forgotten.
+    private var mostAnswers = 1000
 
     func begin(_ operation: SyncOperation, _ subject: Subject) {
         running[operation] = subject
@@ -57,8 +63,11 @@ actor UploadTraffic {
     func end(_ operation: SyncOperation, touching identifiers: Set<ItemIdentifier>) {
         running[operation] = nil
         let now = ContinuousClock.now
-        answered.append((now, identifiers))
-        if answered.count > 1000 { answered.removeAll { now - $0.at > Self.memory } }
+        if !identifiers.isEmpty { answered.append((now, identifiers)) }
+        if answered.count > mostAnswers {
+            answered.removeAll { now - $0.at > Self.memory }
+            mostAnswers = max(1000, 2 * answered.count)
+        }
         let resumed = waiters
         waiters = []
         for waiter in resumed { waiter.resume() }
