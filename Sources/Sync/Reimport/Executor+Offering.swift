@@ -17,7 +17,7 @@ extension Executor {
     func offer(_ row: Int64, transfer: UploadTransfer) async -> Bool {
         do {
             guard let sent = try replica.prepareOffer(row), let offer = sent.offer else { return false }
-            if offer.isAtOrigin, try await offer(sent, offer, recognizing: true, transfer) { return false }
+            if offer.isAtOrigin, try await self.offer(sent, offer, recognizing: true, transfer) { return false }
             // Where the remote had it, it has it no more; or it was never moved.
             guard let sent = offer.isAtOrigin ? try replica.prepareOffer(row, atOrigin: false) : sent,
                 let offer = sent.offer
