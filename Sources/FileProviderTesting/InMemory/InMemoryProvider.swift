@@ -66,6 +66,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         state.withLock { $0.manager = manager }
     }
 
+    /// The system's side, when there is one.
+    public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
+
     /// The remote as it is now.
     public var tree: RemoteTree { state.withLock { $0.tree } }
 
