@@ -107,6 +107,8 @@ extension Replica {
             described.filename = place.name
             described.contentPolicy = .inherited
             let isDataless = item.inode.kind != .symbolicLink && item.inode.content != .materialized
+            // An empty file of the remote's has no content file.
+            let hasContent = try item.inode.kind == .file && !isDataless && db.hasContentFile(item.inode.number)
             // The version is that of the bytes that come with it.
             if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
                 described.itemVersion.contentVersion = []
@@ -115,7 +117,7 @@ extension Replica {
             }
             return SentChange(
                 row: row, inode: item.inode.number, identifier: nil, item: described, base: item.base.version,
-                fields: described.knownFields(withContents: item.inode.kind == .file && !isDataless),
+                fields: described.knownFields(withContents: hasContent),
                 contentStamp: nil, isReplay: item.wasSent,
                 offer: Offer(round: item.reimport, isDataless: isDataless, isAtOrigin: place.isAtOrigin))
         }
