@@ -96,7 +96,8 @@ extension RealMount {
                 let inode = try await yonder.info("d1/f1").inode
                 let other = try await yonder.info("d2/f2").inode
                 _ = try await yonder.yonder("pause", yonder.mount.string)
-                try await yonder.shell("echo dirty > d1/f1; echo new > d3/new; mv d2/f2 d4/moved; rm d5/f5; chmod 600 d6/f6")
+                try await yonder.shell(
+                    "echo dirty > d1/f1; echo new > d3/new; mv d2/f2 d4/moved; rm d5/f5; chmod 600 d6/f6")
                 let copied = try await Command.shell(
                     "cp -a \"$1\" \"$1.new\" && rm -r \"$1\" && mv \"$1.new\" \"$1\"", yonder.source.string)
                 try #require(copied.status == 0, "\(copied.errors)")

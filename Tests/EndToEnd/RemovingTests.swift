@@ -27,12 +27,15 @@ extension RealMount {
 
         private func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
 
-        private func expectMerged(_ yonder: Installation, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        private func expectMerged(_ yonder: Installation, sourceLocation: SourceLocation = #_sourceLocation)
+            async throws
+        {
             try await yonder.expectSent(sourceLocation: sourceLocation)
             #expect(yonder.sourceText("a/f2") == "dirty\n", sourceLocation: sourceLocation)
             #expect(yonder.sourceText("a/new") == "new\n", sourceLocation: sourceLocation)
             #expect(yonder.sourceText("moved") == "file 3", sourceLocation: sourceLocation)
-            #expect(yonder.sourceText("a/f3") == nil && yonder.sourceText("a/f4") == nil, sourceLocation: sourceLocation)
+            #expect(
+                yonder.sourceText("a/f3") == nil && yonder.sourceText("a/f4") == nil, sourceLocation: sourceLocation)
             #expect(
                 try await Command.run("stat", "-c", "%a", yonder.source.appending("a/b/g2").string).output == "640\n",
                 sourceLocation: sourceLocation)
@@ -67,7 +70,8 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
                 try await makeDirty(yonder)
-                let report = try await yonder.json(RemoveReport.self, "remove", yonder.mount.string, "--keep", "downloaded")
+                let report = try await yonder.json(
+                    RemoveReport.self, "remove", yonder.mount.string, "--keep", "downloaded")
                 let kept = try #require(report.directory)
                 #expect(kept.hasPrefix(yonder.directory["state"].string))
                 #expect(text(kept + "/files/a/f1") == "file 1" && text(kept + "/files/a/f2") == "dirty\n")
@@ -118,7 +122,8 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
                 let outcome = try await yonder.run(
-                    "exec 9<\"$1/a/f1\"; yonder remove home; echo $?; yonder remove home --force 9<&-", yonder.mount.string)
+                    "exec 9<\"$1/a/f1\"; yonder remove home; echo $?; yonder remove home --force 9<&-",
+                    yonder.mount.string)
                 #expect(outcome.output.hasPrefix("1\n'home' is removed"), "\(outcome.output)\(outcome.errors)")
                 #expect(outcome.errors.contains("a/f1: it is open by"))
             }
@@ -181,12 +186,15 @@ extension RealMount {
                 let there = yonder.at(folder)
                 #expect(try await there.yonder("wait", "--timeout", "30").status == 0)
                 #expect(try await there.info("a/same").content == "materialized")
-                #expect(try await there.shell("cat a/both c/there x/mine x/link; stat -c %a x/mine") == "thereonly theremine" + "mine444\n")
+                #expect(
+                    try await there.shell("cat a/both c/there x/mine x/link; stat -c %a x/mine")
+                        == "thereonly theremine" + "mine444\n")
                 #expect(try await there.conflicts().count == 1)
                 #expect(yonder.sourceText("x/mine") == "mine")
                 #expect(try await there.differences() == "")
                 // What was the same was not touched.
-                #expect(try await Command.shell("stat -c '%i %Y %Z' \"$1/a/same\"", yonder.source.string).output == source)
+                #expect(
+                    try await Command.shell("stat -c '%i %Y %Z' \"$1/a/same\"", yonder.source.string).output == source)
                 _ = try await Command.shell("umount -l \"$1\"", folder)
             }
         }
@@ -197,7 +205,8 @@ extension RealMount {
                 try yonder.write("a", to: "a")
                 let folder = try yonder.directory.makeDirectory("folder").string
                 _ = try await Command.shell("cd \"$1\" && echo 1 > 1 && mkdir d && echo 2 > d/2 && mkfifo d/p", folder)
-                let before = try await Command.shell("cd \"$1\" && find . -printf '%p %i %m %n\\n' | sort", folder).output
+                let before = try await Command.shell("cd \"$1\" && find . -printf '%p %i %m %n\\n' | sort", folder)
+                    .output
                 func refusal(_ folder: String, _ source: String, _ mount: String) async throws -> String {
                     let outcome = try await yonder.yonder("import", folder, source, mount)
                     #expect(outcome.status == 1)

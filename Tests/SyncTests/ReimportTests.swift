@@ -56,7 +56,8 @@ extension EngineTests {
             }
         }
 
-        @Test("R2 each item below is offered once with mayAlreadyExist and all its fields, a parent before its children")
+        @Test(
+            "R2 each item below is offered once with mayAlreadyExist and all its fields, a parent before its children")
         func eachItemIsOffered() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 _ = try await machine.read("a")
@@ -394,7 +395,8 @@ extension EngineTests {
                 }
                 if step % 2 == 1, let next = try await machine.operations().first {
                     for kind in [ProviderCallKind.create, .modify, .delete] {
-                        machine.provider.faults.add(.applyThenFail(FileProviderError(.userCancelled)), to: kind, times: 1)
+                        machine.provider.faults.add(
+                            .applyThenFail(FileProviderError(.userCancelled)), to: kind, times: 1)
                     }
                     await machine.engine.runAlone(next)
                     machine.provider.faults.clear()

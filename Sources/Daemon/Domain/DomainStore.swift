@@ -100,8 +100,9 @@ struct DomainStore: Sendable {
 
     /// Does away with what a crash left in the middle of a removal or an import.
     func cleanUp(_ report: (String) -> Void) {
-        for (folder, finish) in [(removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) })]
-        {
+        for (folder, finish) in [
+            (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),
+        ] {
             for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
                 guard let component = FilePath.Component(name) else { continue }
                 do {

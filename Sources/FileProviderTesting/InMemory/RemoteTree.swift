@@ -144,7 +144,9 @@ public struct RemoteTree: Sendable {
     /// Gives every item another identifier and forgets the history and what was made, as a remote that lost its
     /// database and was built anew from its files.
     public mutating func loseIdentifiers() {
-        var names: [ItemIdentifier: ItemIdentifier] = [.rootContainer: .rootContainer, .trashContainer: .trashContainer]
+        var names: [ItemIdentifier: ItemIdentifier] = [
+            .rootContainer: .rootContainer, .trashContainer: .trashContainer,
+        ]
         for old in nodes.keys where old != .rootContainer {
             counter += 1
             names[old] = ItemIdentifier("again-\(counter)")

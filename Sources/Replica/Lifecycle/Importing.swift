@@ -104,7 +104,8 @@ package struct Importing {
                 if item.isHere, !isHere, item.identifier == nil { continue }
                 if item.isHere, !isHere { item.changedFields &= ~ItemFields.contents.rawValue }
                 if let status, isHere {
-                    let isAsKept = item.isHere && status.size == item.size && status.modified == FileMoment(item.modified)
+                    let isAsKept =
+                        item.isHere && status.size == item.size && status.modified == FileMoment(item.modified)
                     if !isAsKept {
                         item.changedFields |= ItemFields([.contents, .contentModificationDate]).rawValue
                         item.size = status.size
@@ -136,7 +137,8 @@ package struct Importing {
             for bytes in try directory.names() {
                 guard let name = String(validating: bytes, as: UTF8.self) else {
                     throw TakingError(
-                        description: "'\(place)' has a name that is not UTF-8: '\(String(decoding: bytes, as: UTF8.self))'")
+                        description:
+                            "'\(place)' has a name that is not UTF-8: '\(String(decoding: bytes, as: UTF8.self))'")
                 }
                 guard let component = FilePath.Component(name) else { continue }
                 let child = place.appending(component)

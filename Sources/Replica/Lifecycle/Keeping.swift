@@ -93,7 +93,8 @@ package struct Keeping {
             let children = try replica.database.children(of: directory, after: after, limit: 256)
             if children.count == 256, let last = children.last { waiting.append((directory, path, last.id)) }
             for child in children {
-                let name = child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
+                let name =
+                    child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
                 let childPath = path.isEmpty ? name : path + "/" + name
                 if child.trashRole != .none {
                     try keepTrash(child)
@@ -199,7 +200,9 @@ package struct Keeping {
         }
         let file = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
         defer { try? file.close() }
-        for (name, value) in item.attributes ?? [:] { try? file.setExtendedAttribute("user." + name, to: [UInt8](value)) }
+        for (name, value) in item.attributes ?? [:] {
+            try? file.setExtendedAttribute("user." + name, to: [UInt8](value))
+        }
         if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
         try? file.setPermissions(item.permissions ?? (kind == .directory ? 0o755 : 0o644))
         try file.setModified(FileMoment(item.modified))

@@ -102,7 +102,9 @@ extension Database {
         var names: [String] = []
         var current = number
         while current != .root {
-            guard let item = try item(ofInode: current), let parent = item.parent, names.count < 4096 else { return nil }
+            guard let item = try item(ofInode: current), let parent = item.parent, names.count < 4096 else {
+                return nil
+            }
             names.append(item.name)
             current = parent
         }

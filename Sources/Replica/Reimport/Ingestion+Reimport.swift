@@ -80,7 +80,8 @@ extension Ingestion {
         _ sent: SentChange, _ offer: Offer, against remote: FileProviderItem, label: String
     ) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
-        let isTaken = try db.item(remote.itemIdentifier).map { $0.id != item.id && $0.reimport == -offer.round } ?? false
+        let isTaken =
+            try db.item(remote.itemIdentifier).map { $0.id != item.id && $0.reimport == -offer.round } ?? false
         if isTaken {
             return try keepBoth(item, and: nil, label: label)
         }
@@ -116,14 +117,18 @@ extension Ingestion {
         }
         guard item.inode.content == .materialized else { return .theirs }
         if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
-            if sent.isReplay, try db.unanswered("item", item.id).contains(where: { $0.matches(remote) }) { return .ours }
+            if sent.isReplay, try db.unanswered("item", item.id).contains(where: { $0.matches(remote) }) {
+                return .ours
+            }
             let isBase =
                 remote.itemVersion.contentVersion == item.base.version.contentVersion
                 || remote.documentSize == item.base.size && remote.contentModificationDate == item.base.modifiedAt
             return wasKnown && isBase ? .ours : .both
         }
         // What was here unchanged is an older version of what is there now, unless the remote has gone back in time.
-        guard wasKnown, let there = remote.contentModificationDate, let base = item.base.modifiedAt else { return .both }
+        guard wasKnown, let there = remote.contentModificationDate, let base = item.base.modifiedAt else {
+            return .both
+        }
         return there > base ? .theirs : .both
     }
 
@@ -188,7 +193,8 @@ extension Ingestion {
 
     /// Another item was recognized as this one already: they were two names for one thing.
     private mutating func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
-        let isWritten = item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
+        let isWritten =
+            item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
         if isWritten {
             try becomeNew(item)
             return

@@ -76,7 +76,8 @@ extension Executor {
             if let there = error.item { return .collision(there) }
             guard let there = try await item(named: sent.item.filename, in: sent.item.parentItemIdentifier) else {
                 throw FileProviderError(
-                    .cannotSynchronize, "the remote says that '\(sent.item.filename)' is taken, and shows nothing there")
+                    .cannotSynchronize, "the remote says that '\(sent.item.filename)' is taken, and shows nothing there"
+                )
             }
             return .collision(there)
         }

@@ -110,7 +110,9 @@ extension Yonder {
                 }
                 return lines
             }
-            for path in report.left { Output.complain("\(path): left where it is: it was changed, or cannot be removed") }
+            for path in report.left {
+                Output.complain("\(path): left where it is: it was changed, or cannot be removed")
+            }
             if !report.left.isEmpty { throw ExitCode(1) }
         }
     }

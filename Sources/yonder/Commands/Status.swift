@@ -46,7 +46,8 @@ extension Yonder {
             ]
             if let reimport = domain.reimport {
                 lines.append(
-                    "  reimport    \(reimport.done) of \(reimport.total) items\(reimport.isCounting ? ", counting" : "")")
+                    "  reimport    \(reimport.done) of \(reimport.total) items\(reimport.isCounting ? ", counting" : "")"
+                )
             }
             for transfer in domain.transfers {
                 let percent = transfer.total > 0 ? transfer.done * 100 / transfer.total : 100
