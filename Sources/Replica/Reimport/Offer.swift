@@ -7,6 +7,8 @@ package struct Offer: Hashable, Sendable {
     package var round: Int64
     /// Whether nothing of its content is here: what the remote does not have then is gone.
     package var isDataless: Bool
+    /// Whether the remote had it: then it is only to be recognized at first, and made when it is not there.
+    package var wasKnown: Bool
     /// Whether it is offered where the remote had it, and not where it was moved to since.
     package var isAtOrigin: Bool
 }
@@ -121,7 +123,8 @@ extension Replica {
                 row: row, inode: item.inode.number, identifier: nil, item: described, base: item.base.version,
                 fields: described.knownFields(withContents: hasContent),
                 contentStamp: nil, isReplay: item.wasSent,
-                offer: Offer(round: item.reimport, isDataless: isDataless, isAtOrigin: place.isAtOrigin))
+                offer: Offer(round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
+                    isAtOrigin: place.isAtOrigin))
         }
     }
 }

@@ -81,6 +81,15 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether something in a directory waits to be offered, and has not been yet.
+    package func hasItemsToOffer(in directory: InodeNumber) throws -> Bool {
+        try glance { db in
+            try db.one(
+                "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
+                { _ in true }) ?? false
+        }
+    }
+
     /// The items on the way from the root to an item that wait to be offered, the uppermost first.
     package func rowsToOffer(downTo number: InodeNumber) throws -> [Int64] {
         try read { db in

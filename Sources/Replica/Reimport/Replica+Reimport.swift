@@ -18,6 +18,9 @@ extension Replica {
                 [number.rawValue, Self.now.nanosecondsSince1970])
             var marking = ReimportMarking(db: db, round: db.lastInsertedRowID)
             if number != .root { try marking.take(item) }
+            // What has come and gone there meanwhile nobody has told.
+            try db.run(
+                "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2", [number.rawValue])
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
             // What lies right below is given up at once: no listing mistakes it for gone.

@@ -17,8 +17,12 @@ extension Executor {
     func offer(_ row: Int64, transfer: UploadTransfer) async -> Bool {
         do {
             guard let sent = try replica.prepareOffer(row), let offer = sent.offer else { return false }
-            if offer.isAtOrigin, try await self.offer(sent, offer, recognizing: true, transfer) { return false }
-            // Where the remote had it, it has it no more; or it was never moved.
+            if offer.isAtOrigin || offer.wasKnown && !offer.isDataless,
+                try await self.offer(sent, offer, recognizing: true, transfer)
+            {
+                return false
+            }
+            // Where the remote had it, it has it no more; or the remote never had it.
             guard let sent = offer.isAtOrigin ? try replica.prepareOffer(row, atOrigin: false) : sent,
                 let offer = sent.offer
             else { return false }
@@ -92,7 +96,7 @@ extension Executor {
                 try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
                 return true
             }
-            if offer.isAtOrigin { return false }
+            if offer.isAtOrigin || !offer.isDataless { return false }
             try await commits.commit { try $0.loseOffered(sent, offer) }
             events.tell(.lost, of: nil, named: sent.item.filename)
         case .change(.applied(let item, let stillPending, let shouldFetchContent)):

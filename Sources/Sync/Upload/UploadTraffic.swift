@@ -49,7 +49,7 @@ actor UploadTraffic {
     }
 
     private var running: [SyncOperation: Subject] = [:]
-    private var answered: [(at: ContinuousClock.Instant, identifiers: Set<ItemIdentifier>)] = []
+    private var answered: [(at: ContinuousClock.Instant, identifier: ItemIdentifier)] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private static let memory = Duration.seconds(300)
     /// With so many answers the old ones are forgotten.
@@ -63,7 +63,7 @@ actor UploadTraffic {
     func end(_ operation: SyncOperation, touching identifiers: Set<ItemIdentifier>) {
         running[operation] = nil
         let now = ContinuousClock.now
-        if !identifiers.isEmpty { answered.append((now, identifiers)) }
+        for identifier in identifiers { answered.append((now, identifier)) }
         if answered.count > mostAnswers {
             answered.removeAll { now - $0.at > Self.memory }
             mostAnswers = max(1000, 2 * answered.count)
@@ -85,6 +85,6 @@ actor UploadTraffic {
         while running.values.contains(where: { $0.overlaps(subject) }) {
             await withCheckedContinuation { waiters.append($0) }
         }
-        return answered.reduce(into: []) { if $1.at >= start { $0.formUnion($1.identifiers) } }
+        return answered.reduce(into: []) { if $1.at >= start { $0.insert($1.identifier) } }
     }
 }
