@@ -27,6 +27,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case events(DomainReference?)
     case trash(TrashCommand)
     case check(CheckArguments)
+    /// Answered when it is accepted, or when it is complete.
+    case reimport(path: String, waits: Bool)
+    case importFolder(ImportArguments)
+    case remove(RemoveArguments)
     case shutdown
 }
 
@@ -83,6 +87,9 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case conflicts([ConflictCopy])
     case trash(TrashReport)
     case checked([CheckReport])
+    case reimported(ReimportReport)
+    case imported(ImportReport)
+    case removed(RemoveReport)
     /// The time was over before.
     case timedOut
 }
@@ -96,7 +103,7 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     /// How many bytes are done.
     package var bytes: Int64
     /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`,
-    /// `downloaded`, `evicted`; absent for progress.
+    /// `downloaded`, `evicted`, `reimported`, `lost`, `importFinished`; absent for progress.
     package var kind: String?
     /// When, RFC 3339.
     package var time: String?

@@ -107,6 +107,20 @@ package struct DomainStatus: Codable, Hashable, Sendable {
         }
     }
 
+    /// How far a reimport or an import is, in items.
+    package struct Reimport: Codable, Hashable, Sendable {
+        package var done: Int
+        package var total: Int
+        /// Whether items are still being found, so that the total grows.
+        package var isCounting: Bool
+
+        package init(done: Int, total: Int, isCounting: Bool) {
+            self.done = done
+            self.total = total
+            self.isCounting = isCounting
+        }
+    }
+
     package var name: String
     package var source: String
     package var mountpoint: String
@@ -122,11 +136,15 @@ package struct DomainStatus: Codable, Hashable, Sendable {
     package var passthrough: Bool
     /// What was noticed that the user should know.
     package var warnings: [String]
+    /// Null when none is under way.
+    package var reimport: Reimport?
 
     package init(
         name: String, source: String, mountpoint: String, connection: Connection, reason: String?, items: Items,
-        bytes: Bytes, pending: Pending, failed: Int, transfers: [Transfer], passthrough: Bool, warnings: [String]
+        bytes: Bytes, pending: Pending, failed: Int, transfers: [Transfer], passthrough: Bool, warnings: [String],
+        reimport: Reimport? = nil
     ) {
+        self.reimport = reimport
         self.name = name
         self.source = source
         self.mountpoint = mountpoint
@@ -155,6 +173,7 @@ package struct DomainStatus: Codable, Hashable, Sendable {
         try container.encode(transfers, forKey: .transfers)
         try container.encode(passthrough, forKey: .passthrough)
         try container.encode(warnings, forKey: .warnings)
+        try container.encode(reimport, forKey: .reimport)
     }
 }
 

@@ -27,9 +27,11 @@ package final class Daemon: Sendable {
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
+        let store = try DomainStore(in: FilePath(places.stateDirectory))
+        store.cleanUp { [logger] in logger.warning("\($0)") }
         let configuration = Configuration(at: places.configuration, logger: logger)
         let domains = Domains(
-            store: try DomainStore(in: FilePath(places.stateDirectory)),
+            store: store,
             gatekeeper: Gatekeeper(rules: configuration.rules, logger: logger), logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: Void.self)
         let service = DaemonService(domains: domains) { end.yield() }

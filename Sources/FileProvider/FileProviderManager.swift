@@ -39,6 +39,16 @@ public protocol FileProviderManager: Sendable {
     /// is called with.
     func enumeratorForPendingItems() -> any FileProviderEnumerator
 
+    /// Identifiers below an item, and its own, are not to be trusted any more: the provider has lost what it knew. Returns
+    /// when that is recorded. Then everything there is offered to the provider with `createItem` and `mayAlreadyExist`,
+    /// parents first, and gets the identifiers of its answers, with its content and with what was changed here kept; in
+    /// the end ``FileProviderReplicatedExtension/importDidFinish()`` is called. It may be asked for before the first call.
+    ///
+    /// A provider that can still vouch for its identifiers lets its changes fail with `syncAnchorExpired` instead.
+    ///
+    /// - Throws: `noSuchItem` for what is not known here, or waits to be offered already.
+    func reimportItems(below identifier: ItemIdentifier) async throws
+
     /// Something is wrong that the user should know: shown in the log and in `status`.
     func report(_ warning: String)
 }
@@ -47,6 +57,10 @@ extension FileProviderManager {
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
     public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UntoldSet() }
     public func enumeratorForPendingItems() -> any FileProviderEnumerator { UntoldSet() }
+
+    public func reimportItems(below identifier: ItemIdentifier) async throws {
+        throw FileProviderError(.featureUnsupported, "this system cannot reimport")
+    }
 }
 
 /// A set that a system does not tell of.

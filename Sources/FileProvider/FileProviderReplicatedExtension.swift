@@ -74,7 +74,11 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     after a crash.
     ///   - fields: what of the template is set.
     ///   - contents: the file's bytes; `nil` for what has none, and for a dataless item offered again.
-    /// - Returns: the item as the remote has it, under the remote's own identifier.
+    ///   - options: `mayAlreadyExist` for what the remote may have: after a lost answer, in an import, and when all is
+    ///     offered again because identifiers are not to be trusted. Then the template's version is that of its bytes; a
+    ///     content version that is empty says that they were changed here.
+    /// - Returns: the item as the remote has it, under the remote's own identifier. One that is the item of another call
+    ///   means that both are one.
     /// - Throws: `filenameCollision` with the item in the way; `noSuchItem` for a parent that is gone; what
     ///   ``ContentSource`` throws. A call that throws leaves nothing behind that could be seen, unless the answer was
     ///   lost: then the same call with `mayAlreadyExist` finds what was made.

@@ -10,6 +10,13 @@ public struct CreateItemOptions: OptionSet, Hashable, Sendable {
     public static let mayAlreadyExist = CreateItemOptions(rawValue: 1 << 0)
     /// The remote deleted it while it was edited here. The template has its old identifier.
     public static let deletionConflicted = CreateItemOptions(rawValue: 1 << 1)
+    /// What is there already stays as it is, and is answered so: what differs from it is sent as a change later, if it
+    /// was changed here. Comes with `mayAlreadyExist`. A file is the same when it has the template's content version, or
+    /// the same bytes; without its bytes when it has the same size. One that is not the same is a `filenameCollision`.
+    public static let keepExisting = CreateItemOptions(rawValue: 1 << 16)
+    /// Nothing is made: what is not there already is answered with ``ItemChange/refused(reason:)``. Comes with
+    /// `mayAlreadyExist`, for what is known here and whose content is not.
+    public static let recognizeOnly = CreateItemOptions(rawValue: 1 << 17)
 }
 
 /// How changing an item is meant.

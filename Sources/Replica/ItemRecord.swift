@@ -29,6 +29,11 @@ package struct ItemRecord: Hashable, Sendable {
     package var trashRole: TrashRole
     /// Where it was, when it lies in the trash.
     package var trash: TrashPlace?
+    /// The reimport in which it is to be offered to the provider again; negative once that is done, 0 for none.
+    package var reimport: Int64
+
+    /// Whether its identifier was given up, and the provider is to be offered it again.
+    package var isToBeOffered: Bool { reimport > 0 }
 
     /// What news from the remote must not overwrite.
     package var localFields: ItemFields { changedFields.union(heldFields) }

@@ -10,6 +10,7 @@ actor Downloads {
     private let warnings: Warnings
     private let budget: CacheBudget
     private let events: SyncEvents
+    private let recognized: @Sendable (InodeNumber) async throws -> Void
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
@@ -18,10 +19,12 @@ actor Downloads {
     private var recording: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
+    /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget,
-        events: SyncEvents
+        events: SyncEvents, recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
+        self.recognized = recognized
         self.events = events
         self.budget = budget
         self.replica = replica
@@ -39,6 +42,7 @@ actor Downloads {
         _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest
     ) async throws(FileProviderError) {
         do {
+            try await recognized(number)
             while true {
                 let download = try await download(of: number, version: version)
                 if let version, download.version != version {

@@ -33,6 +33,7 @@ actor Listings {
     private let ancestry: Ancestry
     /// Told of every listing that somebody asked for and that failed; returns at once.
     private let onFailure: @Sendable (InodeNumber, FileProviderError) -> Void
+    private let recognized: @Sendable (InodeNumber) async throws -> Void
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
@@ -42,11 +43,14 @@ actor Listings {
     static let pageSize = 1000
     private static let mostRestarts = 5
 
+    /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
-        onFailure: @escaping @Sendable (InodeNumber, FileProviderError) -> Void = { _, _ in }
+        onFailure: @escaping @Sendable (InodeNumber, FileProviderError) -> Void = { _, _ in },
+        recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
         self.onFailure = onFailure
+        self.recognized = recognized
         self.traffic = traffic
         self.replica = replica
         self.calls = calls
@@ -60,6 +64,7 @@ actor Listings {
         do {
             await ending(of: number)
             if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
+            try await recognized(number)
             try await wait(for: number, beyond: beyond, request: request)
         } catch {
             let failure = ProviderCalls.failure(from: error)

@@ -74,6 +74,7 @@ extension SyncEngine {
         if !isPaused {
             signal()
             keeper.wake()
+            reimporting.wake()
         }
     }
 

@@ -29,6 +29,7 @@ package final class SyncEngine: Sendable {
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
     let notices: [LocalSetNotices]
+    let reimporting: Reimporting
     /// Whether the provider has a trash.
     package let hasTrash: Bool
     private let traffic = UploadTraffic()
@@ -77,6 +78,7 @@ package final class SyncEngine: Sendable {
                 attached.uploads?.wake()
                 attached.keeper?.wake()
                 attached.trash?.wake()
+                attached.reimporting?.wake()
             })
         commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
@@ -101,7 +103,8 @@ package final class SyncEngine: Sendable {
             settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings,
-            onFailure: { number, error in Task { await attached.listingRetries?.failed(number, error) } })
+            onFailure: { number, error in Task { await attached.listingRetries?.failed(number, error) } },
+            recognized: { try await attached.reimporting?.settle($0) })
         listingRetries = ListingRetries(replica: replica) { [listings] number throws(FileProviderError) in
             try await listings.list(number, beyond: nil, request: FileProviderRequest(reason: .synchronization))
         }
@@ -110,7 +113,7 @@ package final class SyncEngine: Sendable {
             warnings: warnings)
         downloads = Downloads(
             replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
-            events: happenings)
+            events: happenings, recognized: { try await attached.reimporting?.settle($0) })
         let trashKeeper = TrashKeeper(
             replica: replica, open: open, commits: commits, connection: connection, listings: listings,
             downloads: downloads)
@@ -133,14 +136,18 @@ package final class SyncEngine: Sendable {
             isInteractive: isInteractive,
             onIdle: {
                 trashKeeper.wake()
+                attached.reimporting?.wake()
                 if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
             })
         keeper = Keeper(
             replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
+        reimporting = Reimporting(
+            replica: replica, calls: calls, uploads: uploads, commits: commits, warnings: warnings,
+            events: happenings, onFinish: { schedule.refresh() })
         attached.attach(
             Attached.Parts(
                 uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper,
-                listingRetries: isInteractive ? nil : listingRetries, notices: notices))
+                listingRetries: isInteractive ? nil : listingRetries, notices: notices, reimporting: reimporting))
     }
 
     /// Begins to look for changes. Returns at once.
@@ -154,6 +161,7 @@ package final class SyncEngine: Sendable {
         schedule.refresh()
         Task {
             await uploads.start()
+            await reimporting.start()
             if hasTrash { await trashKeeper.start() }
             await keeper.start()
             await documents.start()
@@ -167,6 +175,7 @@ package final class SyncEngine: Sendable {
         schedule.stop()
         happenings.finish()
         await uploads.stop(patience: patience)
+        await reimporting.stop()
         await trashKeeper.stop()
         await keeper.stop()
         await budget.stop()
@@ -266,6 +275,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         schedule.refresh()
         uploads.wake()
+        reimporting.wake()
         Task { await keeper.retryNow() }
     }
 
@@ -286,6 +296,7 @@ private final class Attached: Sendable {
         /// None in interactive mode, in which nothing is asked for by itself.
         var listingRetries: ListingRetries?
         var notices: [LocalSetNotices]
+        var reimporting: Reimporting
     }
 
     private let state = Mutex<Parts?>(nil)
@@ -301,4 +312,5 @@ private final class Attached: Sendable {
     var trash: TrashKeeper? { state.withLock { $0?.trash } }
     var listingRetries: ListingRetries? { state.withLock { $0?.listingRetries } }
     var notices: [LocalSetNotices] { state.withLock { $0?.notices ?? [] } }
+    var reimporting: Reimporting? { state.withLock { $0?.reimporting } }
 }

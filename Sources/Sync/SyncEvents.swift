@@ -17,6 +17,12 @@ package struct SyncEvent: Sendable {
         case downloaded
         /// Content was given up to make room.
         case evicted
+        /// An item whose identifier was given up was recognized, or made anew.
+        case reimported
+        /// An item is gone that the remote does not have, and of which nothing was here.
+        case lost
+        /// Everything has been offered to the provider again.
+        case importFinished
         case offline
         case online
     }

@@ -14,6 +14,26 @@ extension FilePath {
         guard Glibc.rename(string, destination.string) == 0 else { throw Errno.current }
     }
 
+    /// Gives a file one more name in the same file system. (link)
+    package func link(as other: FilePath) throws(Errno) {
+        guard Glibc.link(string, other.string) == 0 else { throw Errno.current }
+    }
+
+    /// Makes a symbolic link with this name. (symlink)
+    package func makeLink(to target: String) throws(Errno) {
+        guard symlink(target, string) == 0 else { throw Errno.current }
+    }
+
+    /// Removes an empty directory. (rmdir)
+    package func removeDirectory() throws(Errno) {
+        guard rmdir(string) == 0 else { throw Errno.current }
+    }
+
+    /// Sets the lower twelve bits of a file's mode. (chmod)
+    package func setPermissions(_ permissions: UInt16) throws(Errno) {
+        guard chmod(string, mode_t(permissions)) == 0 else { throw Errno.current }
+    }
+
     /// Sets the modification time and leaves the other; never follows a link at the end. (utimensat)
     package func setModificationTime(to moment: FileMoment) throws(Errno) {
         let times = [

@@ -49,6 +49,9 @@ package final class Volume: Sendable {
     /// Which inodes are open, for those who change or drop content.
     package var openInodes: any OpenInodes { files }
 
+    /// The files that are open now.
+    package var openNumbers: [InodeNumber] { files.numbers }
+
     /// How many inodes are open.
     package var openCount: Int { files.numbers.count }
 

@@ -87,6 +87,14 @@ struct DaemonService: ControlService {
         case .check(let arguments):
             if arguments.comparesContent { try check(peer) }
             return .checked(try await domains.check(arguments))
+        case .reimport(let path, let waits):
+            return .reimported(
+                try await ReimportCommand(host: try await host(containing: path), progress: progress)
+                    .perform(path, waits: waits))
+        case .importFolder(let arguments):
+            return .imported(try await domains.importFolder(arguments, progress: progress))
+        case .remove(let arguments):
+            return .removed(try await domains.remove(arguments, progress: progress))
         case .shutdown:
             shutDown()
             await domains.waitUntilShutDown()

@@ -34,6 +34,22 @@ struct PendingReporter: Sendable {
                         } ?? common)
                 })
         }
+        // What waits to be offered again is one line as long as it waits only for its turn.
+        var waiting = try database.reimports().map { request in
+            PendingItem(
+                path: resolver.path(of: request.top) ?? "inode \(request.top)", inode: request.top.rawValue,
+                identifier: nil, fields: ["reimport"], since: Timestamp.text(request.requestedAt), error: common)
+        }
+        waiting += try database.reimportFailures(limit: Self.mostFailures).compactMap { number, failure in
+            guard let item = try database.item(ofInode: number), item.changedFields.isEmpty else { return nil }
+            return PendingItem(
+                path: resolver.path(of: number) ?? item.name, inode: number.rawValue, identifier: nil,
+                fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? Replica.now),
+                error: failure.map {
+                    ItemInformation.Failure(code: $0.code, message: $0.message, attempts: $0.attempts, nextTry: nil)
+                })
+        }
+        if !waiting.isEmpty { try await give(waiting) }
         let deletions = try database.pendingDeletions()
         for first in stride(from: 0, to: deletions.count, by: Self.partSize) {
             try await give(
@@ -50,6 +66,7 @@ struct PendingReporter: Sendable {
         }
     }
 
+    private static let mostFailures = 1000
     private static let partSize = 1000
 
     /// The conflict copies that still exist.

@@ -44,7 +44,10 @@ struct StatusReporter: Sendable {
             pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
             failed: try host.replica.database.failureCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
-            warnings: host.engine.warnings.texts + damage)
+            warnings: host.engine.warnings.texts + damage,
+            reimport: try host.replica.database.reimportProgress().map {
+                DomainStatus.Reimport(done: $0.done, total: $0.total, isCounting: $0.isCounting)
+            })
     }
 }
 

@@ -71,6 +71,20 @@ extension DomainHost {
         }
     }
 
+    /// Says that the identifiers of an item and of all below it are not to be trusted any more. Returns when that is
+    /// recorded: then everything is offered to the provider again, which ends with its `importDidFinish`.
+    ///
+    /// - Throws: `noSuchItem` for what has no representation here, or was not reimported yet after an earlier call;
+    ///   `featureUnsupported` where the remote cannot be written.
+    package func reimportItems(below identifier: ItemIdentifier) async throws(FileProviderError) {
+        let item = try record(identifier)
+        do {
+            try await engine.reimport(below: item.inode.number)
+        } catch {
+            throw Self.failure(from: error, on: identifier)
+        }
+    }
+
     private func record(_ identifier: ItemIdentifier) throws(FileProviderError) -> ItemRecord {
         do {
             if let item = try replica.database.known(identifier) { return item }

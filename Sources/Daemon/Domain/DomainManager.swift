@@ -48,6 +48,17 @@ final class DomainManager: FileProviderManager {
         state.withLock { $0.engine }?.errorWasResolved()
     }
 
+    func reimportItems(below identifier: ItemIdentifier) async throws {
+        guard let item = try replica.database.known(identifier) else {
+            throw FileProviderError(.noSuchItem, itemIdentifier: identifier)
+        }
+        guard let engine = state.withLock({ $0.engine }) else {
+            // Whoever starts the engine finds it.
+            return try await replica.beginReimport(below: item.inode.number)
+        }
+        try await engine.reimport(below: item.inode.number)
+    }
+
     func remotePath(of identifier: ItemIdentifier) -> [String]? {
         known { try replica.database.remotePath(of: identifier) } ?? nil
     }

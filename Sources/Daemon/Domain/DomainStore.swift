@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Foundation
 import Replica
+import Syscalls
 import SystemPackage
 
 /// The domains that this machine knows: a folder each in the state directory.
@@ -17,9 +18,11 @@ struct DomainStore: Sendable {
     }
 
     private let folder: FilePath
+    private let stateDirectory: FilePath
 
     /// - Parameter stateDirectory: made, with its parents, when it is missing.
     init(in stateDirectory: FilePath) throws {
+        self.stateDirectory = stateDirectory
         folder = stateDirectory.appending("domains")
         try FileManager.default.createDirectory(
             atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -60,5 +63,74 @@ struct DomainStore: Sendable {
                 name: name, source: record.source, mountpoint: record.mountpoint,
                 options: DomainOptions(json: record.options), damage: damage.description)
         }
+    }
+
+    // MARK: - Coming and going
+
+    /// Where the data of removed domains goes when nobody says where.
+    var kept: FilePath { stateDirectory.appending("kept") }
+
+    /// A new place for a replica that is no domain yet. What lies there after a crash is nobody's.
+    func newStaging(for name: String) throws -> FilePath {
+        let place = staging.appending("\(name)-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            atPath: place.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        return place
+    }
+
+    /// Makes a replica a domain, in one step.
+    func adopt(_ place: FilePath, as name: String) throws {
+        try place.move(to: directory(of: name))
+        try synchronize()
+    }
+
+    /// Forgets a domain, in one step. What is left to do for it is done by ``finishRemoval(of:)``, now or at the next
+    /// start.
+    ///
+    /// - Parameter kept: where its data was put, or nil.
+    /// - Returns: where the replica lies now.
+    func forget(_ name: String, keptIn kept: FilePath?) throws -> FilePath {
+        let marker = directory(of: name).appending(Self.marker)
+        try marker.unlinkIfPresent()
+        if let kept { try Data(kept.string.utf8).write(to: URL(fileURLWithPath: marker.string)) }
+        try FileManager.default.createDirectory(
+            atPath: removed.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let place = removed.appending("\(name)-\(UUID().uuidString)")
+        try directory(of: name).move(to: place)
+        try synchronize()
+        return place
+    }
+
+    /// Gives what was kept its attributes and deletes the replica.
+    func finishRemoval(of place: FilePath) throws {
+        let marker = FileManager.default.contents(atPath: place.appending(Self.marker).string)
+        if let marker { try? Keeping.dress(FilePath(String(decoding: marker, as: UTF8.self))) }
+        try FileManager.default.removeItem(atPath: place.string)
+    }
+
+    /// Does away with what a crash left in the middle of a removal or an import.
+    func cleanUp(_ report: (String) -> Void) {
+        for (folder, finish) in [
+            (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),
+        ] {
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+                guard let component = FilePath.Component(name) else { continue }
+                do {
+                    try finish(folder.appending(component))
+                } catch {
+                    report("'\(folder.appending(component))' cannot be removed: \(error)")
+                }
+            }
+        }
+    }
+
+    private static let marker = "kept"
+    private var removed: FilePath { stateDirectory.appending("removed") }
+    private var staging: FilePath { stateDirectory.appending("staging") }
+
+    private func synchronize() throws {
+        let root = try FileDescriptor.open(stateDirectory, .readOnly, options: [.directory, .closeOnExec])
+        defer { try? root.close() }
+        try root.syncFileSystem()
     }
 }

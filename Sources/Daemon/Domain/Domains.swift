@@ -9,11 +9,11 @@ import SystemPackage
 actor Domains {
     nonisolated let store: DomainStore
     nonisolated let gatekeeper: Gatekeeper
-    private let logger: Logger
-    private var hosts: [String: DomainHost] = [:]
+    let logger: Logger
+    var hosts: [String: DomainHost] = [:]
     /// Names that are being mounted or unmounted, with who waits for it.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
-    private var isShuttingDown = false
+    private(set) var isShuttingDown = false
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
@@ -69,6 +69,11 @@ actor Domains {
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: wish.mountpoint)
         }
+        return try await begin(wish)
+    }
+
+    /// Mounts a domain whose name the caller has acquired.
+    func begin(_ wish: Wish) async throws -> DomainHost {
         let host = try await open(wish)
         hosts[wish.name] = host
         Task {
@@ -174,7 +179,7 @@ actor Domains {
 
     // MARK: - Private
 
-    private struct Wish: Sendable {
+    struct Wish: Sendable {
         var name: String
         var source: String
         var mountpoint: String
@@ -236,12 +241,13 @@ actor Domains {
         return base
     }
 
-    private func open(_ wish: Wish) async throws -> DomainHost {
+    func open(_ wish: Wish) async throws -> DomainHost {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, gatekeeper) = (logger, gatekeeper)
         // Opening a replica and mounting block for as long as the disk does.
-        return try await Task.detached {
+        return try await Task.detached { [store] in
+            try store.finishImport(of: wish.name, logger: logger)
             let place = try MountPlace(wish.mountpoint, source: wish.source)
             do {
                 return try DomainHost(
@@ -273,14 +279,14 @@ actor Domains {
         await unmount(host)
     }
 
-    private func acquire(_ name: String) async {
+    func acquire(_ name: String) async {
         while busy[name] != nil {
             await withCheckedContinuation { busy[name, default: []].append($0) }
         }
         busy[name] = []
     }
 
-    private func release(_ name: String) {
+    func release(_ name: String) {
         for waiter in busy.removeValue(forKey: name) ?? [] { waiter.resume() }
     }
 }

@@ -30,6 +30,7 @@ public struct ProviderConformance: Sendable {
         case newItemsAreThere
         case anyNameIsKept
         case aCreationMadeAgainIsTheSameItem
+        case whatIsOfferedAgainIsRecognized
         case aTakenNameIsACollision
         case uploadsReplaceContent
         case anUploadOnAnOldVersionIsAConflict
@@ -48,7 +49,8 @@ public struct ProviderConformance: Sendable {
 
         var isAboutWriting: Bool {
             switch self {
-            case .newItemsAreThere, .anyNameIsKept, .aCreationMadeAgainIsTheSameItem, .aTakenNameIsACollision,
+            case .newItemsAreThere, .anyNameIsKept, .aCreationMadeAgainIsTheSameItem,
+                .whatIsOfferedAgainIsRecognized, .aTakenNameIsACollision,
                 .uploadsReplaceContent, .anUploadOnAnOldVersionIsAConflict, .brokenUploadsLeaveNothing,
                 .itemsAreRenamedAndMoved, .namesCanBeSwapped, .metadataIsStored, .deletionsFollowTheVersion,
                 .fullDirectoriesAreKept, .whoHasNoTrashSaysSo, .trashedItemsAreWhatTheyWere, .trashedItemsComeBack,
@@ -120,6 +122,7 @@ public struct ProviderConformance: Sendable {
         case .newItemsAreThere: try await subject.checkNewItems()
         case .anyNameIsKept: try await subject.checkNames()
         case .aCreationMadeAgainIsTheSameItem: try await subject.checkRepeatedCreation()
+        case .whatIsOfferedAgainIsRecognized: try await subject.checkOfferedItems()
         case .aTakenNameIsACollision: try await subject.checkCollisions()
         case .uploadsReplaceContent: try await subject.checkUploads()
         case .anUploadOnAnOldVersionIsAConflict: try await subject.checkConflicts()

@@ -21,6 +21,8 @@ public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
     case modify
     /// Deleting an item.
     case delete
+    /// Being told that everything was offered.
+    case importDidFinish
 }
 
 /// One call to a provider, as it was made and how it ended.

@@ -69,7 +69,12 @@ extension InMemoryProvider {
                 default: break
                 }
             }
-            let answer = try change { try body(&$0, writing) }
+            let answer: RemoteWriting.Answer
+            do {
+                answer = try change { try body(&$0, writing) }
+            } catch let error as RemoteWriting.NotThere {
+                return .refused(reason: "the remote has nothing called '\(error.name)' there")
+            }
             for case .applyThenFail(let error) in effects { throw error }
             return .applied(answer.item, stillPending: answer.pending, shouldFetchContent: shouldFetch)
         }

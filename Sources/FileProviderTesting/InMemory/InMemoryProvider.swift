@@ -70,6 +70,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         state.withLock { $0.manager = manager }
     }
 
+    /// The system's side, when there is one.
+    public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
+
     /// The remote as it is now.
     public var tree: RemoteTree { state.withLock { $0.tree } }
 
@@ -150,6 +153,10 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             let fetch = ContentFetch(provider: self, identifier: identifier, version: version, effects: effects)
             return try await fetch.run(range: range, into: sink)
         }
+    }
+
+    public func importDidFinish() async {
+        try? log.record(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) {}
     }
 
     /// Makes a call as the log and the script want it. What is left of the script is for the body.

@@ -22,6 +22,11 @@ struct RemoteWriting: Sendable {
         var pending: ItemFields
     }
 
+    /// Nothing is there that could be recognized.
+    struct NotThere: Error {
+        var name: String
+    }
+
     let options: InMemoryProvider.Options
     /// What was sent.
     var content: RemoteContent?
@@ -41,6 +46,7 @@ extension RemoteTree {
     ) throws -> RemoteWriting.Answer {
         let sent = template.itemIdentifier
         if let known = made[sent], let item = self[known] {
+            if options.contains(.keepExisting) { return RemoteWriting.Answer(item: item, pending: []) }
             return RemoteWriting.Answer(item: item, pending: differences(template, fields, item, writing))
         }
         let parent = template.parentItemIdentifier
@@ -48,7 +54,12 @@ extension RemoteTree {
         try checkName(template.filename)
         let content = content(of: template, writing)
         let pending = fields.subtracting(writing.options.holds).subtracting(.place).subtracting(.contents)
-        if parent != .trashContainer, let there = item(named: template.filename, in: parent) {
+        let isForAny = parent != .trashContainer || options.contains(.keepExisting)
+        if isForAny, let there = item(named: template.filename, in: parent) {
+            if options.contains(.keepExisting), isSame(there, template, content) {
+                made[sent] = there.itemIdentifier
+                return RemoteWriting.Answer(item: there, pending: [])
+            }
             if options.contains(.mayAlreadyExist), isSame(there, template, content) {
                 made[sent] = there.itemIdentifier
                 update(there.itemIdentifier) { node, _ in
@@ -56,8 +67,11 @@ extension RemoteTree {
                 }
                 return RemoteWriting.Answer(item: self[there.itemIdentifier] ?? there, pending: pending)
             }
-            if writing.options.uniqueNames { throw FileProviderError.filenameCollision(with: there) }
+            if writing.options.uniqueNames, parent != .trashContainer {
+                throw FileProviderError.filenameCollision(with: there)
+            }
         }
+        guard !options.contains(.recognizeOnly) else { throw RemoteWriting.NotThere(name: template.filename) }
         guard let content else { throw FileProviderError(.cannotSynchronize, "its content was not sent") }
         let stored = writing.storedContent ?? content
         let identifier = add(

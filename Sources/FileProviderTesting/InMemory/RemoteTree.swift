@@ -141,6 +141,29 @@ public struct RemoteTree: Sendable {
         history = []
     }
 
+    /// Gives every item another identifier and forgets the history and what was made, as a remote that lost its
+    /// database and was built anew from its files.
+    public mutating func loseIdentifiers() {
+        var names: [ItemIdentifier: ItemIdentifier] = [
+            .rootContainer: .rootContainer, .trashContainer: .trashContainer,
+        ]
+        for old in nodes.keys where old != .rootContainer {
+            counter += 1
+            names[old] = ItemIdentifier("again-\(counter)")
+        }
+        nodes = Dictionary(
+            uniqueKeysWithValues: nodes.map { old, node in
+                var node = node
+                node.item.itemIdentifier = names[old] ?? old
+                node.item.parentItemIdentifier = names[node.item.parentItemIdentifier] ?? .rootContainer
+                return (names[old] ?? old, node)
+            })
+        children = Dictionary(
+            uniqueKeysWithValues: children.map { old, items in (names[old] ?? old, items.map { names[$0] ?? $0 }) })
+        made = [:]
+        expireAnchors()
+    }
+
     // MARK: - What enumerators ask
 
     var anchor: SyncAnchor { anchor(at: history.count) }

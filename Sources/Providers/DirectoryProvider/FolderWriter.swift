@@ -21,16 +21,19 @@ struct FolderWriter {
             let status = try status(of: template.filename, in: directory)
             let isThere =
                 try options.contains(.mayAlreadyExist)
-                && status.map { try isSame(template.filename, $0, in: directory, template, contents) } ?? false
+                && status.map { try isSame(template.filename, $0, in: directory, template, contents, options) } ?? false
+            if !isThere, options.contains(.recognizeOnly) { return notThere(template) }
             if !isThere { template.filename = try folder.takeTrashName(for: [template.filename], in: directory) }
         }
         let name = template.filename
         if let status = try status(of: name, in: directory) {
             guard options.contains(.mayAlreadyExist),
-                try isSame(name, status, in: directory, template, contents)
+                try isSame(name, status, in: directory, template, contents, options)
             else { throw collision(name, in: directory, parent) }
+            if options.contains(.keepExisting) { return try answer(name, in: directory, parent, []) }
             return try adopt(name, status, in: directory, parent, template, fields)
         }
+        if options.contains(.recognizeOnly) { return notThere(template) }
         let pending: ItemFields
         do {
             switch template.kind {
@@ -73,6 +76,10 @@ struct FolderWriter {
         let pending = try apply(fields, of: template, to: name, in: directory, expecting: status)
         try directory.synchronize(asDirectory: true)
         return try answer(name, in: directory, parent, pending)
+    }
+
+    private func notThere(_ template: FileProviderItem) -> ItemChange {
+        .refused(reason: "the source has nothing called '\(template.filename)' there")
     }
 
     // MARK: - Helpers
@@ -155,7 +162,7 @@ struct FolderWriter {
     /// Whether what is there is what is offered. A file that is offered without its bytes is known by its size.
     private func isSame(
         _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ template: FileProviderItem,
-        _ contents: ContentSource?
+        _ contents: ContentSource?, _ options: CreateItemOptions
     ) throws -> Bool {
         switch (template.kind, status.kind) {
         case (.directory, .directory): return true
@@ -163,6 +170,12 @@ struct FolderWriter {
             return try directory.linkTarget(named: name).elementsEqual((template.symlinkTargetPath ?? "").utf8)
         case (.file, .regular):
             guard let contents else { return status.size == template.documentSize ?? 0 }
+            // The cheapest test: bytes of a version that is there need not be read.
+            if options.contains(.keepExisting), status.size == contents.size,
+                template.itemVersion.contentVersion == FolderItems.version(of: status).contentVersion
+            {
+                return true
+            }
             return try hasContent(name, status, in: directory, contents)
         default: return false
         }

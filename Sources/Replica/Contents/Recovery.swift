@@ -73,7 +73,8 @@ struct Recovery {
 
     /// Whether this machine may have the only copy of an inode's content.
     static let isUnsent = """
-        EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number AND (changedFields & 1 <> 0 OR identifier IS NULL))
+        EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number
+            AND (changedFields & 1 <> 0 OR identifier IS NULL AND reimport <= 0))
         """
 
     /// What was written through the kernel after the last comparison is found by its file.

@@ -21,6 +21,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case listingNumber
     /// Whether the provider can trash.
     case hasTrash
+    /// The folder that the domain was made of, as long as something is left to remove there.
+    case importedFrom
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

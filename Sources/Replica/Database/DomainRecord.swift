@@ -9,6 +9,8 @@ package struct DomainRecord: Hashable, Sendable {
     package var mountpoint: String?
     /// How it was mounted, as JSON.
     package var options: String?
+    /// The folder that it was made of, as long as something is left to remove there.
+    package var importedFrom: String?
 
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
     ///
@@ -26,14 +28,16 @@ package struct DomainRecord: Hashable, Sendable {
                 guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
                 return DomainRecord(
                     source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
-                    options: try DomainKey.options.string(in: db))
+                    options: try DomainKey.options.string(in: db),
+                    importedFrom: try DomainKey.importedFrom.string(in: db))
             }
         }
         guard let found else { return nil }
         self = found
     }
 
-    private init(source: String, mountpoint: String?, options: String?) {
+    private init(source: String, mountpoint: String?, options: String?, importedFrom: String?) {
+        self.importedFrom = importedFrom
         self.source = source
         self.mountpoint = mountpoint
         self.options = options

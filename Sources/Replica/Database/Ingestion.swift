@@ -311,7 +311,10 @@ package struct Ingestion {
             return name
         }
         let candidate = try freeName(for: name, in: parent, held: item?.id)
-        effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+        // Two that wait to be recognized may turn out to be one.
+        if !holder.isToBeOffered {
+            effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+        }
         return candidate
     }
 

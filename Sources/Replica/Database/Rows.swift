@@ -19,7 +19,7 @@ enum Rows {
         item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \
-        item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName
+        item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName, item.reimport
         """
 
     static func inode(_ row: Columns, at first: Int = 0) throws -> InodeRecord {
@@ -63,7 +63,8 @@ enum Rows {
             changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 12] as Int64)),
             heldFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 13] as Int64)),
             template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16],
-            trashRole: TrashRole(rawValue: row[first + 17]) ?? .none, trash: trashPlace(row, at: first + 18))
+            trashRole: TrashRole(rawValue: row[first + 17]) ?? .none, trash: trashPlace(row, at: first + 18),
+            reimport: row[first + 22])
     }
 
     private static func trashPlace(_ row: Columns, at first: Int) -> TrashPlace? {

@@ -16,6 +16,9 @@ enum Schema {
         migrator.registerMigration("0004 policies of the user's, and the use of content") { db in
             try db.execute(sql: third)
         }
+        migrator.registerMigration("0006 reimport") { db in
+            try db.execute(sql: reimport)
+        }
         migrator.registerMigration("0007 enumerators") { db in
             try db.execute(sql: members)
         }

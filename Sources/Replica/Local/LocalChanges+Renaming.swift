@@ -52,7 +52,8 @@ extension LocalChanges {
             } else if item.inode.kind == .directory {
                 throw LocalObstacle.refused(.notDirectory)
             }
-            if item.identifier == nil, !item.wasSent, !item.isExcluded, target.identifier != nil,
+            if item.identifier == nil, !item.isToBeOffered, !item.wasSent, !item.isExcluded,
+                target.identifier != nil || target.isToBeOffered,
                 item.inode.kind == .file, target.inode.kind == .file
             {
                 return try save(item, over: target)
@@ -93,8 +94,14 @@ extension LocalChanges {
 
     mutating func place(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws {
         try noteTrash(of: item, named: name, movedTo: parent)
+        try db.keepInReimport(item)
+        let moving = try db.item(id: item.id) ?? item
         try db.run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent.rawValue, name, item.id])
-        try db.noteWhereItIs(item.id, at: now)
+        if moving.isToBeOffered {
+            try db.noteWhereItIs(waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName)
+        } else {
+            try db.noteWhereItIs(item.id, at: now)
+        }
     }
 
     private func checkMove(_ item: ItemRecord, to parent: InodeNumber, named name: String) throws {

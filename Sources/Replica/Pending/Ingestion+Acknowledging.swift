@@ -14,6 +14,8 @@ extension Ingestion {
         contentStamp present: Int64?
     ) throws {
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
+        // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
+        if current.isToBeOffered { return }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try forgetTwin(other, of: current)

@@ -11,6 +11,11 @@ extension Ingestion {
         // In the trash many may have one name.
         if try isForTrash(item) { return false }
         guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
+        if holder.isToBeOffered {
+            // The provider says what it is, when it is offered.
+            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+            return true
+        }
         if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
             try db.unanswered("item", holder.id).contains(where: { $0.matches(item) })
         {
@@ -88,7 +93,8 @@ extension Ingestion {
     /// Whether an item itself has something that the remote has not, beside its attributes.
     private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
         if item.inode.kind.itemKind == nil { return false }
-        if item.identifier == nil { return true }
+        if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
+        if item.identifier == nil, !item.isToBeOffered { return true }
         if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
         // A file that is being written may hold what no comparison has seen yet.
         if item.inode.contentStamp != nil { return true }
@@ -122,6 +128,10 @@ extension Ingestion {
 
     /// Makes an item a new one, which the provider has never heard of.
     package mutating func offerAgain(_ item: ItemRecord) throws {
+        if item.isToBeOffered, item.inode.kind != .file || item.inode.content != .materialized {
+            // It is offered as soon as what holds it is.
+            return try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
+        }
         if item.isHidden, let name = item.base.name, let parent = item.parent {
             // It made room for what the remote has in its place, and has to be shown again.
             let free = try freeName(for: name, in: parent)
@@ -132,6 +142,7 @@ extension Ingestion {
             """
             UPDATE item SET identifier = NULL, baseParent = NULL, baseName = NULL, baseContentVersion = x'',
                 baseMetadataVersion = x'', template = ?, wasSent = 0, changedFields = ?, attempts = 0, nextTry = NULL,
+                reimport = -abs(reimport),
                 pendingSince = COALESCE(pendingSince, ?) WHERE id = ?
             """,
             [

@@ -16,6 +16,8 @@ package struct SentChange: Sendable {
     package var contentStamp: Int64?
     /// Whether it may have been sent before, without an answer.
     package var isReplay: Bool
+    /// How it is offered again, when its identifier was given up.
+    package var offer: Offer?
 }
 
 /// An item that the remote has to delete.
@@ -31,10 +33,12 @@ package struct PendingDeletion: Hashable, Sendable {
     package var nextTry: FileTimestamp?
     package var code: String?
     package var message: String?
+    /// Whether its identifier was given up: it has to be found on the remote by its name first.
+    package var isToBeFound: Bool
 
     static let columns = """
         id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
-        nextTry, code, message
+        nextTry, code, message, isToBeFound
         """
 
     init(_ row: Columns) {
@@ -50,6 +54,7 @@ package struct PendingDeletion: Hashable, Sendable {
         nextTry = (row[9] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))
         code = row[10]
         message = row[11]
+        isToBeFound = row[12]
     }
 }
 
@@ -115,6 +120,8 @@ extension ReplicaDatabase {
                 """
                 SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1)
                     OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
+                    OR EXISTS (SELECT 1 FROM reimport WHERE requestedAt <= ?1)
+                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = 0)
                 """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
         }
     }
@@ -126,7 +133,8 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = 0)
-                        + (SELECT COUNT(*) FROM deletion),
+                        + (SELECT COUNT(*) FROM deletion)
+                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0 AND isExcluded = 0),
                         (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
                             WHERE item.changedFields <> 0 AND item.isExcluded = 0 AND item.changedFields & 1)
                     """)
@@ -145,8 +153,15 @@ extension ReplicaDatabase {
     /// The directories of which something was left out and that are to be compared with the remote again.
     package func directoriesToCompare() throws -> [InodeNumber] {
         try read { db in
-            try Int64.fetchAll(db, sql: "SELECT number FROM inode WHERE isIncomplete = 1")
-                .map(InodeNumber.init(rawValue:)).filter { try !db.isTrashed($0) }
+            // What is offered again in a directory makes sense of what the remote has there.
+            try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT number FROM inode WHERE isIncomplete = 1 AND NOT EXISTS (
+                        SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
+                        AND NOT EXISTS (SELECT 1 FROM item WHERE inode = number AND reimport > 0)
+                    """
+            ).map(InodeNumber.init(rawValue:)).filter { try !db.isTrashed($0) }
         }
     }
 
@@ -247,7 +262,7 @@ extension ReplicaDatabase {
     /// Where an item stands; whether it is on its way just now the engine knows.
     package func syncState(of item: ItemRecord) throws -> SyncState {
         if item.isExcluded { return .excluded }
-        if item.changedFields.isEmpty { return .synced }
+        if item.changedFields.isEmpty, !item.isToBeOffered { return .synced }
         let attempts = try read { db in
             try db.one("SELECT attempts FROM item WHERE id = ?", [item.id], { $0[0] as Int })
         }

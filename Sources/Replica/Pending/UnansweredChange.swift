@@ -52,7 +52,7 @@ extension Ingestion {
             """
             UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
                 baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, capabilities = ?, wasSent = 0, attempts = 0,
-                nextTry = NULL WHERE id = ?
+                nextTry = NULL, reimport = -abs(reimport) WHERE id = ?
             """,
             [
                 remote.itemIdentifier.rawValue, remote.parentItemIdentifier.rawValue, remote.filename,
@@ -87,7 +87,7 @@ extension Database {
     /// An item is removed here whose change may be on the remote without an answer: what was sent goes there, too.
     func keepUnanswered(of item: ItemRecord, at now: FileTimestamp) throws {
         guard item.wasSent else { return }
-        if item.identifier == nil {
+        if item.identifier == nil, !item.isToBeOffered {
             guard let parent = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return }
             try run(
                 """

@@ -14,8 +14,8 @@ struct Executor: Sendable {
     /// What conflict copies are labelled with.
     let conflictLabel: @Sendable () -> String
 
-    private let ancestry: Ancestry
-    private let request = FileProviderRequest(reason: .synchronization)
+    let ancestry: Ancestry
+    let request = FileProviderRequest(reason: .synchronization)
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
@@ -89,7 +89,7 @@ struct Executor: Sendable {
     }
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
-    private func make<Value: Sendable>(
+    func make<Value: Sendable>(
         _ transfer: UploadTransfer? = nil,
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws -> Value {
@@ -138,7 +138,7 @@ struct Executor: Sendable {
         }
     }
 
-    private func failed(_ sent: SentChange, _ error: any Error) async {
+    func failed(_ sent: SentChange, _ error: any Error) async {
         if error is ContentSnapshot.Written || error is CancellationError { return }
         events.tell(.failed, of: sent.inode, named: sent.item.filename)
         do {
@@ -181,7 +181,7 @@ struct Executor: Sendable {
 
     /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
     /// changed on top of that.
-    private func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
+    func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
         guard remote.kind == sent.item.kind else { return false }
         return try replica.database.unanswered(ofItem: sent.row).contains { $0.matches(remote) }
     }
@@ -221,7 +221,7 @@ struct Executor: Sendable {
 
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
     /// is believed.
-    private func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
+    func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
         if let identifier = sent.identifier {
             guard let item = try await ancestry.lookUp(identifier, for: request) else {
                 let row = sent.row
@@ -239,7 +239,7 @@ struct Executor: Sendable {
         try await commits.commit { try $0.removeIfKnown(parent) }
     }
 
-    private func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
+    func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
         let time = Backoff.nextTry(after: failure, attempts: try replica.database.attempts(ofItem: sent.row))
         try await commits.commit { try $0.postpone(sent, failure, until: time) }
     }
@@ -250,6 +250,7 @@ struct Executor: Sendable {
         let request = request
         var deletion = queued
         do {
+            if queued.isToBeFound { return try await find(queued) }
             if let found = try await unansweredItem(of: queued) {
                 deletion.identifier = found.itemIdentifier
                 deletion.version = found.itemVersion
@@ -280,10 +281,17 @@ struct Executor: Sendable {
     private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         guard !changes.isEmpty else { return nil }
+        return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
+            changes.contains { $0.matches(item) } ? item : nil
+        }
+    }
+
+    /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.
+    func item(named name: String, in directory: ItemIdentifier) async throws -> FileProviderItem? {
         let request = request
         let enumerator: any FileProviderEnumerator
         do {
-            enumerator = try await make { try $0.enumerator(for: deletion.parent, request: request) }
+            enumerator = try await make { try $0.enumerator(for: directory, request: request) }
         } catch let error as FileProviderError {
             guard error.code == .noSuchItem else { throw error }
             return nil
@@ -295,9 +303,7 @@ struct Executor: Sendable {
             let result = try await make { _ in
                 try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
             }
-            if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(deletion.name.utf8) }) {
-                return changes.contains { $0.matches(item) } ? item : nil
-            }
+            if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) { return item }
             guard let next = result.nextPage else { return nil }
             page = next
         }

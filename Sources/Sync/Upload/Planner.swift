@@ -42,10 +42,16 @@ struct Planner: Sendable {
     /// How long a file that is open for writing has to be left alone.
     var writtenDelay: Duration = .seconds(5)
 
+    init(_ replica: Replica) {
+        self.replica = replica
+    }
+
     private static let batch = 256
+    /// The row up to which items have been offered again in the present turn.
+    private var offered: Int64 = 0
 
     /// Plans up to so many operations.
-    func plan(
+    mutating func plan(
         at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (UploadTraffic.Subject) -> Bool
     ) throws -> Plan {
         var plan = Plan()
@@ -54,6 +60,7 @@ struct Planner: Sendable {
             subject.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
             let step = Step(operation: .deletion(deletion.id), subject: subject)
             if isBusy(step.subject) { continue }
+            if deletion.parent.isPlaceholder { continue }
             switch try readiness(of: deletion, at: now, isHurried: isHurried) {
             case .ready: plan.steps.append(step)
             case .notBefore(let time): plan.wait(until: time)
@@ -65,6 +72,7 @@ struct Planner: Sendable {
             let items = try replica.database.pendingItems(after: row, limit: Self.batch)
             for (item, state) in items where plan.steps.count < limit {
                 row = item.id
+                if item.isToBeOffered { continue }
                 let step = Step(operation: Self.operation(for: item), subject: try subject(of: item))
                 if isBusy(step.subject) { continue }
                 switch try readiness(of: item, state, at: now, isHurried: isHurried) {
@@ -80,7 +88,26 @@ struct Planner: Sendable {
             guard items.count == Self.batch, let last = items.last else { break }
             row = last.item.id
         }
+        try planOffers(&plan, at: now, limit: limit, isBusy: isBusy)
         return plan
+    }
+
+    /// Items whose identifiers were given up, in turns from the first row to the last: a directory before what it holds.
+    private mutating func planOffers(
+        _ plan: inout Plan, at now: FileTimestamp, limit: Int, isBusy: (UploadTraffic.Subject) -> Bool
+    ) throws {
+        let room = min(limit - plan.steps.count, Self.batch)
+        guard room > 0, try !replica.database.isMarkingReimport() else { return }
+        var offers = try replica.database.readyOffers(after: offered, at: now, limit: room)
+        if offers.isEmpty, offered > 0 {
+            offers = try replica.database.readyOffers(after: 0, at: now, limit: room)
+        }
+        offered = offers.last?.row ?? 0
+        for offer in offers {
+            let step = Step(operation: .creation(row: offer.row), subject: UploadTraffic.Subject(offer))
+            if !isBusy(step.subject) { plan.steps.append(step) }
+        }
+        if plan.steps.isEmpty, let next = try replica.database.nextOffer(after: now) { plan.wait(until: next) }
     }
 
     /// What sending an item is about: the item, the name it has on the remote and the one it is to have.
@@ -152,6 +179,8 @@ struct Planner: Sendable {
         if let time = deletion.nextTry, time > now { return .notBefore(time) }
         let due = deletion.since.advanced(by: delay)
         if !isHurried, due > now { return .notBefore(due) }
+        // What it contained cannot be found before itself is.
+        if deletion.isToBeFound { return .ready([]) }
         if deletion.kind == .directory, try replica.database.remoteDirectoryIsWaiting(deletion.identifier) {
             return .waits
         }

@@ -2,6 +2,10 @@ import FileProvider
 import Replica
 
 extension UploadTraffic.Subject {
+    init(_ offer: ReadyOffer) {
+        self.init(identifiers: [offer.placeholder], places: [.init(parent: offer.parent, name: offer.name)])
+    }
+
     init(_ deletion: PendingDeletion) {
         self.init(
             identifiers: [deletion.identifier], places: [.init(parent: deletion.parent, name: deletion.name)])
@@ -45,9 +49,11 @@ actor UploadTraffic {
     }
 
     private var running: [SyncOperation: Subject] = [:]
-    private var answered: [(at: ContinuousClock.Instant, identifiers: Set<ItemIdentifier>)] = []
+    private var answered: [(at: ContinuousClock.Instant, identifier: ItemIdentifier)] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private static let memory = Duration.seconds(300)
+    /// With so many answers the old ones are forgotten.
+    private var mostAnswers = 1000
 
     func begin(_ operation: SyncOperation, _ subject: Subject) {
         running[operation] = subject
@@ -57,8 +63,11 @@ actor UploadTraffic {
     func end(_ operation: SyncOperation, touching identifiers: Set<ItemIdentifier>) {
         running[operation] = nil
         let now = ContinuousClock.now
-        answered.append((now, identifiers))
-        if answered.count > 1000 { answered.removeAll { now - $0.at > Self.memory } }
+        for identifier in identifiers { answered.append((now, identifier)) }
+        if answered.count > mostAnswers {
+            answered.removeAll { now - $0.at > Self.memory }
+            mostAnswers = max(1000, 2 * answered.count)
+        }
         let resumed = waiters
         waiters = []
         for waiter in resumed { waiter.resume() }
@@ -76,6 +85,6 @@ actor UploadTraffic {
         while running.values.contains(where: { $0.overlaps(subject) }) {
             await withCheckedContinuation { waiters.append($0) }
         }
-        return answered.reduce(into: []) { if $1.at >= start { $0.formUnion($1.identifiers) } }
+        return answered.reduce(into: []) { if $1.at >= start { $0.insert($1.identifier) } }
     }
 }

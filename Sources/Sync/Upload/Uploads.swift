@@ -44,7 +44,7 @@ actor Uploads {
         self.listings = listings
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
-        planner = Planner(replica: replica)
+        planner = Planner(replica)
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -213,6 +213,7 @@ actor Uploads {
         do {
             switch operation {
             case .creation(let row), .modification(let row):
+                if try await offer(row, operation) { return }
                 guard let (item, state) = try replica.database.pendingItem(row) else { return }
                 let now: FileTimestamp = isInteractive ? .distantFuture : Replica.now
                 let readiness = try planner.readiness(of: item, state, at: now, isHurried: true)
@@ -248,6 +249,41 @@ actor Uploads {
         await executor.send(prepared, transfer: transfer)
         sending[prepared.inode] = nil
         await end(operation, subject, row: prepared.row)
+    }
+
+    /// Offers an item again whose identifier was given up.
+    ///
+    /// - Returns: false for any other.
+    private func offer(_ row: Int64, _ operation: SyncOperation) async throws -> Bool {
+        guard let item = try replica.database.item(row: row), item.isToBeOffered else { return false }
+        guard let ready = try replica.database.readyOffer(of: row), try !replica.database.isMarkingReimport() else {
+            return true
+        }
+        let subject = UploadTraffic.Subject(ready)
+        await traffic.begin(operation, subject)
+        let transfer = UploadTransfer()
+        sending[item.inode.number] = transfer
+        let isMade = await executor.offer(row, transfer: transfer)
+        sending[item.inode.number] = nil
+        // News of what only was recognized are as good as the answer.
+        if isMade {
+            await end(operation, UploadTraffic.Subject(identifiers: [], places: []), row: row)
+        } else {
+            await traffic.end(operation, touching: [])
+        }
+        return true
+    }
+
+    /// Somebody waits for these: they are sent before all others.
+    func prefer(_ rows: [Int64]) {
+        let steps = rows.compactMap { row in
+            (try? replica.database.readyOffer(of: row)).map {
+                Planner.Step(operation: .creation(row: row), subject: UploadTraffic.Subject($0))
+            }
+        }
+        let preferred = Set(steps.map(\.operation))
+        queue = steps + queue.filter { !preferred.contains($0.operation) }
+        wake()
     }
 
     private func end(_ operation: SyncOperation, _ subject: UploadTraffic.Subject, row: Int64? = nil) async {

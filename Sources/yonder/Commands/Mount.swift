@@ -51,7 +51,7 @@ extension Yonder {
 
         func run() async throws {
             let arguments = MountArguments(
-                source: dir == nil ? nil : try sourcePath(), directory: dir.map(AbsolutePath.resolving),
+                source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
                 isReadOnly: readOnly)
             let daemon = DaemonConnection()
@@ -63,21 +63,6 @@ extension Yonder {
             }
             guard foreground else { return }
             try await stay(with: domain.name, daemon, process)
-        }
-
-        /// A path without its symbolic links and surplus slashes: one source has one name.
-        private func sourcePath() throws -> String {
-            guard !source.contains("://") else { return source }
-            var isDirectory: ObjCBool = false
-            guard FileManager.default.fileExists(atPath: source, isDirectory: &isDirectory) else {
-                Output.complain("\(source): no such folder")
-                throw ExitCode(1)
-            }
-            guard isDirectory.boolValue else {
-                Output.complain("\(source): not a folder")
-                throw ExitCode(1)
-            }
-            return URL(fileURLWithPath: AbsolutePath.resolving(source + "/.")).resolvingSymlinksInPath().path
         }
 
         /// Waits until the domain is unmounted, by us when the terminal says so.

@@ -44,6 +44,11 @@ extension Yonder {
                 "  pending     \(domain.pending.items) items, \(ByteText.text(domain.pending.bytes))",
                 "  failed      \(domain.failed)",
             ]
+            if let reimport = domain.reimport {
+                lines.append(
+                    "  reimport    \(reimport.done) of \(reimport.total) items\(reimport.isCounting ? ", counting" : "")"
+                )
+            }
             for transfer in domain.transfers {
                 let percent = transfer.total > 0 ? transfer.done * 100 / transfer.total : 100
                 lines.append(

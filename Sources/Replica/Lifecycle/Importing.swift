@@ -1,0 +1,297 @@
+import FileProvider
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// What was taken in from a folder.
+package struct ImportSummary: Hashable, Sendable {
+    package var items = 0
+    package var bytes: Int64 = 0
+}
+
+/// Makes a folder's files the content of a new replica, without changing the folder: content files get their bytes by one
+/// more name of the same file, or, where that cannot be, by a copy that is compared. Everything is to be offered to the
+/// provider, which may have it already. A folder of kept data is taken back as it was kept.
+///
+/// ``TakenFolder`` removes what was taken, once the replica is a domain's.
+package struct Importing {
+    private let replica: Replica
+    private let folder: FilePath
+    /// Where the files are: below a folder of kept data, else the folder itself.
+    private let files: FilePath
+    private let manifest: ManifestReader?
+    private let device: UInt64
+    private var summary = ImportSummary()
+    /// The inodes of kept items with several names, by the manifest's number.
+    private var links: [Int64: InodeNumber] = [:]
+    private var movedItems: [(row: Int64, directory: String)] = []
+    private var isCompleteAtRoot = true
+    private static let batch = 500
+
+    /// - Parameter replica: new and empty.
+    /// - Throws: `Errno` for a folder that cannot be read, or is none.
+    package init(_ replica: Replica, from folder: FilePath) throws {
+        self.replica = replica
+        self.folder = folder
+        manifest = try ManifestReader(in: folder)
+        files = manifest == nil ? folder : folder.appending(Manifest.files)
+        let status = try FileStatus(at: files)
+        guard status.kind == .directory else { throw Errno.notDirectory }
+        device = status.device
+    }
+
+    /// - Parameter progress: called now and then with what was taken in up to now.
+    /// - Throws: ``TakingError`` for what cannot be taken; POSIX errors. The folder is as it was then.
+    package mutating func run(progress: (ImportSummary) -> Void) throws -> ImportSummary {
+        try replica.database.write { db in
+            try db.run(
+                "INSERT INTO reimport (inode, requestedAt) VALUES (1, ?)", [Replica.now.nanosecondsSince1970])
+        }
+        if let manifest { try takeManifest(manifest, progress) }
+        try takeTree(progress)
+        let (total, isComplete) = (summary.items, isCompleteAtRoot)
+        try replica.database.write { db in
+            try db.run("UPDATE reimport SET total = ?", [total])
+            // The root's entries are here; those of the remote's that are not come by comparing.
+            if isComplete { try db.run("UPDATE inode SET content = 2, isIncomplete = 1 WHERE number = 1", []) }
+        }
+        return summary
+    }
+
+    // MARK: - A manifest
+
+    private mutating func takeManifest(_ manifest: ManifestReader, _ progress: (ImportSummary) -> Void) throws {
+        isCompleteAtRoot = manifest.header.keep != "dirty"
+        var waiting: [Manifest.Item] = []
+        var removed: [Manifest.Removed] = []
+        // Errors of the database pass through the reader.
+        try withoutActuallyEscaping({ (items: [Manifest.Item]) in try insert(items) }) { insert in
+            try manifest.read(
+                items: { item in
+                    waiting.append(item)
+                    guard waiting.count >= Self.batch else { return }
+                    try insert(waiting)
+                    waiting = []
+                }, removed: { removed.append($0) })
+            try insert(waiting)
+        }
+        progress(summary)
+        let (moved, gone) = (movedItems, removed)
+        try replica.database.write { db in
+            for (row, path) in moved {
+                guard let directory = try db.inode(at: path) else { continue }
+                try db.run(
+                    "UPDATE item SET baseParent = ? WHERE id = ?",
+                    [try db.providerName(of: directory)?.rawValue, row])
+            }
+            for item in gone { try db.insertRemoved(item) }
+        }
+    }
+
+    private mutating func insert(_ items: [Manifest.Item]) throws {
+        var (links, moved) = (links, movedItems)
+        for item in items {
+            guard let place = Keeping.place(item.path, in: folder) else {
+                throw TakingError(description: "the manifest names '\(item.path)', which is no path in the folder")
+            }
+            // What became of the file since it was kept counts.
+            let status = try? FileStatus(at: place)
+            let isFile = item.kind == InodeKind.file.rawValue
+            var item = item
+            if isFile {
+                let isHere = status?.kind == .regular
+                if item.isHere, !isHere, item.identifier == nil { continue }
+                if item.isHere, !isHere { item.changedFields &= ~ItemFields.contents.rawValue }
+                if let status, isHere {
+                    let isAsKept =
+                        item.isHere && status.size == item.size && status.modified == FileMoment(item.modified)
+                    if !isAsKept {
+                        item.changedFields |= ItemFields([.contents, .contentModificationDate]).rawValue
+                        item.size = status.size
+                        item.modified = FileTimestamp(status.modified).nanosecondsSince1970
+                    }
+                }
+                item.isHere = isHere
+            }
+            let linked = item.link.flatMap { links[$0] }
+            let kept = item
+            let (number, row) = try replica.database.write { db in try db.insertKept(kept, as: linked) }
+            guard let number else { continue }
+            if let link = item.link { links[link] = number }
+            if let directory = item.remoteDirectory, let row { moved.append((row, directory)) }
+            summary.items += 1
+            if isFile, item.isHere, linked == nil { try takeContent(of: number, at: place, size: item.size) }
+        }
+        (self.links, movedItems) = (links, moved)
+    }
+
+    // MARK: - A tree
+
+    /// Takes in what no manifest told of.
+    private mutating func takeTree(_ progress: (ImportSummary) -> Void) throws {
+        var waiting: [(place: FilePath, number: InodeNumber)] = [(files, .root)]
+        while let (place, number) = waiting.popLast() {
+            let directory = try FileDescriptor.openDirectory(place)
+            defer { try? directory.close() }
+            for bytes in try directory.names() {
+                guard let name = String(validating: bytes, as: UTF8.self) else {
+                    throw TakingError(
+                        description:
+                            "'\(place)' has a name that is not UTF-8: '\(String(decoding: bytes, as: UTF8.self))'")
+                }
+                guard let component = FilePath.Component(name) else { continue }
+                let child = place.appending(component)
+                let status = try FileStatus(of: name, in: directory)
+                if let known = try replica.database.item(named: name, in: number) {
+                    guard known.inode.kind == .directory, status.kind == .directory else { continue }
+                    waiting.append((child, known.inode.number))
+                    continue
+                }
+                guard status.device == device else {
+                    throw TakingError(description: "'\(child)' is another file system, mounted there")
+                }
+                let made = try insert(name, status, in: number, directory, at: child)
+                summary.items += 1
+                if status.kind == .directory { waiting.append((child, made)) }
+                if summary.items % 256 == 0 { progress(summary) }
+            }
+        }
+        progress(summary)
+    }
+
+    private mutating func insert(
+        _ name: String, _ status: FileStatus, in parent: InodeNumber, _ directory: FileDescriptor, at place: FilePath
+    ) throws -> InodeNumber {
+        var target: String?
+        if status.kind == .symbolicLink {
+            guard let text = String(validating: try directory.linkTarget(named: name), as: UTF8.self) else {
+                throw TakingError(description: "'\(place)' points to what is not UTF-8")
+            }
+            target = text
+        }
+        let kind = try Self.kind(of: status, at: place)
+        let attributes = kind == .symbolicLink ? [:] : directory.userAttributes(named: name)
+        let item = Manifest.Item(
+            path: name, kind: kind.rawValue,
+            size: kind == .file ? status.size : Int64(target?.utf8.count ?? 0), isHere: true, identifier: nil,
+            changedFields: ItemFields.ofNewItem(kind).rawValue, heldFields: 0, isExcluded: kind.itemKind == nil,
+            permissions: status.permissions, owner: status.owner, group: status.group,
+            modified: FileTimestamp(status.modified).nanosecondsSince1970,
+            created: FileTimestamp(status.birth ?? status.modified).nanosecondsSince1970, linkTarget: target,
+            attributes: attributes.isEmpty ? nil : attributes.mapValues { Data($0) })
+        let (number, _) = try replica.database.write { db in try db.insertKept(item, as: nil, named: name, in: parent) }
+        guard let number else { throw TakingError(description: "'\(place)' cannot be taken in") }
+        if kind == .file { try takeContent(of: number, at: place, size: status.size) }
+        return number
+    }
+
+    private static func kind(of status: FileStatus, at place: FilePath) throws -> InodeKind {
+        switch status.kind {
+        case .regular: .file
+        case .directory: .directory
+        case .symbolicLink: .symbolicLink
+        case .special: throw TakingError(description: "'\(place)' is a FIFO, socket or device, which no remote takes")
+        }
+    }
+
+    /// A file of which others hold names, or that is not ours, is copied: nobody else may write it from now on.
+    private mutating func takeContent(of number: InodeNumber, at place: FilePath, size: Int64) throws {
+        let status = try FileStatus(at: place)
+        let isOurs = status.owner == Machine.userIdentifier || Machine.userIdentifier == 0
+        let content = replica.contents.path(of: number)
+        try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs)
+        let taken = try FileStatus(at: content)
+        guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
+        summary.bytes += size
+    }
+}
+
+extension Database {
+    /// Makes rows of a kept or imported item.
+    ///
+    /// - Returns: its inode and its row; nil for one whose directory is not there.
+    fileprivate func insertKept(
+        _ item: Manifest.Item, as linked: InodeNumber?, named name: String? = nil, in directory: InodeNumber? = nil
+    ) throws -> (InodeNumber?, Int64?) {
+        var names = item.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+        let last = names.popLast() ?? item.path
+        guard let kind = InodeKind(rawValue: item.kind), let parent = try directory ?? inode(at: names),
+            try !hasItem(named: name ?? last, in: parent)
+        else { return (nil, nil) }
+        let isHere = item.isHere || kind != .file && kind != .directory
+        let number = try linked ?? insertInode(of: item, kind, isHere: isHere)
+        if linked != nil {
+            try run("UPDATE inode SET linkCount = linkCount + 1 WHERE number = ?", [number.rawValue])
+        }
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, baseName, baseContentVersion, baseMetadataVersion,
+                baseSize, baseModifiedAt, changedFields, heldFields, template, isExcluded, pendingSince, userPolicy,
+                conflictOf, favoriteRank, tagData, reimport)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name ?? last, Int64(ItemCapabilities.ordinary.rawValue),
+                item.identifier == nil ? nil : item.remoteName ?? last, item.contentVersion ?? Data(),
+                item.metadataVersion ?? Data(), item.remoteSize ?? 0, item.remoteModified, Int64(item.changedFields),
+                Int64(item.heldFields), ItemRecord.newTemplate(), item.isExcluded,
+                item.changedFields == 0 ? nil : Replica.now.nanosecondsSince1970, item.userPolicy, item.conflictOf,
+                item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
+            ])
+        return (number, lastInsertedRowID)
+    }
+
+    private func insertInode(of item: Manifest.Item, _ kind: InodeKind, isHere: Bool) throws -> InodeNumber {
+        try run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, accessedAt,
+                linkTarget, device, content, contentVersion, hasContentFile, localBytes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                item.kind, item.size, item.permissions.map { Int64($0) }, item.owner.map { Int64($0) },
+                item.group.map { Int64($0) }, item.modified, Replica.now.nanosecondsSince1970, item.created,
+                item.accessed, item.linkTarget, Int64(item.device ?? 0),
+                (isHere ? ContentState.materialized : .dataless).rawValue, item.contentVersion ?? Data(),
+                kind == .file && isHere, kind == .file && isHere ? item.size : 0,
+            ])
+        let number = InodeNumber(rawValue: lastInsertedRowID)
+        for (name, value) in item.attributes ?? [:] {
+            try run(
+                "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
+                [number.rawValue, name, value])
+        }
+        return number
+    }
+
+    /// What was removed before the data was kept still has to be removed on the remote.
+    fileprivate func insertRemoved(_ item: Manifest.Removed) throws {
+        var names = item.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+        guard let name = names.popLast(), let directory = try inode(at: names),
+            let parent = try providerName(of: directory)
+        else { return }
+        try run(
+            """
+            INSERT INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion,
+                pendingSince, isToBeFound) VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+            """,
+            [
+                PendingDeletion.token(ofDeletion: ItemRecord.newTemplate()).rawValue, item.kind, parent.rawValue, name,
+                item.contentVersion, item.metadataVersion, Replica.now.nanosecondsSince1970,
+            ])
+    }
+
+    fileprivate func inode(at path: String) throws -> InodeNumber? {
+        try inode(at: path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) })
+    }
+
+    private func inode(at names: [String]) throws -> InodeNumber? {
+        var number = InodeNumber.root
+        for name in names {
+            guard let item = try item(named: name, in: number) else { return nil }
+            number = item.inode.number
+        }
+        return number
+    }
+}

@@ -1,0 +1,240 @@
+import FileProvider
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// What was kept of a replica.
+package struct KeptSummary: Hashable, Sendable {
+    package var files = 0
+    package var bytes: Int64 = 0
+    package var items = 0
+}
+
+/// What of a replica would be lost with it.
+package struct UnsyncedSummary: Hashable, Sendable {
+    /// Items that the remote has not got all of, or that stay on this machine.
+    package var items: Int
+    /// What an earlier start had to set aside.
+    package var recovered: Int
+}
+
+/// Keeps the data of a replica that is to be removed: a plain tree of its files, and a manifest that lets it be taken
+/// back. The replica is only read; its content files get one more name where they lie on the same file system.
+///
+/// What lies in the trash goes to `trash`, what was set aside to `recovered`: they are no part of the manifest.
+package struct Keeping {
+    private let replica: Replica
+    private let folder: FilePath
+    private let onlyDirty: Bool
+    private var summary = KeptSummary()
+    /// The directories in which something is to be kept; nil for all.
+    private var wanted: Set<Int64>?
+
+    /// - Parameters:
+    ///   - folder: is there and empty.
+    ///   - onlyDirty: whether what the remote has goes.
+    package init(_ replica: Replica, in folder: FilePath, onlyDirty: Bool) {
+        self.replica = replica
+        self.folder = folder
+        self.onlyDirty = onlyDirty
+    }
+
+    /// Keeps everything, and puts it on the disk. The manifest comes last, under its name only when all is there.
+    ///
+    /// - Parameter progress: called after each item with what was kept up to now.
+    package mutating func run(domain: String, source: String, progress: (KeptSummary) -> Void) throws -> KeptSummary {
+        let files = folder.appending(Manifest.files)
+        try files.makeDirectory()
+        if onlyDirty { wanted = try replica.database.directoriesWithWork() }
+        let part = folder.appending(Manifest.fileName + ".part")
+        let writer = try ManifestWriter(
+            at: part,
+            Manifest.Header(
+                format: Manifest.format, version: Manifest.version, domain: domain, source: source,
+                keep: onlyDirty ? "dirty" : "downloaded"))
+        try keep(.root, at: "", writer, progress)
+        writer.beginRemoved()
+        try keepDeletions(writer)
+        try writer.finish()
+        try keepRecovered()
+        let root = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+        defer { try? root.close() }
+        try root.syncFileSystem()
+        try part.move(to: folder.appending(Manifest.fileName))
+        try root.synchronize(asDirectory: true)
+        return summary
+    }
+
+    /// Gives the kept files the attributes that their items had. Made up for at the next start when it was cut short.
+    package static func dress(_ folder: FilePath) throws {
+        guard let reader = try ManifestReader(in: folder) else { return }
+        var directories: [(FilePath, Manifest.Item)] = []
+        try reader.read(
+            items: { item in
+                guard let path = Self.place(item.path, in: folder) else { return }
+                if item.kind == InodeKind.directory.rawValue {
+                    // Their times change with what is in them: last.
+                    if directories.count < 100_000 { directories.append((path, item)) }
+                } else if item.isHere {
+                    try? dress(path, item)
+                }
+            }, removed: { _ in })
+        for (path, item) in directories.reversed() { try? dress(path, item) }
+    }
+
+    // MARK: - Private
+
+    private mutating func keep(
+        _ top: InodeNumber, at topPath: String, _ writer: ManifestWriter, _ progress: (KeptSummary) -> Void
+    ) throws {
+        var waiting: [(number: InodeNumber, path: String, after: Int64)] = [(top, topPath, 0)]
+        while let (directory, path, after) = waiting.popLast() {
+            let children = try replica.database.children(of: directory, after: after, limit: 256)
+            if children.count == 256, let last = children.last { waiting.append((directory, path, last.id)) }
+            for child in children {
+                let name =
+                    child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
+                let childPath = path.isEmpty ? name : path + "/" + name
+                if child.trashRole != .none {
+                    try keepTrash(child)
+                    continue
+                }
+                guard try isWanted(child) else { continue }
+                try keep(child, at: childPath, writer)
+                summary.items += 1
+                progress(summary)
+                if child.inode.kind == .directory { waiting.append((child.inode.number, childPath, 0)) }
+            }
+        }
+    }
+
+    private func isWanted(_ item: ItemRecord) throws -> Bool {
+        guard onlyDirty else { return true }
+        return item.hasWork || wanted?.contains(item.inode.number.rawValue) == true
+    }
+
+    private mutating func keep(_ item: ItemRecord, at path: String, _ writer: ManifestWriter) throws {
+        guard let place = Self.place(path, in: folder) else { return }
+        var isHere = false
+        switch item.inode.kind {
+        case .directory:
+            try place.makeDirectory()
+            isHere = item.inode.content == .materialized && !onlyDirty
+        case .symbolicLink:
+            let target = try replica.database.linkTarget(of: item.inode.number) ?? ""
+            try place.makeLink(to: target)
+            isHere = true
+        case .file:
+            let isKept = !onlyDirty || item.hasContentWork
+            if isKept, item.inode.content == .materialized {
+                try keepContent(of: item.inode, at: place)
+                isHere = true
+            }
+        case .fifo, .characterDevice, .blockDevice, .socket: break
+        }
+        try writer.add(try replica.database.describeForManifest(item, at: path, isHere: isHere))
+    }
+
+    private mutating func keepContent(of inode: InodeRecord, at place: FilePath) throws {
+        summary.files += 1
+        summary.bytes += inode.size
+        guard try replica.database.hasContentFile(inode.number) else {
+            try FileDescriptor.open(
+                place, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite
+            ).close()
+            return
+        }
+        try FileTaking.take(replica.contents.path(of: inode.number), to: place, mayLink: true)
+    }
+
+    /// What lies in the trash: plain files, for who wants them.
+    private mutating func keepTrash(_ item: ItemRecord) throws {
+        guard item.trashRole == .top else { return }
+        let trash = folder.appending("trash")
+        for files in try replica.database.items(in: item.inode.number) where files.trashRole == .files {
+            var waiting = try replica.database.items(in: files.inode.number).map { ($0, trash) }
+            while let (trashed, parent) = waiting.popLast() {
+                guard let place = Self.place(trashed.name, in: parent, below: nil) else { continue }
+                if trashed.inode.kind == .directory {
+                    waiting += try replica.database.items(in: trashed.inode.number).map { ($0, place) }
+                } else if trashed.inode.kind == .file, trashed.inode.content == .materialized,
+                    !onlyDirty || trashed.hasContentWork
+                {
+                    try FileManager.default.createDirectory(atPath: parent.string, withIntermediateDirectories: true)
+                    try keepContent(of: trashed.inode, at: place)
+                }
+            }
+        }
+    }
+
+    private func keepDeletions(_ writer: ManifestWriter) throws {
+        for deletion in try replica.database.pendingDeletions() {
+            guard let parent = try replica.database.known(deletion.parent),
+                let directory = try replica.database.path(of: parent.inode.number)
+            else { continue }
+            try writer.add(
+                Manifest.Removed(
+                    path: (directory + [deletion.name]).joined(separator: "/"), kind: deletion.kind.rawValue,
+                    contentVersion: Data(deletion.version.contentVersion),
+                    metadataVersion: Data(deletion.version.metadataVersion)))
+        }
+    }
+
+    private func keepRecovered() throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: replica.contents.recovered.string)
+        guard !names.isEmpty else { return }
+        let recovered = folder.appending("recovered")
+        try recovered.makeDirectory()
+        for name in names {
+            guard let component = FilePath.Component(name) else { continue }
+            try FileTaking.take(
+                replica.contents.recovered.appending(component), to: recovered.appending(component), mayLink: true)
+        }
+    }
+
+    private static func dress(_ path: FilePath, _ item: Manifest.Item) throws {
+        let kind = InodeKind(rawValue: item.kind)
+        if kind == .symbolicLink {
+            return try path.setModificationTime(to: FileMoment(item.modified))
+        }
+        let file = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
+        defer { try? file.close() }
+        for (name, value) in item.attributes ?? [:] {
+            try? file.setExtendedAttribute("user." + name, to: [UInt8](value))
+        }
+        if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
+        try? file.setPermissions(item.permissions ?? (kind == .directory ? 0o755 : 0o644))
+        try file.setModified(FileMoment(item.modified))
+    }
+
+    /// A path of the manifest in the folder; nil for one that leads out of it.
+    static func place(_ path: String, in folder: FilePath, below files: String? = Manifest.files) -> FilePath? {
+        var place = files.map { folder.appending($0) } ?? folder
+        for name in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            let text = String(Substring(name))
+            guard FileProviderItem.defect(ofFilename: text) == nil, let component = FilePath.Component(text),
+                component.kind == .regular
+            else { return nil }
+            place.append(component)
+        }
+        return place
+    }
+}
+
+extension FileMoment {
+    init(_ nanoseconds: Int64) {
+        let time = FileTimestamp(nanosecondsSince1970: nanoseconds)
+        self.init(seconds: time.seconds, nanoseconds: time.nanoseconds)
+    }
+}
+
+extension ItemRecord {
+    /// Whether the remote has not got all of it, or it stays on this machine.
+    var hasWork: Bool { !changedFields.isEmpty || isExcluded || identifier == nil && !isToBeOffered || hasContentWork }
+
+    /// Whether this machine may have the only copy of its content.
+    var hasContentWork: Bool {
+        inode.content == .materialized && (changedFields.contains(.contents) || identifier == nil || isExcluded)
+    }
+}

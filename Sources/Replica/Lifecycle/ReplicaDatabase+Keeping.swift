@@ -1,0 +1,113 @@
+import FileProvider
+import Foundation
+import GRDB
+import SystemPackage
+
+extension ReplicaDatabase {
+    /// A directory's items after a row, at most so many.
+    func children(of directory: InodeNumber, after row: Int64, limit: Int) throws -> [ItemRecord] {
+        try read { db in
+            let rows = try db.all(
+                "SELECT id FROM item INDEXED BY itemInParent WHERE parent = ? AND id > ? ORDER BY id LIMIT ?",
+                [directory.rawValue, row, limit], { $0[0] as Int64 })
+            return try rows.compactMap { try db.item(id: $0) }
+        }
+    }
+
+    func hasContentFile(_ number: InodeNumber) throws -> Bool { try read { db in try db.hasContentFile(number) } }
+
+    /// How much would be lost if the replica were: what the remote has not got, and what stays on this machine.
+    package func unsyncedItems() throws -> Int {
+        try read { db in
+            try db.one(
+                """
+                SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
+                    + (SELECT COUNT(*) FROM deletion)
+                """, [], { $0[0] as Int }) ?? 0
+        }
+    }
+
+    /// The directories in which there is work of this machine's, and those above them.
+    func directoriesWithWork() throws -> Set<Int64> {
+        try read { db in
+            var directories: Set<Int64> = []
+            let parents = try db.all(
+                "SELECT DISTINCT item.parent FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work)", [],
+                { $0[0] as Int64? })
+            for parent in parents {
+                var current = parent
+                while let directory = current, directories.insert(directory).inserted {
+                    current = try db.item(ofInode: InodeNumber(rawValue: directory))?.parent?.rawValue
+                }
+            }
+            return directories
+        }
+    }
+
+    private static let work = """
+        item.parent IS NOT NULL AND item.trashRole = 0
+            AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = 3)
+            AND (item.changedFields <> 0 OR item.isExcluded = 1 OR item.identifier IS NULL AND item.reimport <= 0
+                OR item.reimport > 0 AND inode.content = 2 AND inode.kind = 1)
+        """
+
+    func describeForManifest(_ item: ItemRecord, at path: String, isHere: Bool) throws -> Manifest.Item {
+        try read { db in
+            let more = try db.one(
+                "SELECT favoriteRank, tagData, userPolicy, conflictOf FROM item WHERE id = ?", [item.id],
+                { ($0[0] as Int64?, $0[1] as Data?, $0[2] as Int?, $0[3] as String?) })
+            let inode = item.inode
+            let name = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? path
+            var remoteDirectory: String?
+            if item.changedFields.contains(.parentItemIdentifier), let parent = item.base.parent,
+                let directory = try db.known(parent)?.inode.number
+            {
+                remoteDirectory = try db.path(of: directory)?.joined(separator: "/")
+            }
+            let isKnown = item.identifier != nil || item.isToBeOffered && item.base.name != nil
+            let attributes = try db.extendedAttributes(of: inode.number)
+            return Manifest.Item(
+                path: path, kind: inode.kind.rawValue, size: inode.size, isHere: isHere,
+                identifier: isKnown ? item.identifier?.rawValue ?? "" : nil,
+                remoteName: item.base.name.flatMap { $0.utf8.elementsEqual(name.utf8) ? nil : $0 },
+                remoteDirectory: remoteDirectory, changedFields: item.changedFields.rawValue,
+                heldFields: item.heldFields.rawValue, isExcluded: item.isExcluded,
+                contentVersion: isKnown ? Data(item.base.version.contentVersion) : nil,
+                metadataVersion: isKnown ? Data(item.base.version.metadataVersion) : nil,
+                remoteSize: isKnown ? item.base.size : nil,
+                remoteModified: isKnown ? item.base.modifiedAt?.nanosecondsSince1970 : nil,
+                permissions: inode.permissions, owner: inode.owner, group: inode.group,
+                modified: inode.modifiedAt.nanosecondsSince1970, created: inode.createdAt.nanosecondsSince1970,
+                accessed: inode.accessedAt?.nanosecondsSince1970, linkTarget: try db.linkTarget(of: inode.number),
+                device: inode.device == 0 ? nil : inode.device,
+                attributes: attributes.isEmpty ? nil : attributes.mapValues { Data($0) },
+                link: inode.linkCount > 1 && inode.kind != .directory ? inode.number.rawValue : nil,
+                userPolicy: more?.2, conflictOf: more?.3, favoriteRank: more?.0, tagData: more?.1)
+        }
+    }
+}
+
+extension Replica {
+    /// What would be lost with the replica.
+    package func unsynced() throws -> UnsyncedSummary {
+        UnsyncedSummary(
+            items: try database.unsyncedItems(),
+            recovered: try FileManager.default.contentsOfDirectory(atPath: contents.recovered.string).count)
+    }
+}
+
+extension Database {
+    /// The names from the mount's root down to an inode.
+    func path(of number: InodeNumber) throws -> [String]? {
+        var names: [String] = []
+        var current = number
+        while current != .root {
+            guard let item = try item(ofInode: current), let parent = item.parent, names.count < 4096 else {
+                return nil
+            }
+            names.append(item.name)
+            current = parent
+        }
+        return names.reversed()
+    }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Syscalls
+import SystemPackage
+
+/// A folder whose files a replica has taken in: what the replica has goes from it. Everything else stays.
+package struct TakenFolder {
+    private let replica: Replica
+    private let folder: FilePath
+    private var left: [String] = []
+
+    package init(_ replica: Replica, _ folder: FilePath) {
+        self.replica = replica
+        self.folder = folder
+    }
+
+    /// Removes from the folder what the replica has. What was cut short goes on from anywhere.
+    ///
+    /// - Parameter keepsFolder: whether the folder itself stays.
+    /// - Returns: what stays, because it changed since, or cannot be removed.
+    package mutating func clear(keepsFolder: Bool) throws -> [String] {
+        guard (try? FileStatus(at: folder))?.kind == .directory else { return [] }
+        let manifest = try ManifestReader(in: folder)
+        let files = manifest == nil ? folder : folder.appending(Manifest.files)
+        if (try? FileStatus(at: files)) != nil { try clear(files, .root) }
+        if manifest != nil, left.isEmpty {
+            try? files.removeDirectory()
+            try? folder.appending(Manifest.fileName).unlinkIfPresent()
+        }
+        try ownContents()
+        if !keepsFolder, (try? folder.removeDirectory()) == nil {
+            left += ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [])
+                // What the manifest does not tell of is no domain's.
+                .filter { manifest == nil || !["trash", "recovered"].contains($0) }
+                .map { folder.string + "/" + $0 }.filter { !left.contains($0) }
+        }
+        return left
+    }
+
+    private mutating func clear(_ place: FilePath, _ number: InodeNumber) throws {
+        let directory = try FileDescriptor.openDirectory(place)
+        defer { try? directory.close() }
+        for bytes in try directory.names() {
+            let name = String(decoding: bytes, as: UTF8.self)
+            guard name.utf8.elementsEqual(bytes), let component = FilePath.Component(name) else { continue }
+            let child = place.appending(component)
+            guard let status = try? FileStatus(of: name, in: directory) else { continue }
+            guard let item = try replica.database.item(named: name, in: number), isSame(status, item.inode) else {
+                left.append(child.string)
+                continue
+            }
+            do {
+                if status.kind == .directory {
+                    try clear(child, item.inode.number)
+                    try directory.removeDirectory(named: name)
+                } else {
+                    try directory.unlink(named: name)
+                }
+            } catch let error as Errno {
+                if error != .directoryNotEmpty { left.append(child.string) }
+            }
+        }
+    }
+
+    private func isSame(_ status: FileStatus, _ inode: InodeRecord) -> Bool {
+        switch (status.kind, inode.kind) {
+        case (.directory, .directory), (.symbolicLink, .symbolicLink): true
+        case (.regular, .file):
+            if let content = try? FileStatus(at: replica.contents.path(of: inode.number)) {
+                content.inode == status.inode && content.device == status.device
+                    || content.size == status.size && content.modified == status.modified
+            } else {
+                false
+            }
+        default: false
+        }
+    }
+
+    /// The files are ours alone now.
+    private func ownContents() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: replica.contents.directory.string) {
+            guard let component = FilePath.Component(name) else { continue }
+            let path = replica.contents.directory.appending(component)
+            guard let status = try? FileStatus(at: path), status.linkCount == 1, status.permissions != 0o600 else {
+                continue
+            }
+            try path.setPermissions(0o600)
+        }
+    }
+}

@@ -1,0 +1,267 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What the provider said of items that were offered to it again.
+extension Ingestion {
+    /// The provider has the item: it had it, or has made it. What was changed here and is other there stays pending.
+    ///
+    /// - Parameters:
+    ///   - isSameContent: whether the remote's content is known to be what was sent.
+    ///   - present: the content file's stamp now; nil when it has none.
+    package mutating func acknowledgeOffer(
+        _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool,
+        contentStamp present: Int64?
+    ) throws {
+        guard let current = try db.item(id: sent.row) else { return try acknowledgeRemovedOffer(sent, as: item) }
+        guard current.reimport == offer.round else { return }
+        if let other = try db.item(item.itemIdentifier), other.id != current.id {
+            if other.reimport == -offer.round { return try settleDuplicate(current, of: other) }
+            try forgetTwin(other, of: current)
+        }
+        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        let wasUnwritten =
+            current.inode.number == sent.inode && sent.contentStamp != nil && sent.contentStamp == present
+            && !stillPending.contains(.contents)
+        let isContentThere = isSameContent && sent.fields.contains(.contents) && wasUnwritten
+        let held = stillPending.intersection(sent.fields).intersection(.attributes).subtracting(current.heldFields)
+        var changed = current.changedFields
+        if isContentThere {
+            changed.remove(.contents)
+        } else if isSameContent, sent.fields.contains(.contents) {
+            changed.insert(.contents)
+        }
+        changed = try differing(changed, of: current, from: item).subtracting(held)
+        try db.run(
+            """
+            UPDATE item SET identifier = ?, reimport = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, changedFields = ?, heldFields = ?,
+                wasSent = 0, attempts = 0, nextTry = NULL,
+                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
+            """,
+            [
+                item.itemIdentifier.rawValue, -offer.round, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970, Int64(changed.rawValue),
+                Int64(current.heldFields.union(held).rawValue), Int64(changed.rawValue), now.nanosecondsSince1970,
+                current.id,
+            ])
+        if isContentThere {
+            try db.run(
+                "UPDATE inode SET contentVersion = ? WHERE number = ?",
+                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+        }
+        try db.forgetFailure(of: current.inode.number)
+        if current.inode.kind == .directory {
+            try db.noteIdentifier(item.itemIdentifier, replacing: current.placeholder)
+        }
+        guard let acknowledged = try db.item(id: current.id) else { return }
+        try update(
+            acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
+        guard current.inode.kind == .directory, current.inode.content == .materialized else { return }
+        // What has come and gone there meanwhile nobody has told.
+        try noteIncomplete(current.inode.number, true)
+    }
+
+    /// The remote does not have an item of which nothing is here: it is gone, but for what was made or written in it.
+    package mutating func loseOffered(_ sent: SentChange, _ offer: Offer) throws {
+        guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
+        guard item.inode.kind == .directory || item.inode.content != .materialized else { return }
+        let hasWork = try item.inode.kind == .directory && keepLocalWork(in: item)
+        guard hasWork else {
+            effects.defects.append("'\(item.ownName)' is not on the remote any more, and was not here: it is gone")
+            return try remove(item)
+        }
+        try becomeNew(item)
+    }
+
+    /// The remote has something else under the name of an item that was offered.
+    package mutating func resolveOffer(
+        _ sent: SentChange, _ offer: Offer, against remote: FileProviderItem, label: String
+    ) throws {
+        guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
+        let isTaken =
+            try db.item(remote.itemIdentifier).map { $0.id != item.id && $0.reimport == -offer.round } ?? false
+        if isTaken {
+            return try keepBoth(item, and: nil, label: label)
+        }
+        guard InodeKind(remote.kind) == item.inode.kind else {
+            return try keepBoth(item, and: remote, label: label)
+        }
+        switch try verdict(on: item, sent, against: remote) {
+        case .theirs, .ours:
+            try acknowledgeOffer(
+                sent, offer, as: remote, stillPending: [], isSameContent: false, contentStamp: sent.contentStamp)
+        case .both: try keepBoth(item, and: remote, label: label)
+        }
+    }
+
+    // MARK: - Private
+
+    private enum Verdict {
+        /// It is the item, and newer there, or nothing of it is here.
+        case theirs
+        /// It is the item on which was written here.
+        case ours
+        case both
+    }
+
+    private func verdict(
+        on item: ItemRecord, _ sent: SentChange, against remote: FileProviderItem
+    ) throws -> Verdict {
+        let wasKnown = item.base.name != nil
+        switch item.inode.kind {
+        case .file: break
+        case .symbolicLink: return wasKnown ? .theirs : .both
+        default: return .theirs
+        }
+        guard item.inode.content == .materialized else { return .theirs }
+        if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
+            if sent.isReplay, try db.unanswered("item", item.id).contains(where: { $0.matches(remote) }) {
+                return .ours
+            }
+            let isBase =
+                remote.itemVersion.contentVersion == item.base.version.contentVersion
+                || remote.documentSize == item.base.size && remote.contentModificationDate == item.base.modifiedAt
+            return wasKnown && isBase ? .ours : .both
+        }
+        // What was here unchanged is an older version of what is there now, unless the remote has gone back in time.
+        guard wasKnown, let there = remote.contentModificationDate, let base = item.base.modifiedAt else {
+            return .both
+        }
+        return there > base ? .theirs : .both
+    }
+
+    /// Those of the fields that were changed here and are other on the remote. Of what the remote never had, it is the
+    /// remote that says how it is.
+    private func differing(
+        _ fields: ItemFields, of item: ItemRecord, from remote: FileProviderItem
+    ) throws -> ItemFields {
+        guard item.base.name != nil else { return fields.intersection(.contents) }
+        var differing = fields
+        if item.inode.modifiedAt == remote.contentModificationDate { differing.remove(.contentModificationDate) }
+        if item.inode.createdAt == remote.creationDate { differing.remove(.creationDate) }
+        if item.inode.permissions == remote.permissions { differing.subtract([.permissions, .fileSystemFlags]) }
+        if item.inode.owner == nil || item.inode.owner == remote.owner,
+            item.inode.group == nil || item.inode.group == remote.group
+        {
+            differing.remove(.ownership)
+        }
+        if fields.contains(.extendedAttributes),
+            try db.extendedAttributes(of: item.inode.number) == remote.extendedAttributes ?? [:]
+        {
+            differing.remove(.extendedAttributes)
+        }
+        if item.ownName.utf8.elementsEqual(remote.filename.utf8) { differing.remove(.filename) }
+        if try item.parent.flatMap({ try db.providerName(of: $0) }) == remote.parentItemIdentifier {
+            differing.remove(.parentItemIdentifier)
+        }
+        return differing
+    }
+
+    /// The remote's item has the name, and what is here goes beside it, as a new one. What is not here goes.
+    private mutating func keepBoth(_ item: ItemRecord, and remote: FileProviderItem?, label: String) throws {
+        let isHere = item.inode.kind == .symbolicLink || item.inode.content == .materialized
+        let hasWork = try item.inode.kind == .directory && keepLocalWork(in: item)
+        guard let left = try db.item(id: item.id), isHere || hasWork else {
+            if let left = try db.item(id: item.id) { try remove(left) }
+            if let remote, let directory = try db.item(remote.parentItemIdentifier) {
+                try place(remote, in: directory.inode.number)
+            }
+            return
+        }
+        try becomeNew(left)
+        try resolveCollision(of: left.id, with: remote, label: label)
+    }
+
+    /// An item that the provider has never heard of.
+    private mutating func becomeNew(_ item: ItemRecord) throws {
+        let isHere = item.inode.kind != .file || item.inode.content == .materialized
+        guard isHere, try db.item(id: item.id) != nil else { return }
+        try db.run(
+            """
+            UPDATE item SET identifier = NULL, reimport = ?, baseParent = NULL, baseName = NULL,
+                baseContentVersion = x'', baseMetadataVersion = x'', template = ?, wasSent = 0, changedFields = ?,
+                attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?) WHERE id = ?
+            """,
+            [
+                -abs(item.reimport), ItemRecord.newTemplate(),
+                Int64(ItemFields.ofNewItem(item.inode.kind).rawValue), now.nanosecondsSince1970, item.id,
+            ])
+        try db.run("DELETE FROM unanswered WHERE item = ?", [item.id])
+    }
+
+    /// Another item was recognized as this one already: they were two names for one thing.
+    private mutating func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
+        let isWritten =
+            item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
+        if isWritten {
+            try becomeNew(item)
+            return
+        }
+        if item.inode.kind == .directory {
+            try forgetTwin(item, of: winner)
+        } else {
+            try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [item.id])
+            if let clean = try db.item(id: item.id) { try remove(clean) }
+        }
+        // It may have had the name of the one that was there first.
+        guard winner.isHidden, let parent = winner.parent, try db.item(id: item.id) == nil,
+            try db.item(named: item.name, in: parent) == nil, !item.isHidden
+        else { return }
+        try db.run("UPDATE item SET name = ? WHERE id = ?", [item.name, winner.id])
+        effects.invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
+    }
+
+    /// An item was removed here while it was offered: now it is known what the remote has to delete.
+    private func acknowledgeRemovedOffer(_ sent: SentChange, as item: FileProviderItem) throws {
+        try db.foundDeleted(sent.item.itemIdentifier, as: item)
+    }
+}
+
+extension Ingestion {
+    /// What was removed here was found on the remote: it can be deleted there now.
+    package func foundDeleted(_ deletion: PendingDeletion, as item: FileProviderItem) throws {
+        try db.foundDeleted(deletion.identifier, as: item)
+    }
+
+    /// What was removed here is not on the remote, nor what it contained.
+    package mutating func notFoundDeleted(_ deletion: PendingDeletion) throws {
+        var gone = [deletion.identifier]
+        while let next = gone.popLast() {
+            gone += try db.all(
+                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound = 1", [next.rawValue],
+                { ItemIdentifier($0[0] as String) })
+            try db.run(
+                "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)",
+                [next.rawValue])
+            try db.run("DELETE FROM deletion WHERE identifier = ?", [next.rawValue])
+        }
+        try restoreNames()
+    }
+}
+
+extension Database {
+    /// A directory has an identifier: whoever named it by what stood in for that does no more.
+    func noteIdentifier(_ identifier: ItemIdentifier, replacing placeholder: ItemIdentifier) throws {
+        try run(
+            "UPDATE deletion SET baseParent = ? WHERE baseParent = ?", [identifier.rawValue, placeholder.rawValue])
+        try run(
+            """
+            UPDATE item SET baseParent = ? WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
+            """, [identifier.rawValue, placeholder.rawValue])
+    }
+
+    fileprivate func foundDeleted(_ placeholder: ItemIdentifier, as item: FileProviderItem) throws {
+        try run(
+            """
+            UPDATE OR REPLACE deletion SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, isToBeFound = 0, attempts = 0, nextTry = NULL WHERE identifier = ?
+            """,
+            [
+                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), placeholder.rawValue,
+            ])
+        try noteIdentifier(item.itemIdentifier, replacing: placeholder)
+    }
+}

@@ -1,0 +1,147 @@
+import FileProvider
+import GRDB
+
+/// How an item whose identifier was given up is offered to the provider.
+package struct Offer: Hashable, Sendable {
+    /// The reimport that it belongs to.
+    package var round: Int64
+    /// Whether nothing of its content is here: what the remote does not have then is gone.
+    package var isDataless: Bool
+    /// Whether the remote had it: then it is only to be recognized at first, and made when it is not there.
+    package var wasKnown: Bool
+    /// Whether it is offered where the remote had it, and not where it was moved to since.
+    package var isAtOrigin: Bool
+}
+
+/// What can be offered, in the order of the rows.
+package struct ReadyOffer: Hashable, Sendable {
+    package var row: Int64
+    package var parent: ItemIdentifier
+    package var name: String
+    package var placeholder: ItemIdentifier
+}
+
+extension ReplicaDatabase {
+    /// Items that wait to be offered and whose directory the provider knows, after a row.
+    package func readyOffers(after row: Int64, at now: FileTimestamp, limit: Int) throws -> [ReadyOffer] {
+        try read { db in
+            let rows = try db.all(
+                """
+                SELECT item.id FROM item INDEXED BY itemToOffer JOIN item AS directory ON directory.inode = item.parent
+                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = 0
+                    AND (directory.identifier IS NOT NULL OR directory.trashRole = 2)
+                    AND (item.nextTry IS NULL OR item.nextTry <= ?)
+                ORDER BY item.id LIMIT ?
+                """, [row, now.nanosecondsSince1970, limit], { $0[0] as Int64 })
+            return try rows.compactMap { try db.readyOffer(of: $0) }
+        }
+    }
+
+    /// What an item is offered as; nil when it is not, or has to wait for others.
+    package func readyOffer(of row: Int64) throws -> ReadyOffer? {
+        try read { db in try db.readyOffer(of: row) }
+    }
+
+    /// When the first item that could not be offered is tried again.
+    package func nextOffer(after now: FileTimestamp) throws -> FileTimestamp? {
+        try read { db in
+            try db.one(
+                "SELECT MIN(nextTry) FROM item WHERE reimport > 0 AND nextTry > ?", [now.nanosecondsSince1970],
+                { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
+        }
+    }
+}
+
+extension Database {
+    fileprivate func readyOffer(of row: Int64) throws -> ReadyOffer? {
+        guard let item = try item(id: row), item.isToBeOffered, !item.isExcluded, item.parent != nil,
+            let place = try placeToOffer(item)
+        else { return nil }
+        return ReadyOffer(row: row, parent: place.parent, name: place.name, placeholder: item.placeholder)
+    }
+
+    /// Where an item is offered first: where the remote had it, so that it is recognized, though it was moved since.
+    ///
+    /// - Returns: nil while that directory, or the one that it is in, waits itself.
+    func placeToOffer(_ item: ItemRecord) throws -> (parent: ItemIdentifier, name: String, isAtOrigin: Bool)? {
+        guard let directory = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return nil }
+        let moves = item.changedFields.intersection([.filename, .parentItemIdentifier])
+        let here = (parent: directory, name: item.nameToOffer(moves.contains(.filename)), isAtOrigin: false)
+        guard !moves.isEmpty, let name = item.base.name else { return here }
+        guard moves.contains(.parentItemIdentifier) else { return (directory, name, true) }
+        guard let origin = item.base.parent else { return here }
+        guard origin.isPlaceholder else { return (origin, name, true) }
+        if try one("SELECT 1 FROM deletion WHERE identifier = ?", [origin.rawValue], { _ in true }) == true {
+            return nil
+        }
+        guard let known = try known(origin), known.isToBeOffered else { return here }
+        return nil
+    }
+}
+
+extension ItemRecord {
+    /// The name under which it is offered in its own directory: the remote's, but for one that was given here.
+    fileprivate func nameToOffer(_ isRenamed: Bool) -> String {
+        if isRenamed, !isHidden, trash == nil { return name }
+        return base.name ?? ownName
+    }
+}
+
+extension ItemIdentifier {
+    /// Whether the provider has never given it.
+    package var isPlaceholder: Bool { rawValue.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) }
+}
+
+extension Replica {
+    /// An item as it is to be offered, with everything that is known of it; nil when it has to wait, or need not be.
+    ///
+    /// - Parameter isAtOrigin: false to offer it where it is now, the remote not having it where it was.
+    package func prepareOffer(_ row: Int64, atOrigin isAtOrigin: Bool = true) throws -> SentChange? {
+        try database.read { db in
+            guard let item = try db.item(id: row), item.isToBeOffered, !item.isExcluded,
+                var place = try db.placeToOffer(item)
+            else { return nil }
+            if !isAtOrigin, place.isAtOrigin {
+                guard let parent = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier }) else { return nil }
+                place = (parent, item.isHidden ? item.base.name ?? item.name : item.name, false)
+            }
+            guard var described = try db.describe(item) else { return nil }
+            described.itemIdentifier = item.placeholder
+            described.parentItemIdentifier = place.parent
+            described.filename = place.name
+            described.contentPolicy = .inherited
+            let isDataless = item.inode.kind != .symbolicLink && item.inode.content != .materialized
+            // An empty file of the remote's has no content file.
+            let hasContent = try item.inode.kind == .file && !isDataless && db.hasContentFile(item.inode.number)
+            // The version is that of the bytes that come with it.
+            if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
+                described.itemVersion.contentVersion = []
+            } else if item.inode.kind == .file {
+                described.itemVersion.contentVersion = item.inode.contentVersion
+            }
+            return SentChange(
+                row: row, inode: item.inode.number, identifier: nil, item: described, base: item.base.version,
+                fields: described.knownFields(withContents: hasContent),
+                contentStamp: nil, isReplay: item.wasSent,
+                offer: Offer(round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
+                    isAtOrigin: place.isAtOrigin))
+        }
+    }
+}
+
+extension FileProviderItem {
+    /// What an item says of itself.
+    fileprivate func knownFields(withContents: Bool) -> ItemFields {
+        var fields: ItemFields = [.filename, .parentItemIdentifier]
+        if withContents { fields.insert(.contents) }
+        if lastUsedDate != nil { fields.insert(.lastUsedDate) }
+        if tagData != nil { fields.insert(.tagData) }
+        if favoriteRank != nil { fields.insert(.favoriteRank) }
+        if creationDate != nil { fields.insert(.creationDate) }
+        if contentModificationDate != nil { fields.insert(.contentModificationDate) }
+        if extendedAttributes?.isEmpty == false { fields.insert(.extendedAttributes) }
+        if permissions != nil { fields.insert(.permissions) }
+        if owner != nil || group != nil { fields.insert(.ownership) }
+        return fields
+    }
+}

@@ -1,0 +1,113 @@
+import FileProvider
+import GRDB
+
+/// A reimport that was asked for and is not complete.
+package struct ReimportRequest: Hashable, Sendable {
+    package var id: Int64
+    /// The item below which identifiers are not trusted.
+    package var top: InodeNumber
+    package var requestedAt: FileTimestamp
+}
+
+/// How far the reimports under way are.
+package struct ReimportProgress: Hashable, Sendable {
+    /// How many items the provider has taken, or given up.
+    package var done: Int
+    /// How many items there are, as far as they have been counted.
+    package var total: Int
+    /// Whether items are still being found.
+    package var isCounting: Bool
+}
+
+extension ReplicaDatabase {
+    /// The reimports that are not complete, the oldest first.
+    package func reimports() throws -> [ReimportRequest] {
+        try read { db in
+            try db.all(
+                "SELECT id, inode, requestedAt FROM reimport ORDER BY id", [],
+                {
+                    ReimportRequest(
+                        id: $0[0], top: InodeNumber(rawValue: $0[1]),
+                        requestedAt: FileTimestamp(nanosecondsSince1970: $0[2]))
+                })
+        }
+    }
+
+    /// Whether the items of a reimport are still being found: nothing is offered before all are.
+    package func isMarkingReimport() throws -> Bool {
+        try read { db in try db.isMarkingReimport() }
+    }
+
+    /// How far the reimports are; nil when none is under way.
+    package func reimportProgress() throws -> ReimportProgress? {
+        try read { db in
+            guard let total = try db.one("SELECT SUM(total) FROM reimport", [], { $0[0] as Int? }) ?? nil else {
+                return nil
+            }
+            let waiting = try db.one("SELECT COUNT(*) FROM item WHERE reimport > 0", [], { $0[0] as Int }) ?? 0
+            return ReimportProgress(done: max(0, total - waiting), total: total, isCounting: try db.isMarkingReimport())
+        }
+    }
+
+    /// Whether every item of the reimports under way has been offered. What the provider could not take then waits as
+    /// any change does.
+    package func hasOfferedEverything() throws -> Bool {
+        try read { db in
+            let isWaiting = try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM reimportDirectory)
+                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND attempts = 0 AND isExcluded = 0)
+                """, [], { $0[0] as Bool })
+            return isWaiting == false
+        }
+    }
+
+    /// Items of a reimport that the provider could not take, with the reasons: at most so many.
+    package func reimportFailures(limit: Int) throws -> [(number: InodeNumber, failure: ItemFailure?)] {
+        let numbers = try read { db in
+            try db.all(
+                "SELECT inode FROM item WHERE reimport > 0 AND attempts > 0 ORDER BY id LIMIT ?", [limit],
+                { InodeNumber(rawValue: $0[0]) })
+        }
+        return try numbers.map { ($0, try failure(of: $0)) }
+    }
+
+    /// Whether an item, or a directory above it, waits to be offered again: nothing can be asked of the provider about it
+    /// before that.
+    package func isToBeOffered(_ number: InodeNumber) throws -> Bool {
+        try glance { db in
+            try db.one("SELECT reimport > 0 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
+                ?? false
+        }
+    }
+
+    /// Whether something in a directory waits to be offered, and has not been yet.
+    package func hasItemsToOffer(in directory: InodeNumber) throws -> Bool {
+        try glance { db in
+            try db.one(
+                "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
+                { _ in true }) ?? false
+        }
+    }
+
+    /// The items on the way from the root to an item that wait to be offered, the uppermost first.
+    package func rowsToOffer(downTo number: InodeNumber) throws -> [Int64] {
+        try read { db in
+            var rows: [Int64] = []
+            var current = number
+            for _ in 0..<4096 where current != .root {
+                guard let item = try db.item(ofInode: current), let parent = item.parent else { break }
+                if item.isToBeOffered { rows.append(item.id) }
+                current = parent
+            }
+            return rows.reversed()
+        }
+    }
+}
+
+extension Database {
+    /// Whether the items of a reimport are still being found.
+    func isMarkingReimport() throws -> Bool {
+        try one("SELECT EXISTS (SELECT 1 FROM reimportDirectory)", [], { $0[0] as Bool }) ?? false
+    }
+}

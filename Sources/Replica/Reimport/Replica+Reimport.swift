@@ -1,0 +1,213 @@
+import FileProvider
+import GRDB
+
+/// Giving up identifiers: batch by batch, down from the items that were named, and on from there after a crash.
+///
+/// An item that is given up keeps its row, its inode and what was changed here. Without an identifier nothing can be asked
+/// about it, and under its template it is offered to the provider, parents before children.
+extension Replica {
+    /// Accepts a reimport. The identifiers below the item are given up, bit by bit, from now on.
+    ///
+    /// - Throws: `noSuchItem` for what is not shown here, and for what waits to be offered already.
+    package func beginReimport(below number: InodeNumber) async throws {
+        try await database.write { db in
+            guard let item = try db.item(ofInode: number), number == .root || item.parent != nil, !item.isToBeOffered
+            else { throw FileProviderError(.noSuchItem, "inode \(number) is not shown, or is being reimported") }
+            try db.run(
+                "INSERT INTO reimport (inode, requestedAt) VALUES (?, ?)",
+                [number.rawValue, Self.now.nanosecondsSince1970])
+            var marking = ReimportMarking(db: db, round: db.lastInsertedRowID)
+            if number != .root { try marking.take(item) }
+            // What has come and gone there meanwhile nobody has told.
+            try db.run(
+                "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2", [number.rawValue])
+            if item.inode.kind == .directory { try marking.enter(number) }
+            try marking.noteTotal()
+            // What lies right below is given up at once: no listing mistakes it for gone.
+            try marking.go(on: Self.reimportBatch)
+        }
+    }
+
+    /// Gives up the identifiers of some more items.
+    ///
+    /// - Returns: whether there are more.
+    package func continueReimport() async throws -> Bool {
+        try await database.write { db in
+            guard let round = try db.reimportRound() else { return false }
+            var marking = ReimportMarking(db: db, round: round)
+            try marking.go(on: Self.reimportBatch)
+            return try db.isMarkingReimport()
+        }
+    }
+
+    /// All has been offered, and the provider was told.
+    package func finishReimport() async throws {
+        try await database.write { db in
+            try db.run("DELETE FROM reimport", [])
+        }
+    }
+
+    private static let reimportBatch = 2000
+}
+
+/// Gives up identifiers inside a transaction.
+struct ReimportMarking {
+    let db: Database
+    /// The reimport that the items are marked with.
+    let round: Int64
+    private var count = 0
+
+    init(db: Database, round: Int64) {
+        self.db = db
+        self.round = round
+    }
+
+    /// The items of a directory are to follow.
+    func enter(_ directory: InodeNumber) throws {
+        try db.run("INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [directory.rawValue])
+        guard let identifier = try db.item(ofInode: directory)?.identifier else { return }
+        try takeDeletions(in: identifier, as: identifier)
+        try takeMoved(outOf: identifier, as: identifier)
+    }
+
+    /// Goes on with so many items.
+    mutating func go(on limit: Int) throws {
+        var left = limit
+        while left > 0 {
+            let next = try db.one(
+                "SELECT inode, after FROM reimportDirectory ORDER BY inode DESC LIMIT 1", [],
+                { ($0[0] as Int64, $0[1] as Int64) })
+            guard let (directory, after) = next else { break }
+            let items = try db.all(
+                """
+                SELECT item.id, inode.kind FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?
+                """, [directory, after, left], { (id: $0[0] as Int64, kind: $0[1] as Int) })
+            if items.count < left {
+                try db.run("DELETE FROM reimportDirectory WHERE inode = ?", [directory])
+            } else {
+                try db.run("UPDATE reimportDirectory SET after = ? WHERE inode = ?", [items.last?.id, directory])
+            }
+            for (id, _) in items {
+                guard let item = try db.item(id: id) else { continue }
+                try take(item)
+            }
+            left -= max(1, items.count)
+        }
+        try noteTotal()
+    }
+
+    /// Gives up one item's identifier. A directory's children follow.
+    mutating func take(_ item: ItemRecord) throws {
+        guard item.inode.number != .root else { return }
+        let isOurs = item.trashRole != .none || item.isExcluded
+        if item.inode.kind == .directory, item.reimport != round || isOurs {
+            try db.run(
+                "INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [item.inode.number.rawValue])
+        }
+        guard let identifier = item.identifier, !isOurs, item.reimport != round else { return }
+        try db.run(
+            """
+            UPDATE item SET identifier = NULL, reimport = ?, template = ?, attempts = 0, nextTry = NULL,
+                baseParent = CASE WHEN changedFields & 4 THEN baseParent END WHERE id = ?
+            """, [round, ItemRecord.newTemplate(), item.id])
+        count += 1
+        guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return }
+        try takeDeletions(in: identifier, as: given.placeholder)
+        try takeMoved(outOf: identifier, as: given.placeholder)
+    }
+
+    /// What was removed here in a directory has to be found on the remote by its name before it can be deleted there.
+    private func takeDeletions(in directory: ItemIdentifier, as parent: ItemIdentifier) throws {
+        let deletions = try db.all(
+            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND isToBeFound = 0", [directory.rawValue],
+            { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String), kind: $0[2] as Int) })
+        for deletion in deletions {
+            let token = PendingDeletion.token(ofDeletion: deletion.id)
+            try db.run(
+                "UPDATE deletion SET identifier = ?, baseParent = ?, isToBeFound = 1 WHERE id = ?",
+                [token.rawValue, parent.rawValue, deletion.id])
+            if deletion.kind == InodeKind.directory.rawValue { try takeDeletions(in: deletion.identifier, as: token) }
+        }
+    }
+
+    /// What was moved out of a directory, and is there on the remote still, is given up with it.
+    private func takeMoved(outOf directory: ItemIdentifier, as parent: ItemIdentifier) throws {
+        let rows = try db.all(
+            """
+            SELECT id FROM item WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
+            """, [directory.rawValue], { $0[0] as Int64 })
+        for row in rows {
+            try db.run("UPDATE item SET baseParent = ? WHERE id = ?", [parent.rawValue, row])
+            guard let item = try db.item(id: row) else { continue }
+            var marking = ReimportMarking(db: db, round: round)
+            try marking.take(item)
+            try marking.noteTotal()
+        }
+    }
+
+    /// Counts what was given up.
+    mutating func noteTotal() throws {
+        guard count > 0 else { return }
+        try db.run("UPDATE reimport SET total = total + ? WHERE id = ?", [count, round])
+        count = 0
+    }
+}
+
+extension Database {
+    /// The newest reimport that is not complete.
+    func reimportRound() throws -> Int64? {
+        try one("SELECT MAX(id) FROM reimport", [], { $0[0] as Int64? }) ?? nil
+    }
+
+    /// An item is about to leave its directory. When that is one whose items are being given up, so is this one, now: the
+    /// others will not find it any more.
+    func keepInReimport(_ item: ItemRecord) throws {
+        guard try isMarkingReimport(), let round = try reimportRound() else { return }
+        var current = item.parent
+        for _ in 0..<4096 {
+            guard let directory = current else { return }
+            let isNext = try one(
+                "SELECT 1 FROM reimportDirectory WHERE inode = ?", [directory.rawValue], { _ in true })
+            if isNext == true {
+                var marking = ReimportMarking(db: self, round: round)
+                try marking.take(item)
+                return try marking.noteTotal()
+            }
+            if directory == .root { return }
+            current = try self.item(ofInode: directory)?.parent
+        }
+    }
+
+    /// An item that waits to be offered is moved or renamed: where the remote has it stays known.
+    func noteWhereItIs(waiting item: ItemRecord, movedTo parent: InodeNumber, named name: String) throws {
+        guard item.isToBeOffered, let base = item.base.name else { return }
+        let origin = try item.base.parent ?? item.parent.flatMap { try providerName(of: $0) }
+        let isElsewhere = try providerName(of: parent) != origin
+        let isRenamed = !base.utf8.elementsEqual(name.utf8)
+        var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
+        if isElsewhere { fields.insert(.parentItemIdentifier) }
+        if isRenamed { fields.insert(.filename) }
+        try run(
+            """
+            UPDATE item SET changedFields = ?, baseParent = ?, attempts = 0, nextTry = NULL,
+                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
+            """,
+            [
+                Int64(fields.rawValue), isElsewhere ? origin?.rawValue : nil, Int64(fields.rawValue),
+                Replica.now.nanosecondsSince1970, item.id,
+            ])
+    }
+
+    /// A directory's identifier, or the template under which it is offered.
+    func providerName(of directory: InodeNumber) throws -> ItemIdentifier? {
+        try item(ofInode: directory).map { $0.identifier ?? $0.placeholder }
+    }
+}
+
+extension PendingDeletion {
+    /// What stands in for the identifier of something that was removed here and has to be found on the remote.
+    static func token(ofDeletion id: Int64) -> ItemIdentifier {
+        ItemIdentifier(ItemRecord.placeholderPrefix + "d" + String(id))
+    }
+}

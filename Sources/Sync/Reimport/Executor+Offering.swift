@@ -1,0 +1,146 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Offers items again whose identifiers were given up.
+extension Executor {
+    private enum Answer {
+        case change(ItemChange)
+        /// Something else has the name there.
+        case collision(FileProviderItem)
+    }
+
+    /// Offers an item with all that is known of it. The provider recognizes it or makes it; what it cannot recognize and
+    /// is not here is gone.
+    ///
+    /// - Returns: whether the remote may have something now that it had not.
+    func offer(_ row: Int64, transfer: UploadTransfer) async -> Bool {
+        do {
+            guard let sent = try replica.prepareOffer(row), let offer = sent.offer else { return false }
+            if offer.isAtOrigin || offer.wasKnown && !offer.isDataless,
+                try await self.offer(sent, offer, recognizing: true, transfer)
+            {
+                return false
+            }
+            // Where the remote had it, it has it no more; or the remote never had it.
+            guard let sent = offer.isAtOrigin ? try replica.prepareOffer(row, atOrigin: false) : sent,
+                let offer = sent.offer
+            else { return false }
+            _ = try await self.offer(sent, offer, recognizing: offer.isDataless, transfer)
+            return !offer.isDataless
+        } catch {
+            warnings.report("item \(row) cannot be offered again: \(error)")
+            return false
+        }
+    }
+
+    /// - Parameter isOnly: whether it is to be recognized only, and not made.
+    /// - Returns: false when it was not recognized, and nothing was recorded.
+    private func offer(
+        _ prepared: SentChange, _ offer: Offer, recognizing isOnly: Bool, _ transfer: UploadTransfer
+    ) async throws -> Bool {
+        var sent = prepared
+        var snapshot: ContentSnapshot?
+        defer { snapshot?.close() }
+        do {
+            if sent.fields.contains(.contents) {
+                let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
+                snapshot = opened
+                sent.contentStamp = opened.stamp
+                sent.item.documentSize = opened.size
+                transfer.begin(opened.size)
+            }
+            if !isOnly {
+                let sending = sent
+                guard try await commits.commit({ try $0.noteSent(sending) }) else { return true }
+            }
+            let answer = try await call(sent, snapshot?.source, isOnly: isOnly, transfer)
+            return try await record(answer, of: sent, offer, wasOnly: isOnly)
+        } catch {
+            await failed(sent, error)
+            return true
+        }
+    }
+
+    private func call(
+        _ sent: SentChange, _ source: ContentSource?, isOnly: Bool, _ transfer: UploadTransfer
+    ) async throws -> Answer {
+        let request = request
+        var options: CreateItemOptions = [.mayAlreadyExist, .keepExisting]
+        if isOnly { options.insert(.recognizeOnly) }
+        let wanted = options
+        do {
+            return .change(
+                try await make(transfer) { provider in
+                    try await provider.createItem(
+                        basedOn: sent.item, fields: sent.fields, contents: source, options: wanted, request: request)
+                })
+        } catch let error as FileProviderError {
+            guard error.code == .filenameCollision else { throw error }
+            if let there = error.item { return .collision(there) }
+            guard let there = try await item(named: sent.item.filename, in: sent.item.parentItemIdentifier) else {
+                throw FileProviderError(
+                    .cannotSynchronize, "the remote says that '\(sent.item.filename)' is taken, and shows nothing there"
+                )
+            }
+            return .collision(there)
+        }
+    }
+
+    private func record(
+        _ answer: Answer, of sent: SentChange, _ offer: Offer, wasOnly: Bool
+    ) async throws -> Bool {
+        switch answer {
+        case .change(.refused(let reason)):
+            guard wasOnly else {
+                try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
+                return true
+            }
+            if offer.isAtOrigin || !offer.isDataless { return false }
+            try await commits.commit { try $0.loseOffered(sent, offer) }
+            events.tell(.lost, of: nil, named: sent.item.filename)
+        case .change(.applied(let item, let stillPending, let shouldFetchContent)):
+            if let defect = item.defect {
+                try await postpone(
+                    sent,
+                    FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
+                return true
+            }
+            let present = try? replica.contentStatus(of: sent.inode).stamp
+            try await commits.commit { ingestion in
+                try ingestion.acknowledgeOffer(
+                    sent, offer, as: item, stillPending: stillPending, isSameContent: !shouldFetchContent,
+                    contentStamp: present)
+            }
+            events.tell(.reimported, of: sent.inode, named: item.filename)
+        case .collision(let there):
+            // Where it was something else is now: where it is, it may be made.
+            if offer.isAtOrigin, there.kind != sent.item.kind { return false }
+            let label = conflictLabel()
+            try await commits.commit { try $0.resolveOffer(sent, offer, against: there, label: label) }
+            events.tell(.reimported, of: sent.inode, named: there.filename)
+        }
+        return true
+    }
+
+    /// Finds what was removed here on the remote, where its identifier is known no more. Something else of its name is
+    /// left alone.
+    func find(_ deletion: PendingDeletion) async throws {
+        let found = try await item(named: deletion.name, in: deletion.parent)
+        guard let found, found.kind == deletion.kind.itemKind else {
+            return try await commits.commit { try $0.notFoundDeleted(deletion) }
+        }
+        let isIt =
+            try found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
+            || replica.database.unanswered(ofDeletion: deletion.id).contains { $0.matches(found) }
+        if isIt {
+            try await commits.commit { try $0.foundDeleted(deletion, as: found) }
+        } else {
+            warnings.report("'\(deletion.name)' was removed here and has changed on the remote: it stays")
+            try await commits.commit { ingestion in
+                try ingestion.notFoundDeleted(deletion)
+                try ingestion.bringBack(deletion, as: found)
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FileProvider
+import Replica
+
+/// Sees a reimport through: has the identifiers given up, lets `Uploads` offer the items, and tells the provider when
+/// all have been. All of it is in the database, so after a crash it goes on where it was.
+actor Reimporting {
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let uploads: Uploads
+    private let commits: Commits
+    private let warnings: Warnings
+    private let events: SyncEvents
+    private let onFinish: @Sendable () -> Void
+    private var task: Task<Void, Never>?
+    private let wakes: AsyncStream<Void>
+    private nonisolated let wakeUp: AsyncStream<Void>.Continuation
+
+    /// - Parameter onFinish: called when a reimport is complete.
+    init(
+        replica: Replica, calls: ProviderCalls, uploads: Uploads, commits: Commits, warnings: Warnings,
+        events: SyncEvents, onFinish: @escaping @Sendable () -> Void
+    ) {
+        self.replica = replica
+        self.calls = calls
+        self.uploads = uploads
+        self.commits = commits
+        self.warnings = warnings
+        self.events = events
+        self.onFinish = onFinish
+        (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// There is something to do, or may be. Returns at once; from any thread.
+    nonisolated func wake() { wakeUp.yield() }
+
+    func start() {
+        guard task == nil else { return }
+        task = Task { [wakes] in
+            for await _ in wakes { await self.goOn() }
+        }
+        wake()
+    }
+
+    func stop() async {
+        wakeUp.finish()
+        task?.cancel()
+        await task?.value
+    }
+
+    /// Accepts a reimport. Returns when that is recorded.
+    ///
+    /// - Throws: `noSuchItem`, `featureUnsupported`.
+    func begin(below number: InodeNumber) async throws {
+        guard calls.provider.features.writing else {
+            throw FileProviderError(
+                .featureUnsupported, "this remote cannot be written, so nothing can be offered to it again")
+        }
+        try await replica.beginReimport(below: number)
+        wake()
+    }
+
+    /// Does what can be done now, in a test that picks for itself.
+    func goOn() async {
+        do {
+            guard try !replica.database.reimports().isEmpty else { return }
+            while try await replica.continueReimport() { try Task.checkCancellation() }
+            uploads.wake()
+            guard try replica.database.hasOfferedEverything() else { return }
+            try await calls.make(for: FileProviderRequest(reason: .synchronization)) { await $0.importDidFinish() }
+            try await replica.finishReimport()
+            events.tell(.importFinished, of: .root, named: "")
+            onFinish()
+        } catch is CancellationError {
+        } catch let error as FileProviderError where error.code.reaction == .latchDomain {
+            // The remote's return wakes us.
+        } catch {
+            warnings.report("the reimport cannot go on: \(error)")
+        }
+    }
+
+    /// Waits until the provider knows an item that somebody wants something of, and has it offered before all others.
+    ///
+    /// - Throws: what keeps it from being offered.
+    func settle(_ number: InodeNumber) async throws {
+        var preferred: [Int64] = []
+        while try replica.database.isToBeOffered(number) {
+            try Task.checkCancellation()
+            try calls.connection.check()
+            if try await replica.continueReimport() { continue }
+            let rows = try replica.database.rowsToOffer(downTo: number)
+            if let failure = try failure(ofRow: rows.first) { throw failure }
+            // One after the other: a directory comes before what it holds.
+            if let first = rows.first.map({ [$0] }), first != preferred {
+                preferred = first
+                await uploads.prefer(first)
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    private func failure(ofRow row: Int64?) throws -> FileProviderError? {
+        guard let row, try replica.database.attempts(ofItem: row) > 0,
+            let number = try replica.database.item(row: row)?.inode.number,
+            let failure = try replica.database.failure(of: number)
+        else { return nil }
+        return FileProviderError(.init(rawValue: failure.code) ?? .cannotSynchronize, failure.message)
+    }
+}

@@ -1,0 +1,31 @@
+import FileProvider
+import Replica
+
+/// Identifiers that are not to be trusted any more.
+extension SyncEngine {
+    /// Has everything below an item offered to the provider again, with the item itself. Returns when that is recorded;
+    /// it goes on by itself, also after a crash, and ends with the provider's `importDidFinish`.
+    ///
+    /// - Throws: `noSuchItem` for what is not shown here, or waits to be reimported already; `featureUnsupported` where
+    ///   the remote cannot be written.
+    package func reimport(below number: InodeNumber) async throws {
+        try await reimporting.begin(below: number)
+    }
+
+    /// Waits until no reimport is under way.
+    ///
+    /// - Parameter progress: called now and then.
+    package func waitForReimport(progress: @Sendable (ReimportProgress) -> Void) async throws {
+        await uploads.hurry(true)
+        defer { Task { await uploads.hurry(false) } }
+        while let now = try replica.database.reimportProgress() {
+            progress(now)
+            try await Task.sleep(for: .milliseconds(200))
+        }
+    }
+
+    /// Does what a reimport can do without offering anything: for tests that pick every operation.
+    package func continueReimport() async {
+        await reimporting.goOn()
+    }
+}

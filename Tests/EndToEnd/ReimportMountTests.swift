@@ -1,0 +1,162 @@
+import Control
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The contract of `reimportItems(below:)` on a real mount, by the numbers of its page.
+    @Suite struct Reimporting {
+        private static func fill(_ tree: inout RemoteTree) {
+            tree.addFile("a", content: RemoteContent("first a"), identifier: "a")
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("x", in: "d", content: RemoteContent("first x"), identifier: "x")
+            tree.addFile("y", in: "d", content: RemoteContent("first y"), identifier: "y")
+        }
+
+        private func isDone(_ mount: ProvidedMount) -> Bool {
+            (try? mount.host.replica.database.reimports().isEmpty) == true
+        }
+
+        @Test("R1, R2 and R3 on a mount: identifiers are new, inodes and content stay, and the end is told once")
+        func onAMount() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                let before = try await Command.run("ls", "-iR", mount.path.string).output
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                mount.provider.change { $0.loseIdentifiers() }
+                let gate = mount.provider.faults.hold(.create)
+                try await mount.host.reimportItems(below: .rootContainer)
+                #expect(mount.provider.log.count(of: .importDidFinish) == 0)
+                // What is here can be used while it waits.
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                gate.open()
+                #expect(await eventually { isDone(mount) })
+                #expect(mount.provider.log.count(of: .importDidFinish) == 1)
+                let offers = mount.provider.log.calls.filter { $0.kind == .create }
+                #expect(offers.compactMap(\.name).sorted() == ["a", "d", "x", "y"])
+                #expect(try await Command.run("ls", "-iR", mount.path.string).output == before)
+                let fetched = mount.provider.log.count(of: .fetch)
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                #expect(mount.provider.log.count(of: .fetch) == fetched)
+                #expect(try await Command.run("cat", mount["d/y"]).output == "first y")
+                let item = try mount.host.item(for: try #require(mount.provider.tree.identifier(at: "d/x")))
+                #expect(item.filename == "x")
+            }
+        }
+
+        @Test("R5 the old identifier is noSuchItem after the call, and so is one that never was")
+        func unknownItems() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+                func code(_ identifier: ItemIdentifier) async -> FileProviderError.Code? {
+                    do {
+                        try await mount.host.reimportItems(below: identifier)
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+                #expect(await code("nothing") == .noSuchItem)
+                mount.provider.change { $0.loseIdentifiers() }
+                #expect(await code("d") == nil)
+                #expect(await code("d") == .noSuchItem)
+                #expect(await eventually { isDone(mount) })
+            }
+        }
+
+        @Test("R1 a provider may ask for it itself, before the first call")
+        func byTheProvider() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            provider.change(Self.fill)
+            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+            }
+            provider.change { $0.loseIdentifiers() }
+            let again = InMemoryProvider(tree: provider.tree)
+            try await ProvidedMount.run(provider: again, in: directory) { mount async throws in
+                let manager = try #require(again.manager)
+                try await manager.reimportItems(below: .rootContainer)
+                #expect(await eventually { again.log.count(of: .importDidFinish) == 1 })
+                #expect(try await Command.run("cat", mount["d/y"]).output == "first y")
+            }
+        }
+
+        @Test("82 a source whose files are all others: 'yonder reimport --wait' keeps inodes, content and dirty data")
+        func aReplacedSource() async throws {
+            try await Installation.run { yonder async throws in
+                for number in 0..<150 { try yonder.write("content \(number)", to: "d\(number % 7)/f\(number)") }
+                try await yonder.mountSource()
+                _ = try await yonder.shell("cat d1/* >/dev/null; find . >/dev/null")
+                let inode = try await yonder.info("d1/f1").inode
+                let other = try await yonder.info("d2/f2").inode
+                _ = try await yonder.yonder("pause", yonder.mount.string)
+                try await yonder.shell(
+                    "echo dirty > d1/f1; echo new > d3/new; mv d2/f2 d4/moved; rm d5/f5; chmod 600 d6/f6")
+                let copied = try await Command.shell(
+                    "cp -a \"$1\" \"$1.new\" && rm -r \"$1\" && mv \"$1.new\" \"$1\"", yonder.source.string)
+                try #require(copied.status == 0, "\(copied.errors)")
+                let accepted = try await yonder.yonder("reimport", yonder.mount.string)
+                #expect(accepted.status == 0, "\(accepted.errors)")
+                #expect(try await yonder.status().reimport?.done == 0)
+                _ = try await yonder.yonder("resume", yonder.mount.string)
+                let waited = try await yonder.yonder("wait", "--timeout", "40")
+                #expect(waited.status == 0, "\(waited.errors)")
+                #expect(try await yonder.status().reimport == nil)
+                try await yonder.expectSent()
+                #expect(try await yonder.info("d1/f1").inode == inode)
+                #expect(try await yonder.info("d4/moved").inode == other)
+                #expect(yonder.sourceText("d1/f1") == "dirty\n")
+                #expect(yonder.sourceText("d3/new") == "new\n")
+                #expect(yonder.sourceText("d4/moved") == "content 2")
+                #expect(yonder.sourceText("d2/f2") == nil && yonder.sourceText("d5/f5") == nil)
+                #expect(try await yonder.info("d1/f8").content == "materialized")
+            }
+        }
+
+        @Test("82 killed in the middle, it goes on, and a file that is the same is not copied")
+        func killed() async throws {
+            try await Installation.run { yonder async throws in
+                for number in 0..<400 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }
+                try await yonder.mountSource()
+                try await yonder.shell("cat */* >/dev/null")
+                let before = try await Command.shell(
+                    "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string
+                ).output
+                let inodes = try await yonder.shell("find . -printf '%p %i\\n' | sort")
+                for _ in 0..<3 {
+                    _ = try await yonder.yonder("reimport", yonder.mount.string)
+                    try await Task.sleep(for: .milliseconds(150))
+                    try await yonder.killDaemon()
+                    try await yonder.mountSource()
+                }
+                let waited = try await yonder.yonder("wait", "--timeout", "40")
+                #expect(waited.status == 0, "\(waited.errors)")
+                #expect(try await yonder.shell("find . -printf '%p %i\\n' | sort") == inodes)
+                let after = try await Command.shell(
+                    "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string
+                ).output
+                #expect(after == before)
+            }
+        }
+
+        @Test func whatCannotBeReimportedIsSaid() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("a", to: "a")
+                try await yonder.mountSource()
+                _ = try await yonder.shell("ls")
+                let nothing = try await yonder.yonder("reimport", yonder["nothing"])
+                #expect(nothing.status == 1)
+                #expect(nothing.errors.hasPrefix("yonder: \(yonder["nothing"]): "))
+                #expect(try await yonder.yonder("reimport", "/nowhere").status == 69)
+                let done = try await yonder.json(ReimportReport.self, "reimport", yonder["a"], "--wait")
+                #expect(done.isFinished && done.refusals.isEmpty)
+            }
+        }
+    }
+}

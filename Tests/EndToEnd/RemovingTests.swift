@@ -1,0 +1,238 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Domains that are removed, with what is kept of them, and taken back.
+    @Suite struct Removing {
+        private func prepare(_ yonder: Installation) async throws {
+            for number in 1...4 {
+                try yonder.write("file \(number)", to: "a/f\(number)")
+                try yonder.write("deep \(number)", to: "a/b/g\(number)")
+            }
+            try await yonder.mountSource("--name", "home")
+            try await yonder.shell("find . >/dev/null; cat a/f1 a/f2 a/b/g1 >/dev/null")
+        }
+
+        private func makeDirty(_ yonder: Installation) async throws {
+            _ = try await yonder.yonder("pause", "home")
+            try await yonder.shell(
+                """
+                echo dirty > a/f2; echo new > a/new; mv a/f3 moved; rm a/f4; chmod 640 a/b/g2
+                ln a/new a/hard; ln -s f1 a/link; setfattr -n user.k -v v a/b/g3 2>/dev/null || true
+                """)
+        }
+
+        private func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+
+        private func expectMerged(_ yonder: Installation, sourceLocation: SourceLocation = #_sourceLocation)
+            async throws
+        {
+            try await yonder.expectSent(sourceLocation: sourceLocation)
+            #expect(yonder.sourceText("a/f2") == "dirty\n", sourceLocation: sourceLocation)
+            #expect(yonder.sourceText("a/new") == "new\n", sourceLocation: sourceLocation)
+            #expect(yonder.sourceText("moved") == "file 3", sourceLocation: sourceLocation)
+            #expect(
+                yonder.sourceText("a/f3") == nil && yonder.sourceText("a/f4") == nil, sourceLocation: sourceLocation)
+            #expect(
+                try await Command.run("stat", "-c", "%a", yonder.source.appending("a/b/g2").string).output == "640\n",
+                sourceLocation: sourceLocation)
+            let links = try await yonder.shell("stat -c '%i %h' a/new a/hard | sort -u | wc -l; readlink a/link")
+            #expect(links == "1\nf1\n", sourceLocation: sourceLocation)
+        }
+
+        @Test("83 mode dirty keeps what the remote has not got, and an import of it takes it back")
+        func dirty() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                try await makeDirty(yonder)
+                let kept = yonder.directory["kept"].string
+                let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
+                #expect(report.keep == .dirty && report.directory == kept)
+                #expect(text(kept + "/files/a/f2") == "dirty\n" && text(kept + "/files/a/hard") == "new\n")
+                #expect(!FileManager.default.fileExists(atPath: kept + "/files/a/f1"))
+                let document = try JSONSerialization.jsonObject(
+                    with: Data(contentsOf: URL(fileURLWithPath: kept + "/manifest.json")))
+                #expect((document as? [String: Any])?["format"] as? String == "yonder-manifest")
+                #expect(try await yonder.yonder("domains").output == "")
+                #expect(yonder.sourceText("a/f2") == "file 2")
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                #expect(!FileManager.default.fileExists(atPath: kept))
+                try await expectMerged(yonder)
+            }
+        }
+
+        @Test("83 mode downloaded keeps all that is here, and an import of it downloads nothing again")
+        func downloaded() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                try await makeDirty(yonder)
+                let report = try await yonder.json(
+                    RemoveReport.self, "remove", yonder.mount.string, "--keep", "downloaded")
+                let kept = try #require(report.directory)
+                #expect(kept.hasPrefix(yonder.directory["state"].string))
+                #expect(text(kept + "/files/a/f1") == "file 1" && text(kept + "/files/a/f2") == "dirty\n")
+                // What somebody does with the files meanwhile counts.
+                try "edited".write(toFile: kept + "/files/a/f1", atomically: false, encoding: .utf8)
+                try "added".write(toFile: kept + "/files/a/added", atomically: false, encoding: .utf8)
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                #expect(try await yonder.info("a/b/g1").content == "materialized")
+                #expect(try await yonder.info("a/b/g4").content == "dataless")
+                try await expectMerged(yonder)
+                #expect(yonder.sourceText("a/f1") == "edited" && yonder.sourceText("a/added") == "added")
+            }
+        }
+
+        @Test("83 mode none keeps nothing, and refuses what only this machine has without --force")
+        func none() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                try await makeDirty(yonder)
+                let refused = try await yonder.yonder("remove", "home", "--keep", "none")
+                #expect(refused.status == 1)
+                #expect(refused.errors.contains("--force"))
+                #expect(try await yonder.shell("cat a/f2") == "dirty\n")
+                let done = try await yonder.json(RemoveReport.self, "remove", "home", "--keep", "none", "--force")
+                #expect(done.directory == nil)
+                #expect(try await yonder.yonder("domains").output == "")
+                #expect(yonder.contentFiles.isEmpty)
+                #expect(yonder.sourceText("a/f2") == "file 2")
+            }
+        }
+
+        @Test("R7 a domain that was removed is added again")
+        func addedAgain() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                let removed = try await yonder.yonder("remove", "home")
+                #expect(removed.output == "'home' is removed; nothing was kept\n")
+                #expect(try await yonder.yonder("status", "home").status == 69)
+                #expect(try await yonder.yonder("remove", "home").status == 1)
+                try await yonder.mountSource("--name", "home")
+                #expect(try await yonder.shell("cat a/f2") == "file 2")
+                #expect(try await yonder.info("a/f1").content == "dataless")
+            }
+        }
+
+        @Test func openFilesAreNamed() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                let outcome = try await yonder.run(
+                    "exec 9<\"$1/a/f1\"; yonder remove home; echo $?; yonder remove home --force 9<&-",
+                    yonder.mount.string)
+                #expect(outcome.output.hasPrefix("1\n'home' is removed"), "\(outcome.output)\(outcome.errors)")
+                #expect(outcome.errors.contains("a/f1: it is open by"))
+            }
+        }
+
+        @Test("83 a removal that is cut short leaves the domain as it was, or finishes at the next start")
+        func cutShort() async throws {
+            try await Installation.run { yonder async throws in
+                for number in 0..<600 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }
+                try await yonder.mountSource("--name", "home")
+                try await yonder.shell("cat */* >/dev/null")
+                _ = try await yonder.yonder("pause", "home")
+                try await yonder.shell("echo dirty > d1/f1")
+                let kept = yonder.directory["kept"].string
+                var isRemoved = false
+                for attempt in 0..<6 where !isRemoved {
+                    async let removal = yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
+                    try await Task.sleep(for: .milliseconds(60 + attempt * 120))
+                    try await yonder.killDaemon()
+                    _ = try await removal
+                    let domains = try await yonder.run("yonder remove nothing 2>/dev/null; yonder domains").output
+                    isRemoved = domains == ""
+                    if !isRemoved {
+                        try await yonder.mountSource("--name", "home")
+                        #expect(try await yonder.shell("cat d1/f1") == "dirty\n")
+                        _ = try await yonder.yonder("pause", "home")
+                    }
+                }
+                if !isRemoved {
+                    let last = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
+                    #expect(last.status == 0, "\(last.errors)")
+                }
+                #expect(text(kept + "/files/d1/f1") == "dirty\n")
+                #expect(text(kept + "/files/d9/f599") == "content 599")
+                let removed = yonder.directory["state/removed"].string
+                #expect(try FileManager.default.contentsOfDirectory(atPath: removed) == [])
+            }
+        }
+    }
+
+    /// Plain folders that become domains.
+    @Suite struct Importing {
+        @Test("82 a plain folder becomes a domain: nothing is downloaded, what differs is kept twice, the rest is sent")
+        func plainFolder() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("same", to: "a/same")
+                try yonder.write("there", to: "a/both")
+                try yonder.write("only there", to: "c/there")
+                let folder = try yonder.directory.makeDirectory("folder").string
+                let made = try await Command.shell(
+                    """
+                    cd "$1" && cp -a "$2/a" . && printf here > a/both && mkdir x && printf mine > x/mine && chmod 444 x/mine \
+                    && ln -s mine x/link && stat -c %i a/same
+                    """, folder, yonder.source.string)
+                try #require(made.status == 0, "\(made.errors)")
+                let source = try await Command.shell("stat -c '%i %Y %Z' \"$1/a/same\"", yonder.source.string).output
+                let report = try await yonder.json(
+                    ImportReport.self, "import", folder, yonder.source.string, folder)
+                #expect(report.isTaken && report.items == 6 && report.left == [])
+                let there = yonder.at(folder)
+                #expect(try await there.yonder("wait", "--timeout", "30").status == 0)
+                #expect(try await there.info("a/same").content == "materialized")
+                #expect(
+                    try await there.shell("cat a/both c/there x/mine x/link; stat -c %a x/mine")
+                        == "thereonly theremine" + "mine444\n")
+                #expect(try await there.conflicts().count == 1)
+                #expect(yonder.sourceText("x/mine") == "mine")
+                #expect(try await there.differences() == "")
+                // What was the same was not touched.
+                #expect(
+                    try await Command.shell("stat -c '%i %Y %Z' \"$1/a/same\"", yonder.source.string).output == source)
+                _ = try await Command.shell("umount -l \"$1\"", folder)
+            }
+        }
+
+        @Test("82 an import that cannot be done leaves the folder as it was")
+        func refused() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("a", to: "a")
+                let folder = try yonder.directory.makeDirectory("folder").string
+                _ = try await Command.shell("cd \"$1\" && echo 1 > 1 && mkdir d && echo 2 > d/2 && mkfifo d/p", folder)
+                let before = try await Command.shell("cd \"$1\" && find . -printf '%p %i %m %n\\n' | sort", folder)
+                    .output
+                func refusal(_ folder: String, _ source: String, _ mount: String) async throws -> String {
+                    let outcome = try await yonder.yonder("import", folder, source, mount)
+                    #expect(outcome.status == 1)
+                    return outcome.errors
+                }
+                let (source, mount) = (yonder.source.string, yonder.mount.string)
+                #expect(try await refusal(folder, source, mount).contains("FIFO"))
+                _ = try await Command.shell("touch \"$1/$(printf '\\377')\"; rm \"$1/d/p\"", folder)
+                #expect(try await refusal(folder, source, mount).contains("not UTF-8"))
+                _ = try await Command.shell("rm \"$1/$(printf '\\377')\"; mkfifo \"$1/d/p\"", folder)
+                #expect(try await refusal(folder, folder + "/d", mount).contains("contain each other"))
+                #expect(try await refusal(folder, source, folder + "/d").contains("contains the directory"))
+                #expect(try await refusal(folder + "/none", source, mount).contains("no such folder"))
+                let after = try await Command.shell("cd \"$1\" && find . -printf '%p %m %n\\n' | sort", folder).output
+                #expect(after.split(separator: "\n").count == before.split(separator: "\n").count)
+                #expect(try await Command.run("cat", folder + "/1", folder + "/d/2").output == "1\n2\n")
+                #expect(try await yonder.yonder("domains").output == "")
+                #expect(yonder.contentFiles.isEmpty)
+            }
+        }
+    }
+}
+
+extension Installation {
+    /// The same with another mount.
+    func at(_ path: String) -> Installation {
+        Installation(directory: directory, source: source, mount: FilePath(path), environment: environment)
+    }
+}
