@@ -5,10 +5,13 @@ import PackageDescription
 // Docs/Architecture.md says in a sentence what each is for; scripts/check-layers holds the imports to it.
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
@@ -37,6 +40,19 @@ let targets: [Target] = [
     .target(
         name: "DirectoryProvider", dependencies: ["FileProvider", "Syscalls", logging, system],
         path: "Sources/Providers/DirectoryProvider"),
+
+    .target(
+        name: "PathAddressing", dependencies: ["FileProvider", system], path: "Sources/Providers/PathAddressing"),
+    .target(
+        name: "HTTPTransport", dependencies: ["FileProvider", asyncHTTPClient, nioCore, nioHTTP1, logging, system],
+        path: "Sources/Providers/HTTPTransport"),
+    .target(
+        name: "WebDAVProvider", dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", logging, system],
+        path: "Sources/Providers/WebDAVProvider"),
+    .target(
+        name: "S3Provider",
+        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
+        path: "Sources/Providers/S3Provider"),
 
     // The programs.
     .target(name: "Control", dependencies: [nioCore, nioPosix, logging, system]),
@@ -92,9 +108,11 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     ],

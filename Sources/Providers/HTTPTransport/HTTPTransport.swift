@@ -1,0 +1,1 @@
+// How providers speak HTTP: connections, retries, redirects, limits.

@@ -1,0 +1,1 @@
+// A WebDAV server as the remote.
