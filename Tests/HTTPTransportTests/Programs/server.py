@@ -52,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def handle_any(self):
         url = urllib.parse.urlsplit(self.path)
-        query = dict(urllib.parse.parse_qsl(url.query))
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         length = int(self.headers.get("Content-Length") or 0)
         if query.get("early"):
             self.close_connection = True

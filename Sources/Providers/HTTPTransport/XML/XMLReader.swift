@@ -45,7 +45,7 @@ package struct XMLReader {
     package mutating func finish() throws -> XMLElement {
         // A few bytes of white space after the root are waiting for more.
         _ = try feed(CollectionOfOne(UInt8(ascii: "\n")))
-        guard let root, open.isEmpty else { throw XMLTokenizer.wrong("it ends in the middle") }
+        guard let root, open.isEmpty, !tokenizer.hasRest else { throw XMLTokenizer.wrong("it ends in the middle") }
         return root
     }
 

@@ -21,8 +21,8 @@ struct XMLTokenizer {
         self.limits = limits
     }
 
-    /// Whether something is left that is no whole token.
-    var hasRest: Bool { position < pending.count }
+    /// Whether something is left that is neither a whole token nor white space.
+    var hasRest: Bool { !pending[position...].allSatisfy(\.isXMLSpace) }
 
     mutating func feed(_ bytes: some Collection<UInt8>, _ take: (Token) throws -> Void) throws {
         seen += Int64(bytes.count)
@@ -40,10 +40,10 @@ struct XMLTokenizer {
     private mutating func next() throws -> (value: Token?, Void)? {
         if isAtStart {
             guard pending.count - position >= 4 else { return nil }
-            if pending[position...].starts(with: [0xEF, 0xBB, 0xBF]) { position += 3 }
-            guard pending[position] != 0xFE, pending[position] != 0xFF, pending[position] != 0,
-                pending[position + 1] != 0
-            else { throw Self.wrong("it is not in UTF-8") }
+            guard pending[0] != 0xFE, pending[0] != 0xFF, pending[0] != 0, pending[1] != 0 else {
+                throw Self.wrong("it is not in UTF-8")
+            }
+            if pending.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
             isAtStart = false
         }
         guard position < pending.count else { return nil }
