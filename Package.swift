@@ -47,7 +47,8 @@ let targets: [Target] = [
         name: "HTTPTransport", dependencies: ["FileProvider", asyncHTTPClient, nioCore, nioHTTP1, logging, system],
         path: "Sources/Providers/HTTPTransport"),
     .target(
-        name: "WebDAVProvider", dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", logging, system],
+        name: "WebDAVProvider",
+        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
         path: "Sources/Providers/WebDAVProvider"),
     .target(
         name: "S3Provider",
@@ -59,8 +60,8 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
-            logging, system, toml,
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing", "Replica",
+            "Sync", "Syscalls", "Volume", "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
@@ -87,6 +88,15 @@ let targets: [Target] = [
         name: "DirectoryProviderTests",
         dependencies: [
             "DirectoryProvider", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
+        ]),
+    .testTarget(
+        name: "PathAddressingTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "PathAddressing", "TestSupport", system]),
+    .testTarget(
+        name: "WebDAVProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
+            logging, system,
         ]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(

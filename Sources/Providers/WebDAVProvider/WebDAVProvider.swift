@@ -1,1 +1,0 @@
-// A WebDAV server as the remote.
