@@ -13,6 +13,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
@@ -44,7 +45,10 @@ let targets: [Target] = [
     .target(
         name: "PathAddressing", dependencies: ["FileProvider", system], path: "Sources/Providers/PathAddressing"),
     .target(
-        name: "HTTPTransport", dependencies: ["FileProvider", asyncHTTPClient, nioCore, nioHTTP1, logging, system],
+        name: "HTTPTransport",
+        dependencies: [
+            "FileProvider", asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL, logging, system,
+        ],
         path: "Sources/Providers/HTTPTransport"),
     .target(
         name: "WebDAVProvider",
@@ -98,6 +102,10 @@ let targets: [Target] = [
             "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
             logging, system,
         ]),
+    .testTarget(
+        name: "HTTPTransportTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, system],
+        exclude: ["Programs"]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
@@ -121,6 +129,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),

@@ -50,7 +50,7 @@ struct PathAddressingTests {
 
     @Test("S131: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
     func renames() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change {
                 $0.make(path("one"), kind: .file, Array("1".utf8))
                 $0.make(path("stays"), kind: .file, Array("2".utf8))
@@ -72,7 +72,7 @@ struct PathAddressingTests {
 
     @Test("S131: a directory moved by somebody keeps its identifier and those of all below it")
     func directories() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change {
                 $0.make(path("a"), kind: .directory)
                 $0.make(path("a/b"), kind: .directory)
@@ -89,7 +89,7 @@ struct PathAddressingTests {
 
     @Test("S131: another directory of the same tag is another item, where it holds something else")
     func strangers() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change {
                 $0.make(path("a"), kind: .directory)
                 $0.make(path("a/file"), kind: .file, [1])
@@ -106,7 +106,7 @@ struct PathAddressingTests {
 
     @Test("S131: a directory in the place of a file is another item")
     func takenOver() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change { $0.make(path("name"), kind: .file, [1]) }
             let file = try await session.find("name").itemIdentifier
             remote.change { contents in
@@ -120,7 +120,7 @@ struct PathAddressingTests {
 
     @Test("S131: a new file under the name of one that was moved here is another item")
     func succeeded() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change { $0.make(path("name"), kind: .file, [1]) }
             var item = try await session.find("name")
             item.filename = "other"
@@ -136,7 +136,7 @@ struct PathAddressingTests {
 
     @Test("S132: a listing in the middle of a move shows the item once, and as itself")
     func listingsDuringMoves() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change { contents in
                 contents.make(path("from"), kind: .directory)
                 contents.make(path("to"), kind: .directory)
@@ -180,7 +180,7 @@ struct PathAddressingTests {
 
     @Test("S133: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not")
     func unsettledVersions() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change { contents in
                 contents.make(path("theirs"), kind: .file, [1])
                 contents.setUnsettled(path("theirs"), true)
@@ -203,7 +203,7 @@ struct PathAddressingTests {
 
     @Test("S134: what the provider needs for itself is not shown, and goes when a crash left it")
     func hiddenNames() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             let old = path(HiddenName.make())
             let new = path(HiddenName.make())
             remote.change { contents in
@@ -229,7 +229,7 @@ struct PathAddressingTests {
     func trees() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.listsTrees = true
-        try await run(habits) { remote, session in
+        try await run(habits) { remote, session async throws in
             remote.change { contents in
                 for directory in ["a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e"] {
                     contents.make(path(directory), kind: .directory)
@@ -260,7 +260,7 @@ struct PathAddressingTests {
 
     @Test("S136: a change that was made and never answered is known again")
     func lostAnswers() async throws {
-        try await run { remote, session in
+        try await run { remote, session async throws in
             remote.change { $0.make(path("file"), kind: .file, [1]) }
             let base = try await session.find("file")
             // The upload arrived, its answer did not.
