@@ -236,24 +236,29 @@ struct PathAddressingTests {
                     contents.make(path(directory + "/file"), kind: .file, [1])
                 }
             }
+            func list(_ directory: ItemIdentifier) async throws -> [FileProviderItem] {
+                let enumerator = try session.provider.enumerator(
+                    for: directory, request: FileProviderRequest(reason: .listing))
+                let items = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 100).items
+                session.manager.learn(listingOf: directory, items)
+                return items
+            }
             var directory = try await session.item(.rootContainer)
             for name in ["a", "b", "c"] {
-                let children = try await session.list(directory.itemIdentifier)
-                directory = try #require(children.first { $0.filename == name })
+                directory = try #require(try await list(directory.itemIdentifier).first { $0.filename == name })
             }
             let isRead = await eventually { remote.takeCalls().contains { $0.starts(with: "tree") } }
             #expect(isRead)
             try? await Task.sleep(for: .milliseconds(50))
             _ = remote.takeCalls()
-            let c = try await session.list(directory.itemIdentifier)
-            let d = try #require(c.first { $0.filename == "d" })
-            let inner = try await session.list(d.itemIdentifier)
+            let d = try #require(try await list(directory.itemIdentifier).first { $0.filename == "d" })
+            let inner = try await list(d.itemIdentifier)
             #expect(inner.map(\.filename).sorted() == ["e", "file"])
             #expect(remote.takeCalls().isEmpty)
             let e = try #require(inner.first { $0.filename == "e" })
             let created = try await session.create(
                 ProviderSession.template("new", in: e.itemIdentifier), content: [1, 2])
-            let last = try await session.list(e.itemIdentifier)
+            let last = try await list(e.itemIdentifier)
             #expect(last.contains(created.item) && last.count == 2)
         }
     }

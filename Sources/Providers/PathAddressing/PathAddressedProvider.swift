@@ -57,8 +57,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         case .trashContainer: throw FileProviderError(.featureUnsupported, "this remote has no trash")
         case .workingSet: throw FileProviderError(.featureUnsupported, "this remote does not tell of changes")
         default:
-            // Who compares wants what is there now.
-            let mayBeOlder = request.reason != .synchronization && remote.traits.listsTrees
+            // Only for who walks: who compares or reads wants what is there now.
+            let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees
             return PathEnumerator(container: container, provider: self, trees: mayBeOlder ? trees : nil)
         }
     }
