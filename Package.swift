@@ -51,7 +51,8 @@ let targets: [Target] = [
         ],
         path: "Sources/Providers/HTTPTransport"),
     .target(
-        name: "WebDAVProvider", dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", logging, system],
+        name: "WebDAVProvider",
+        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
         path: "Sources/Providers/WebDAVProvider"),
     .target(
         name: "S3Provider",
@@ -63,8 +64,8 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls", "Volume",
-            logging, system, toml,
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing", "Replica",
+            "Sync", "Syscalls", "Volume", "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
@@ -91,6 +92,15 @@ let targets: [Target] = [
         name: "DirectoryProviderTests",
         dependencies: [
             "DirectoryProvider", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
+        ]),
+    .testTarget(
+        name: "PathAddressingTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "PathAddressing", "TestSupport", system]),
+    .testTarget(
+        name: "WebDAVProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
+            logging, system,
         ]),
     .testTarget(
         name: "HTTPTransportTests",

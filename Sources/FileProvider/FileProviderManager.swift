@@ -26,6 +26,13 @@ public protocol FileProviderManager: Sendable {
     /// The identifier of the item that has this name in a directory on the remote, as last known.
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
 
+    /// What is known to be in a directory on the remote, as last known.
+    func knownItems(in directory: ItemIdentifier) -> [KnownItem]
+
+    /// The items that last had one of these content versions on the remote. With ``knownItems(in:)`` it lets a provider
+    /// recognise what was renamed behind its back.
+    func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem]
+
     /// The directories whose listing is here: the provider reports changes to what they contain.
     func materializedDirectories() -> [ItemIdentifier]
 
@@ -35,4 +42,6 @@ public protocol FileProviderManager: Sendable {
 
 extension FileProviderManager {
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
+    public func knownItems(in directory: ItemIdentifier) -> [KnownItem] { [] }
+    public func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] { [] }
 }

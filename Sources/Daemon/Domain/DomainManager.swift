@@ -60,6 +60,14 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
     }
 
+    func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
+        known { try replica.database.knownItems(in: directory) } ?? []
+    }
+
+    func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
+        known { try replica.database.knownItems(withContentVersions: versions) } ?? []
+    }
+
     func materializedDirectories() -> [ItemIdentifier] {
         known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
     }

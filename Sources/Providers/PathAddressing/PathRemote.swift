@@ -3,12 +3,14 @@ import FileProvider
 /// A remote that knows its items by path alone (WebDAV, S3, SFTP), as ``PathAddressedProvider`` needs it: paths in, entries
 /// out. It keeps nothing of the tree itself.
 ///
-/// All calls may be concurrent, and are cancelled by cancelling their task. Errors are ``FileProviderError``s:
+/// All calls may be concurrent, and are cancelled by cancelling their task. What a remote needs for itself, such as files on
+/// their way in, has a ``HiddenName``, and is listed like everything else. Errors are ``FileProviderError``s:
 /// `notAuthenticated`, `serverUnreachable`, `timedOut`, `malformedResponse`, `insufficientQuota`, `fileReadNoPermission`,
 /// and those that a call names. A call that can be made again without harm has been made again already, for as long as
 /// that made sense, when it throws.
 package protocol PathRemote: Sendable {
-    /// What the remote can do; found out when it was connected to.
+    /// What the remote can do, as far as it has been found out by now: a remote that could not be reached yet says what is
+    /// usual.
     var traits: RemoteTraits { get }
 
     /// The last call.
@@ -110,6 +112,9 @@ package struct RemoteEntry: Hashable, Sendable {
     package var tag: [UInt8]
     /// Whether an equal tag means equal bytes. A tag made of a second-granular date and a size does not say so.
     package var isTagStrong: Bool
+    /// Whether the file may still get other bytes without another tag, because it was written so shortly before it was
+    /// looked at.
+    package var isTagUnsettled = false
     /// The remote's own identifier, stable through renames, where it has one.
     package var stableIdentifier: String?
     /// Of a file.
@@ -213,8 +218,10 @@ package struct RemoteTraits: Hashable, Sendable {
     package var listsTrees = false
     /// A directory's tag changes when something below it does, at any depth.
     package var directoryTagsCoverTrees = false
-    /// How many calls suit it at once.
+    /// How many calls suit it at once. Asked once, when the remote was made.
     package var concurrentCalls = 16
+    /// The longest name that it takes, in bytes; nil for what Linux takes.
+    package var longestName: Int?
     /// What the user should know of this server, a sentence each.
     package var peculiarities: [String] = []
 
