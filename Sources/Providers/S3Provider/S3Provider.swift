@@ -1,1 +1,65 @@
-// An S3 bucket as the remote.
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+
+/// A bucket, or what lies below a prefix of it.
+package enum S3Provider {
+    /// What the user said of a bucket. Nothing of it is secret.
+    package struct Options: Sendable, Hashable {
+        /// The server, when it is not Amazon's: `https://HOST:PORT`.
+        package var endpoint: String?
+        package var region: String?
+        /// In `~/.aws`.
+        package var profile: String?
+
+        package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
+            self.endpoint = endpoint
+            self.region = region
+            self.profile = profile
+        }
+    }
+
+    /// Makes the provider. Nothing is asked of the server yet.
+    ///
+    /// - Parameter environment: for `AWS_*`, proxies, and where certificates are.
+    /// - Throws: `providerNotFound` for a source or an option that cannot be right.
+    package static func make(
+        _ options: Options, for manager: any FileProviderManager, environment: [String: String], logger: Logger
+    ) throws -> PathAddressedProvider {
+        PathAddressedProvider(
+            remote: try remote(options, for: manager, environment: environment, logger: logger), manager: manager)
+    }
+
+    static func remote(
+        _ options: Options, for manager: any FileProviderManager, environment: [String: String], logger: Logger,
+        settings: S3Remote.Settings = S3Remote.Settings()
+    ) throws -> S3Remote {
+        let profile = AWSProfile(named: options.profile, environment: environment)
+        func said(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        let region =
+            options.region ?? said("AWS_REGION") ?? said("AWS_DEFAULT_REGION") ?? profile.settings["region"]
+        let endpoint =
+            options.endpoint ?? said("AWS_ENDPOINT_URL_S3") ?? said("AWS_ENDPOINT_URL")
+            ?? profile.settings["s3.endpoint_url"] ?? profile.settings["endpoint_url"]
+        let style: Bool? =
+            switch profile.settings["s3.addressing_style"] {
+            case "path": false
+            case "virtual": true
+            default: nil
+            }
+        let location = try S3Location(
+            source: manager.domain.source, endpoint: endpoint, region: region, usesHostNames: style)
+        var configuration = HTTPTransport.Configuration()
+        configuration.environment = environment
+        if let bundle = said("AWS_CA_BUNDLE"), said("SSL_CERT_FILE") == nil {
+            configuration.environment["SSL_CERT_FILE"] = bundle
+        }
+        let transport = HTTPTransport(configuration, logger: logger)
+        let client = S3Client(
+            location, isRegionKnown: region != nil, profile: options.profile, environment: environment,
+            transport: transport, logger: logger)
+        return S3Remote(client: client, manager: manager, settings: settings)
+    }
+}
