@@ -106,6 +106,13 @@ let targets: [Target] = [
         name: "HTTPTransportTests",
         dependencies: ["FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, system],
         exclude: ["Programs"]),
+    .testTarget(
+        name: "S3ProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport", logging,
+            system,
+        ],
+        exclude: ["Programs"]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
