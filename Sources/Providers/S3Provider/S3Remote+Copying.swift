@@ -8,14 +8,15 @@ import PathAddressing
 extension S3Remote {
     /// Copies an object as it was listed, with what is written beside it.
     ///
+    /// - Parameter metadata: replaces what is written beside it, when it says so.
     /// - Returns: the copy's tag.
-    func copy(_ original: S3Object, to key: String) async throws -> String {
+    func copy(_ original: S3Object, to key: String, _ metadata: HTTPFields = [:]) async throws -> String {
         if original.size > settings.largestCopy { return try await copyInParts(original, to: key) }
         return try await client.again { () async throws -> String in
-            var request = client.request(
-                "PUT", key,
-                fields: ["x-amz-copy-source": source(original), "x-amz-copy-source-if-match": original.tag],
-                repetition: .harmless)
+            var fields = metadata
+            fields["x-amz-copy-source"] = source(original)
+            fields["x-amz-copy-source-if-match"] = original.tag
+            var request = client.request("PUT", key, fields: fields, repetition: .harmless)
             request.patience = .seconds(600)
             return try tag(of: try await client.transport.send(request))
         }

@@ -47,6 +47,7 @@ extension S3Remote {
     /// Deletes objects. Those that are gone already are no mistake.
     func delete(_ keys: [String]) async throws {
         guard !keys.isEmpty else { return }
+        defer { dates.remove(keys) }
         // A character that XML cannot hold would spoil the whole request.
         let (plain, strange) = keys.partitioned { $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE } }
         var single = strange

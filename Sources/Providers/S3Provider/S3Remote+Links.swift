@@ -64,7 +64,7 @@ extension S3Remote {
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             let key = key(of: path) + LinkNames.suffix
             _ = try await client.send { [client] in
-                client.request("PUT", key, fields: Self.metadata(attributes), body: .bytes(Array(target.utf8)))
+                client.request("PUT", key, fields: ObjectMetadata.fields(attributes), body: .bytes(Array(target.utf8)))
             }
             guard let entry = try await present(at: path) else { throw Self.missing(path) }
             return entry

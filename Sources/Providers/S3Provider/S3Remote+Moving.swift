@@ -106,10 +106,11 @@ extension S3Remote {
     private func copyAll(_ record: MoveRecord) async throws {
         guard record.isTree else {
             guard let original = try await listed(record.from) else { throw Self.vanished(record.from) }
-            _ = try await copy(original, to: record.to)
+            let tag = try await copy(original, to: record.to)
             guard let copy = try await listed(record.to), copy.size == original.size else {
                 throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
             }
+            if let date = dates.date(of: original) { dates.note([(record.to, tag, date)]) }
             return
         }
         // Others may write meanwhile: until a look at all of it finds nothing more to copy.
@@ -122,11 +123,14 @@ extension S3Remote {
                     return copy.tag != original.tag && copied[copy.key] != original.tag
                 }
                 missing.withLock { $0 += due.count }
+                let noted = Mutex<[(key: String, tag: String, date: FileTimestamp)]>([])
                 try await inParallel(due.map(\.original)) { original in
                     let key = record.to + String(original.key.dropFirst(record.from.count))
                     let tag = try await self.copy(original, to: key)
                     if tag != original.tag { copied[key] = original.tag }
+                    if let date = self.dates.date(of: original) { noted.withLock { $0.append((key, tag, date)) } }
                 }
+                dates.note(noted.withLock { $0 })
             }
             if missing.withLock({ $0 }) == 0 { return }
         }

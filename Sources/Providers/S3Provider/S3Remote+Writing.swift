@@ -23,7 +23,7 @@ extension S3Remote {
                 try await require(condition, at: path)
             }
             let key = key(of: path)
-            let fields = Self.metadata(attributes)
+            let fields = ObjectMetadata.fields(attributes)
             do {
                 if contents.size > settings.multipartThreshold {
                     try await upload(contents, to: key, fields, if: condition, at: path)
@@ -36,18 +36,19 @@ extension S3Remote {
                 guard let there = try await present(at: path) else { throw RemoteConditionFailure(present: nil) }
                 throw RemoteConditionFailure(present: there)
             }
-            return try await written(key, path)
+            return try await written(key, path, date: attributes.contentModificationDate)
         }
     }
 
     /// What has just been written, as listings show it.
-    private func written(_ key: String, _ path: RemotePath) async throws -> RemoteEntry {
+    private func written(_ key: String, _ path: RemotePath, date: FileTimestamp?) async throws -> RemoteEntry {
         note(seen: prefix(of: path.parent))
         let found: S3Object?
         if let listed = try await listed(key) { found = listed } else { found = try await object(key) }
         guard let found else {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
         }
+        if let date { dates.note([(key, found.tag, date)]) }
         return file(found, name: path.name ?? "")
     }
 
@@ -161,23 +162,32 @@ extension S3Remote {
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        // Listings do not show it, so it stays here. It is written with the content, for other tools.
-        (try await entry(at: path), [.contentModificationDate, .permissions, .extendedAttributes, .creationDate])
+        try await ready()
+        let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
+        return try await translating { [self] in
+            guard let present = try await present(at: path), present.kind == kind else { throw Self.missing(path) }
+            // What was sent in parts would get another tag, and so be another content.
+            guard kind == .file, let date = attributes.contentModificationDate, (present.size ?? 0) <= settings.largestCopy,
+                !present.tag.contains(UInt8(ascii: "-")), let object = try await listed(key(of: path))
+            else { return (present, others.union(.contentModificationDate)) }
+            let tag = try await rewriteMetadata(of: object, attributes)
+            dates.note([(object.key, tag, date)])
+            return (try await self.present(at: path) ?? present, others)
+        }
     }
 
-    /// Date and mode as rclone and s3fs write them.
-    static func metadata(_ attributes: RemoteAttributes) -> HTTPFields {
-        var fields = HTTPFields()
-        if let date = attributes.contentModificationDate {
-            let digits = String(date.nanoseconds)
-            let fraction = String(repeating: "0", count: 9 - digits.utf8.count) + digits
-            fields["x-amz-meta-mtime"] = date.nanoseconds == 0 ? "\(date.seconds)" : "\(date.seconds).\(fraction)"
+    /// Has the server copy an object onto itself, with other things written beside it.
+    private func rewriteMetadata(of object: S3Object, _ attributes: RemoteAttributes) async throws -> String {
+        let head = try await client.send { [client] in client.request("HEAD", object.key) }.head
+        var fields: HTTPFields = ["x-amz-metadata-directive": "REPLACE"]
+        for field in head.fields {
+            let name = field.name.lowercased()
+            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name) {
+                fields[name] = field.value
+            }
         }
-        if let permissions = attributes.permissions {
-            let isLink = attributes.symbolicLinkTarget != nil
-            fields["x-amz-meta-mode"] = String((isLink ? 0o120000 : 0o100000) | UInt32(permissions))
-        }
-        return fields
+        for field in ObjectMetadata.fields(attributes) { fields[field.name] = field.value }
+        return try await copy(object, to: object.key, fields)
     }
 
     /// - Throws: `cannotSynchronize` for a name that would come back as another.

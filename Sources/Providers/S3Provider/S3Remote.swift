@@ -39,6 +39,7 @@ final class S3Remote: PathRemote {
     let uploads: UploadJournal
     let state = Mutex(State())
     let links = LinkTargets()
+    let dates: DateBook
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
@@ -46,12 +47,14 @@ final class S3Remote: PathRemote {
         self.settings = settings
         moves = MoveJournal(directory: manager.stateDirectory)
         uploads = UploadJournal(directory: manager.stateDirectory)
+        dates = DateBook(directory: manager.stateDirectory)
     }
 
     var traits: RemoteTraits {
         var traits = RemoteTraits()
         traits.hasSymbolicLinks = true
         traits.listsTrees = true
+        traits.storesModificationDates = true
         traits.concurrentCalls = 16
         let conditions = state.withLock { $0.conditions }
         traits.checksConditions = conditions == .honoured
@@ -148,7 +151,7 @@ final class S3Remote: PathRemote {
     func file(_ object: S3Object, name: String) -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(object.tag.utf8), isTagStrong: true, size: object.size,
-            attributes: RemoteAttributes(contentModificationDate: object.modified))
+            attributes: RemoteAttributes(contentModificationDate: dates.date(of: object)))
     }
 
     // MARK: - Reading
@@ -175,6 +178,7 @@ final class S3Remote: PathRemote {
                 guard let object = S3Object(key: key, head: head) else {
                     throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
                 }
+                if let date = ObjectMetadata.date(head.fields) { dates.note([(key, object.tag, date)]) }
                 return file(object, name: name)
             }
         }
