@@ -17,7 +17,10 @@ struct ServerTests {
         for check in ProviderConformance.Check.allCases {
             do {
                 try await ProviderConformance { try ServedFolder(server) }.run(check)
+                // nginx lists no names with a dot at their beginning, rclone no control characters, as the provider says.
+                if check == .anyNameIsKept { #expect(kind == .apache || kind == .wsgidav) }
             } catch {
+                if check == .anyNameIsKept, kind == .nginx || kind == .rclone { continue }
                 Issue.record("\(kind), \(check): \(error)")
             }
         }
@@ -33,6 +36,8 @@ struct ServerTests {
             let remote = try #require(provider.remote as? WebDAVRemote)
             let habits = try #require(remote.habitStore.habits)
             #expect(habits.refusesOverwriting)
+            #expect(habits.oddNames == (kind == .wsgidav ? .sent : kind == .rclone ? .lost : .kept))
+            #expect(habits.listsHiddenNames == (kind != .nginx))
             #expect(habits.movesConditionally == (kind == .apache))
             #expect(habits.tagsFollowContent == (kind == .apache || kind == .rclone))
             #expect((habits.deletions == .tagged) == (kind == .apache))
@@ -82,7 +87,7 @@ struct ServerTests {
                 _ = try await session.modify(whole, .contents, source: content.source)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["whole"])) == Data([1]))
-            let isClean = await eventually { folder.names == ["whole"] }
+            let isClean = await eventually(within: .seconds(15)) { folder.names == ["whole"] }
             #expect(isClean, "\(folder.names)")
         }
     }
