@@ -101,7 +101,8 @@ let targets: [Target] = [
         dependencies: [
             "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
             logging, system,
-        ]),
+        ],
+        exclude: ["Programs"]),
     .testTarget(
         name: "HTTPTransportTests",
         dependencies: ["FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, system],

@@ -53,10 +53,12 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var cacheLimit: Int64?
     package var pollSeconds: Double?
     package var isReadOnly: Bool
+    /// Who the remote is to let in; nil for whom it let in before. Never logged.
+    package var credentials: GivenCredentials?
 
     package init(
         source: String?, directory: String?, name: String?, cacheLimit: Int64? = nil, pollSeconds: Double? = nil,
-        isReadOnly: Bool = false
+        isReadOnly: Bool = false, credentials: GivenCredentials? = nil
     ) {
         self.source = source
         self.directory = directory
@@ -64,7 +66,22 @@ package struct MountArguments: Codable, Hashable, Sendable {
         self.cacheLimit = cacheLimit
         self.pollSeconds = pollSeconds
         self.isReadOnly = isReadOnly
+        self.credentials = credentials
     }
+}
+
+/// A user and a password, as somebody gave them.
+package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
+    package var user: String
+    package var password: String
+
+    package init(user: String, password: String) {
+        self.user = user
+        self.password = password
+    }
+
+    /// Nothing secret, whoever prints it.
+    package var description: String { "credentials of '\(user)'" }
 }
 
 /// What the daemon answers once a command is done.

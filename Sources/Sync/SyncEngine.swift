@@ -110,6 +110,9 @@ package final class SyncEngine: Sendable {
             Attached.Parts(uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper))
     }
 
+    /// What the provider says of its remote.
+    package var remarks: [String] { calls.provider.remarks }
+
     /// Begins to look for changes. Returns at once.
     package func start() {
         guard !isInteractive else { return }

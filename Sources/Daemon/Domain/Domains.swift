@@ -9,6 +9,7 @@ import SystemPackage
 actor Domains {
     nonisolated let store: DomainStore
     nonisolated let gatekeeper: Gatekeeper
+    private let catalog: ProviderCatalog
     private let logger: Logger
     private var hosts: [String: DomainHost] = [:]
     /// Names that are being mounted or unmounted, with who waits for it.
@@ -17,7 +18,8 @@ actor Domains {
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
-    init(store: DomainStore, gatekeeper: Gatekeeper, logger: Logger) {
+    init(store: DomainStore, gatekeeper: Gatekeeper, catalog: ProviderCatalog, logger: Logger) {
+        self.catalog = catalog
         self.gatekeeper = gatekeeper
         self.store = store
         self.logger = logger
@@ -69,7 +71,7 @@ actor Domains {
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: wish.mountpoint)
         }
-        let host = try await open(wish)
+        let host = try await open(wish, arguments.credentials)
         hosts[wish.name] = host
         Task {
             await host.waitUntilUnmounted()
@@ -167,10 +169,11 @@ actor Domains {
         return base
     }
 
-    private func open(_ wish: Wish) async throws -> DomainHost {
+    private func open(_ wish: Wish, _ given: GivenCredentials?) async throws -> DomainHost {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
-        let (logger, gatekeeper) = (logger, gatekeeper)
+        let (logger, gatekeeper, catalog) = (logger, gatekeeper, catalog)
+        try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached {
             let place = try MountPlace(wish.mountpoint, source: wish.source)
@@ -178,7 +181,7 @@ actor Domains {
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
-                    makeProvider: ProviderCatalog.provider(for:))
+                    makeProvider: catalog.provider(for:))
             } catch {
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
@@ -189,6 +192,25 @@ actor Domains {
                 throw error
             }
         }.value
+    }
+
+    /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
+    /// they have worked, or cannot be tried.
+    private func tryOut(_ wish: Wish, _ given: GivenCredentials?, isNew: Bool) async throws {
+        guard isNew || given != nil else { return }
+        let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
+        do {
+            try await catalog.tryOut(domain, given: given)
+        } catch let error as FileProviderError {
+            let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
+            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
+        }
+        guard let given else { return }
+        do {
+            try catalog.credentials.keep(given, of: wish.name)
+        } catch {
+            throw ControlError(.failed, "the password cannot be kept: \(error)", path: wish.name)
+        }
     }
 
     /// Somebody took the mount away, us or another.

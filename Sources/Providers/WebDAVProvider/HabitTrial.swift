@@ -12,20 +12,52 @@ struct HabitTrial: Sendable {
 
     /// - Throws: what keeps files from being made there.
     func run() async throws -> ServerHabits {
-        let one = directory.appending(HiddenName.make())
-        let two = directory.appending(HiddenName.make())
+        let prefix = HiddenName.make()
+        let one = directory.appending(prefix + "-1")
+        let two = directory.appending(prefix + "-2")
+        // Names that are not listed everywhere go by name.
+        let odd = ["-3", "-4"].map { directory.appending(prefix + $0 + Self.oddEnd) }
         do {
-            let habits = try await habits(one, two)
-            await remove(one, two)
+            var habits = try await habits(one, two)
+            habits.oddNames = try await oddNames(prefix, one, odd[0], odd[1])
+            try await put("a", one)
+            habits.listsHiddenNames = try await names(beginningWith: prefix).contains { $0 == one.name }
+            await removeAll(prefix, [one, two] + odd)
             return habits
         } catch {
-            await remove(one, two)
+            await removeAll(prefix, [one, two] + odd)
             throw error
         }
     }
 
-    private func remove(_ paths: RemotePath...) async {
-        for path in paths { _ = try? await client.send("DELETE", client.url(of: path)) }
+    /// Also what the server called otherwise than it was told.
+    private func removeAll(_ prefix: String, _ paths: [RemotePath]) async {
+        let names = (try? await names(beginningWith: prefix)) ?? []
+        for path in Set(paths + names.map { directory.appending($0) }) {
+            _ = try? await client.send("DELETE", client.url(of: path))
+        }
+    }
+
+    private func names(beginningWith prefix: String) async throws -> [String] {
+        try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
+            .filter { $0.utf8.starts(with: prefix.utf8) }
+    }
+
+    private static let oddEnd = "\n?#%41;\u{7F}"
+
+    private func oddNames(
+        _ prefix: String, _ one: RemotePath, _ moved: RemotePath, _ sent: RemotePath
+    ) async throws -> ServerHabits.OddNames {
+        try await put("a", one)
+        if [200, 201, 204].contains(try await move(one, to: moved, ["Overwrite": "F"])),
+            try await remote.sight(of: moved) != nil
+        {
+            return .kept
+        }
+        guard (try? await put("a", sent)) != nil else { return .lost }
+        let isThere = try await remote.sight(of: sent) != nil
+        let isListed = try await names(beginningWith: prefix).contains { $0.utf8.elementsEqual((sent.name ?? "").utf8) }
+        return isThere && isListed ? .sent : .lost
     }
 
     private func habits(_ one: RemotePath, _ two: RemotePath) async throws -> ServerHabits {

@@ -13,7 +13,6 @@ struct DAVResource: Sendable, Hashable {
     var length: Int64?
     /// Seconds since 1970.
     var modifiedAt: Int64?
-    var createdAt: FileTimestamp?
     var fileIdentifier: String?
     /// Letters, as ownCloud has them.
     var permissions: String?
@@ -53,10 +52,6 @@ struct DAVResource: Sendable, Hashable {
         case "getetag": if !text.isEmpty { etag = text }
         case "getcontentlength": length = Int64(text).flatMap { $0 >= 0 ? $0 : nil }
         case "getlastmodified": modifiedAt = HTTPDate.seconds(from: text)
-        case "creationdate":
-            createdAt = HTTPDate.timestamp(iso8601: text).map {
-                FileTimestamp(seconds: $0.seconds, nanoseconds: $0.nanoseconds)
-            }
         case "quota-available-bytes": quotaAvailable = Int64(text)
         case "quota-used-bytes": quotaUsed = Int64(text)
         default: break
@@ -71,7 +66,8 @@ struct DAVResource: Sendable, Hashable {
 
     /// The properties that are asked for.
     static func request(withIdentifiers: Bool, withQuota: Bool) -> [UInt8] {
-        var names = ["resourcetype", "getcontentlength", "getlastmodified", "getetag", "creationdate"]
+        // Not the creation date: servers give the time of the last change to the file's place for it.
+        var names = ["resourcetype", "getcontentlength", "getlastmodified", "getetag"]
         if withQuota { names += ["quota-available-bytes", "quota-used-bytes"] }
         var text = #"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop>"#
         text += names.map { "<D:\($0)/>" }.joined()

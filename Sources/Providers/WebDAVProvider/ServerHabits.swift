@@ -16,6 +16,14 @@ struct ServerHabits: Codable, Hashable, Sendable {
         case match
     }
 
+    /// What becomes of names with control characters and with those that mean something in addresses.
+    enum OddNames: String, Codable, Sendable {
+        case kept
+        /// Only when something is sent under such a name, not when it is moved there.
+        case sent
+        case lost
+    }
+
     /// The value of `Server`: another one may have other habits.
     var server: String?
     /// A move onto something with `Overwrite: F` is refused.
@@ -25,8 +33,18 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var deletions = Conditions.none
     /// What was moved has the tag it had before.
     var tagsSurviveMoves = false
+    var oddNames = OddNames.lost
+    /// Names that begin with a dot are listed.
+    var listsHiddenNames = false
     /// New content of the same length within a second has another tag.
     var tagsFollowContent = false
+}
+
+extension ServerHabits.OddNames {
+    /// Whether a name is of the kind that this is about.
+    static func include(_ name: String) -> Bool {
+        name.utf8.contains { $0 < 0x20 || $0 == 0x7F || "?#%;".utf8.contains($0) }
+    }
 }
 
 /// Where habits are kept, so that a server is tried once.

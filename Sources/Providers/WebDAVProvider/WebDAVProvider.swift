@@ -2,6 +2,7 @@ import FileProvider
 import HTTPTransport
 import Logging
 import PathAddressing
+import SystemPackage
 
 /// The provider for collections on WebDAV servers.
 package enum WebDAVProvider {
@@ -17,6 +18,29 @@ package enum WebDAVProvider {
     ) throws -> PathAddressedProvider {
         let remote = try remote(for: manager, configuration: configuration, credentials: credentials, logger: logger)
         return PathAddressedProvider(remote: remote, manager: manager)
+    }
+
+    /// Connects to a server, and leaves it again.
+    ///
+    /// - Throws: what keeps the source from being mounted, in words for the user.
+    package static func tryOut(
+        _ source: String, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+    ) async throws {
+        let source = try WebDAVSource(source)
+        var settings = HTTPTransport.Configuration()
+        // Somebody waits.
+        settings.retries.attempts = 2
+        let remote = WebDAVRemote(
+            source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: "/nonexistent",
+            credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
+            report: { _ in })
+        do {
+            try await remote.connect()
+        } catch {
+            await remote.close()
+            throw error
+        }
+        await remote.close()
     }
 
     /// The remote alone.

@@ -10,6 +10,9 @@ extension WebDAVRemote {
         let name = path.name ?? "/"
         try await connect()
         let habits = try await habits(tryingIn: path.parent)
+        if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+            return try await writeInPlace(contents, to: path, if: condition, habits)
+        }
         let hidden = path.parent.appending(HiddenName.make())
         do {
             try await put(.content(contents), at: hidden, for: name)
@@ -30,6 +33,35 @@ extension WebDAVRemote {
         let entry = try await entry(at: path)
         guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
         return entry
+    }
+
+    /// For a name that nothing can be moved to.
+    private func writeInPlace(
+        _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        guard habits.oddNames == .sent else { throw oddName(name) }
+        let there = try await sight(of: path)
+        switch condition {
+        case .always: break
+        case .absent: if let there { throw RemoteConditionFailure(present: there.entry) }
+        case .unchanged(let tag):
+            guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
+        }
+        // Nobody may see a part: what cannot be confirmed before it is sent is not sent.
+        let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace))) }
+        guard Int64(bytes.count) == contents.size else { throw oddName(name) }
+        try await put(.bytes(bytes), at: path, for: name)
+        let entry = try await entry(at: path)
+        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
+    private static let mostInPlace: Int64 = 8 << 20
+
+    private func oddName(_ name: String) -> FileProviderError {
+        FileProviderError(
+            .cannotSynchronize, "\(client.base.host) does not keep names like '\(name)': give it another one")
     }
 
     func put(_ body: HTTPBody, at path: RemotePath, for name: String) async throws {
@@ -90,15 +122,27 @@ extension WebDAVRemote {
         }
     }
 
-    /// What a call broken off has left goes without anybody waiting for it.
+    /// What a call broken off has left goes without anybody waiting for it. A server may notice late that a transfer has
+    /// been broken off, and make the file only then.
     private func removeLater(_ hidden: RemotePath) {
-        Task { _ = try? await client.send("DELETE", client.url(of: hidden)) }
+        Task {
+            for pause in [0, 1, 4, 20] {
+                try? await Task.sleep(for: .seconds(pause))
+                guard let response = try? await client.send("DELETE", client.url(of: hidden)) else { continue }
+                if pause > 0, response.status == 404 { return }
+            }
+        }
     }
 
     package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try await connect()
         // Some servers make again what is there, and say that they did.
         try await requireAbsence(path)
+        if let name = path.name, ServerHabits.OddNames.include(name),
+            try await habits(tryingIn: path.parent).oddNames == .lost
+        {
+            throw oddName(name)
+        }
         let response = try await client.send("MKCOL", client.url(of: path, isDirectory: true))
         guard response.head.isSuccess else {
             if response.status == 405 || response.status == 409, let there = try await sight(of: path) {
@@ -121,6 +165,7 @@ extension WebDAVRemote {
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await connect()
         let habits = try await habits(tryingIn: newPath.parent)
+        if let name = newPath.name, ServerHabits.OddNames.include(name), habits.oddNames != .kept { throw oddName(name) }
         // Whether a directory may be overwritten was not tried.
         if kind == .directory || !habits.refusesOverwriting { try await requireAbsence(newPath) }
         try await move(path, to: newPath, kind: kind, overwriting: false)
@@ -139,7 +184,8 @@ extension WebDAVRemote {
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await connect()
         var fields: HTTPFields = [:]
-        if case .unchanged(let tag) = condition, let habits = habitStore.habits, habits.deletions != .none {
+        if case .unchanged(let tag) = condition {
+            let habits = try await habits(tryingIn: path.parent)
             guard let there = try await sight(of: path) else { return }
             guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
             if let etag = there.etag {

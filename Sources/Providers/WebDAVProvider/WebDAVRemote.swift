@@ -58,6 +58,15 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps to no conditions: each change looks first, and what another machine changes in that "
                     + "very moment is overwritten")
         }
+        if let habits, habits.oddNames != .kept {
+            traits.peculiarities.append(
+                "\(name) does not keep every name with control characters or one of ? # % ; in it: such items "
+                    + (habits.oddNames == .sent ? "cannot be renamed" : "stay on this machine"))
+        }
+        if let habits, !habits.listsHiddenNames {
+            traits.peculiarities.append(
+                "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen")
+        }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
         }
@@ -241,8 +250,7 @@ package final class WebDAVRemote: PathRemote {
             isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent == true,
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
-                contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) },
-                creationDate: resource.createdAt))
+                contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
@@ -250,8 +258,8 @@ package final class WebDAVRemote: PathRemote {
         return Sight(entry: entry, etag: resource.etag, resource: resource)
     }
 
-    /// What tells one content from another: the server's tag after an `e`, or time and length after an `m`, also where
-    /// the tag says no more than these: tags like that may change with a rename.
+    /// What tells one content from another: after an `e` its length and the server's tag, after an `m` its time and
+    /// length, also where the tag says no more than these: tags like that may change with a rename.
     static func tag(_ kind: ItemKind, _ etag: String?, _ modifiedAt: Int64?, _ length: Int64?) -> String {
         let date = modifiedAt.map(String.init) ?? "?"
         guard let etag else { return kind == .directory ? "m\(date)" : "m\(date)-\(length ?? 0)" }
@@ -261,7 +269,7 @@ package final class WebDAVRemote: PathRemote {
         {
             return "m\(date)-\(length)"
         }
-        return "e" + opaque
+        return kind == .file ? "e\(length ?? 0)-\(opaque)" : "e\(opaque)"
     }
 
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
@@ -314,19 +322,14 @@ package final class WebDAVRemote: PathRemote {
         ) { head in
             let etag = head.fields["ETag"]
             let modified = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
-            let isClear: Bool
-            if wanted.utf8.first == UInt8(ascii: "e") {
-                isClear = etag != nil
-            } else {
-                isClear = modified != nil && Self.length(head) != nil
-            }
-            guard isClear else {
+            let isByETag = wanted.utf8.first == UInt8(ascii: "e")
+            guard let length = Self.length(head), isByETag ? etag != nil : modified != nil else {
                 if isTrusted { return }
                 throw Unclear()
             }
             let found =
-                wanted.utf8.first == UInt8(ascii: "e")
-                ? "e" + ETag.opaque(etag ?? "") : Self.tag(.file, nil, modified, Self.length(head))
+                isByETag
+                ? "e\(length)-\(ETag.opaque(etag ?? ""))" : Self.tag(.file, nil, modified, length)
             guard found.utf8.elementsEqual(wanted.utf8) else {
                 throw FileProviderError(.versionNoLongerAvailable, "\(head.url.host) has another version")
             }

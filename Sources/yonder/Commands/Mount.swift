@@ -7,11 +7,12 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Mount a source on a directory, or a known domain where it was.",
             usage: """
-                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground]
-                yonder mount NAME
+                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground] [--password-stdin]
+                yonder mount NAME [--password-stdin]
                 """,
             discussion: """
-                SOURCE is the path of a folder. DIR is made when it is missing, and must be empty. Returns when the \
+                SOURCE is the path of a folder, or webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
+                where one is wanted. Credentials come from ~/.netrc, or by --password-stdin. DIR is made when it is missing, and must be empty. Returns when the \
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
                 """)
 
@@ -37,6 +38,13 @@ extension Yonder {
         @Flag(help: "Let nobody change anything.")
         var readOnly = false
 
+        @Flag(
+            help: """
+                Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
+                in a file that only you can read.
+                """)
+        var passwordStdin = false
+
         @Flag(help: "Stay until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
 
@@ -53,7 +61,7 @@ extension Yonder {
             let arguments = MountArguments(
                 source: dir == nil ? nil : try sourcePath(), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
-                isReadOnly: readOnly)
+                isReadOnly: readOnly, credentials: passwordStdin ? try credentials() : nil)
             let daemon = DaemonConnection()
             let process = try await daemon.start(inForeground: foreground)
             let result = try await daemon.perform(.mount(arguments))
@@ -63,6 +71,26 @@ extension Yonder {
             }
             guard foreground else { return }
             try await stay(with: domain.name, daemon, process)
+        }
+
+        private func credentials() throws -> GivenCredentials {
+            guard let line = readLine(), !line.isEmpty else {
+                Output.complain("--password-stdin: no password on standard input")
+                throw ExitCode(64)
+            }
+            if let user = Self.user(in: source) { return GivenCredentials(user: user, password: line) }
+            if let colon = line.firstIndex(of: ":") {
+                return GivenCredentials(
+                    user: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
+            }
+            return GivenCredentials(user: NSUserName(), password: line)
+        }
+
+        /// The user that a source names.
+        private static func user(in source: String) -> String? {
+            guard let scheme = source.range(of: "://") else { return nil }
+            let authority = source[scheme.upperBound...].prefix { $0 != "/" }
+            return authority.lastIndex(of: "@").flatMap { String(authority[..<$0]).removingPercentEncoding }
         }
 
         /// A path without its symbolic links and surplus slashes: one source has one name.
