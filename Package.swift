@@ -64,8 +64,9 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing", "Replica",
-            "Sync", "Syscalls", "Volume", "WebDAVProvider", logging, system, toml,
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing",
+            "Replica",
+            "S3Provider", "Sync", "Syscalls", "Volume", "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
@@ -110,7 +111,8 @@ let targets: [Target] = [
     .testTarget(
         name: "S3ProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport", logging,
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport",
+            logging,
             system,
         ],
         exclude: ["Programs"]),

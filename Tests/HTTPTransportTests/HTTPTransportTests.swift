@@ -36,7 +36,8 @@ import TestSupport
 
     @Test func waitsWhereTheServerSaysNotNow() async throws {
         try await withServer { server, transport in
-            let answer = try await transport.send(HTTPRequest("POST", server.at("/status/a?status=503&times=2&after=0")))
+            let answer = try await transport.send(
+                HTTPRequest("POST", server.at("/status/a?status=503&times=2&after=0")))
             #expect(answer.status == 200)
             let limited = try await transport.send(HTTPRequest("GET", server.at("/status/b?status=429&after=3000")))
             #expect(limited.status == 429)
@@ -49,7 +50,8 @@ import TestSupport
     @Test func givesOtherStatusesToTheCaller() async throws {
         try await withServer { server, transport in
             for status in [204, 404, 412, 500] {
-                let answer = try await transport.send(HTTPRequest("GET", server.at("/status/\(status)?status=\(status)")))
+                let answer = try await transport.send(
+                    HTTPRequest("GET", server.at("/status/\(status)?status=\(status)")))
                 #expect(answer.status == status)
             }
         }
@@ -158,7 +160,8 @@ import TestSupport
     }
 
     @Test func verifiesCertificates() async throws {
-        try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) { server, transport in
+        try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) {
+            server, transport in
             #expect(try await transport.send(HTTPRequest("GET", server.at("/echo"))).status == 200)
             let stranger = makeTransport()
             let url = try server.at("/echo")

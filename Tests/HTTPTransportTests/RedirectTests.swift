@@ -46,7 +46,8 @@ import Testing
 
     @Test func neverLeavesASafeConnection() async throws {
         try await withServer { other, _ in
-            try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) { server, transport in
+            try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) {
+                server, transport in
                 let url = try server.at("/redirect?to=\(other.base)echo")
                 let error = await failure { _ = try await transport.send(request("GET", url)) }
                 #expect(error?.code == .malformedResponse)

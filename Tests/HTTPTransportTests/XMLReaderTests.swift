@@ -61,8 +61,12 @@ import Testing
     }
 
     @Test func refusesOtherEncodings() {
-        #expect(throws: FileProviderError.self) { try XMLReader.document([0xFF, 0xFE, 0x3C, 0, 0x61, 0, 0x2F, 0, 0x3E, 0]) }
-        #expect(throws: FileProviderError.self) { try XMLReader.document(Array("<a>".utf8) + [0xFF] + Array("</a>".utf8)) }
+        #expect(throws: FileProviderError.self) {
+            try XMLReader.document([0xFF, 0xFE, 0x3C, 0, 0x61, 0, 0x2F, 0, 0x3E, 0])
+        }
+        #expect(throws: FileProviderError.self) {
+            try XMLReader.document(Array("<a>".utf8) + [0xFF] + Array("</a>".utf8))
+        }
     }
 
     @Test func capsDepthTextAndSize() throws {

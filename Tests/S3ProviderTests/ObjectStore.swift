@@ -10,8 +10,7 @@ import TestSupport
 
 @testable import S3Provider
 
-/// OpenStack Swift with its S3 API (Programs/object_store.py), which checks every signature. One for all tests: each has a
-/// bucket of its own.
+/// The object store that all tests share: each has a bucket of its own.
 struct ObjectStore: Sendable {
     let endpoint: String
 
@@ -28,21 +27,14 @@ struct ObjectStore: Sendable {
     }
 
     private init() async throws {
-        let scratch = try TemporaryDirectory()
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "Programs/object_store.py")
         // Ends with this process, and its folder is one of the scratch that scripts/test removes.
-        let program = try BackgroundProgram("/usr/bin/python3", script.path, scratch.path.string, "us-east-1")
-        let path = scratch["port"].string
-        guard await eventually(within: .seconds(60), { FileManager.default.fileExists(atPath: path) }) else {
-            program.kill()
-            scratch.remove()
-            throw ConformanceFailure("the object store does not start: are swift-proxy and its like installed?")
-        }
-        endpoint = "http://127.0.0.1:\(try String(contentsOfFile: path, encoding: .utf8))"
+        endpoint = try await ObjectStoreProgram().endpoint
     }
 
-    static let environment = ["AWS_ACCESS_KEY_ID": "test:tester", "AWS_SECRET_ACCESS_KEY": "testing", "HOME": "/nowhere"]
+    static let environment = [
+        "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey, "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
+        "HOME": "/nowhere",
+    ]
 
     func options() -> S3Provider.Options { S3Provider.Options(endpoint: endpoint, region: "us-east-1") }
 }
@@ -64,7 +56,7 @@ struct Bucket: RemoteUnderTest {
         configuration.environment = [:]
         let transport = HTTPTransport(configuration, logger: Logger(label: "test"))
         client = S3Client(
-            location, isRegionKnown: true, profile: nil, environment: ObjectStore.environment, transport: transport,
+            location, isRegionKnown: true, profile: nil, environment: { ObjectStore.environment }, transport: transport,
             logger: Logger(label: "test"))
         _ = try await client.send { [client] in client.request("PUT", nil) }
         _ = try scratch.makeDirectory("state")
@@ -76,14 +68,14 @@ struct Bucket: RemoteUnderTest {
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
         try S3Provider.make(
-            store.options(), for: manager, environment: ObjectStore.environment, logger: Logger(label: "test"))
+            store.options(), for: manager, environment: { ObjectStore.environment }, logger: Logger(label: "test"))
     }
 
     /// The remote itself, without what gives its items identifiers.
     func remote(settings: S3Remote.Settings = S3Remote.Settings()) throws -> S3Remote {
         try S3Provider.remote(
             store.options(), for: TestManager(domain: domain, stateDirectory: stateDirectory),
-            environment: ObjectStore.environment, logger: Logger(label: "test"), settings: settings)
+            environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
     }
 
     func put(_ key: String, _ text: String, fields: HTTPFields = [:]) async throws {

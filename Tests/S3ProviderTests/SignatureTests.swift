@@ -37,19 +37,22 @@ import Testing
         #expect(hash == "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072")
         let authorization = try signature("PUT", "/test%24file.text", fields, payloadHash: hash)
         #expect(
-            authorization?.hasSuffix("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd") == true)
+            authorization?.hasSuffix("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd")
+                == true)
     }
 
     @Test func getBucketLifecycle() throws {
         let authorization = try signature("GET", "/?lifecycle")
         #expect(
-            authorization?.hasSuffix("Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543") == true)
+            authorization?.hasSuffix("Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543")
+                == true)
     }
 
     @Test func listObjects() throws {
         let authorization = try signature("GET", "/?max-keys=2&prefix=J")
         #expect(
-            authorization?.hasSuffix("Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7") == true)
+            authorization?.hasSuffix("Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
+                == true)
     }
 
     @Test func secretsAreNeverPrinted() {

@@ -66,6 +66,8 @@ actor Domains {
                 throw ControlError(
                     .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
             }
+            // Those of a session that has run out are replaced so.
+            if let given = arguments.credentials, given.variables != nil { try keep(given, of: wish.name) }
             return host
         }
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
@@ -149,6 +151,7 @@ actor Domains {
         if let limit = arguments.cacheLimit { options.cacheLimit = limit }
         if let seconds = arguments.pollSeconds { options.pollSeconds = seconds }
         if arguments.isReadOnly { options.isReadOnly = true }
+        if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
         return options
     }
 
@@ -181,7 +184,7 @@ actor Domains {
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
-                    makeProvider: catalog.provider(for:))
+                    makeProvider: { try catalog.provider(for: $0, wish.options) })
             } catch {
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
@@ -200,16 +203,19 @@ actor Domains {
         guard isNew || given != nil else { return }
         let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
         do {
-            try await catalog.tryOut(domain, given: given)
+            try await catalog.tryOut(domain, wish.options, given: given)
         } catch let error as FileProviderError {
             let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
             guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
         }
-        guard let given else { return }
+        if let given { try keep(given, of: wish.name) }
+    }
+
+    private func keep(_ given: GivenCredentials, of name: String) throws {
         do {
-            try catalog.credentials.keep(given, of: wish.name)
+            try catalog.credentials.keep(given, of: name)
         } catch {
-            throw ControlError(.failed, "the password cannot be kept: \(error)", path: wish.name)
+            throw ControlError(.failed, "the credentials cannot be kept: \(error)", path: name)
         }
     }
 

@@ -1,9 +1,11 @@
 import Control
 import DirectoryProvider
 import FileProvider
+import Foundation
 import HTTPTransport
 import Logging
 import PathAddressing
+import S3Provider
 import SystemPackage
 import WebDAVProvider
 
@@ -15,7 +17,9 @@ struct ProviderCatalog: Sendable {
     /// Makes the provider for a domain. Asks nothing of a network.
     ///
     /// - Throws: `providerNotFound` for a source that nobody serves; what the provider says.
-    func provider(for manager: any FileProviderManager) throws -> any FileProviderReplicatedExtension {
+    func provider(
+        for manager: any FileProviderManager, _ options: DomainOptions
+    ) throws -> any FileProviderReplicatedExtension {
         let domain = manager.domain
         if domain.source.utf8.first == UInt8(ascii: "/") {
             return try DirectoryProvider(root: FilePath(domain.source), manager: manager)
@@ -24,14 +28,31 @@ struct ProviderCatalog: Sendable {
             return try WebDAVProvider.make(
                 for: manager, credentials: { credentials.webDAV(domain.identifier) }, logger: logger)
         }
+        if S3Provider.serves(domain.source) {
+            return try S3Provider.make(
+                S3Provider.Options(options), for: manager,
+                environment: { Self.environment(credentials.credentials(of: domain.identifier)) }, logger: logger)
+        }
         throw Self.noProvider(domain.source)
+    }
+
+    /// This process's environment with the variables of the shell that mounted in place of its own.
+    private static func environment(_ given: GivenCredentials?) -> [String: String] {
+        let own = ProcessInfo.processInfo.environment
+        guard let variables = given?.variables else { return own }
+        return own.filter { !$0.key.hasPrefix("AWS_") }.merging(variables) { $1 }
     }
 
     /// Connects to a remote once, so that whoever mounts it hears what is wrong: an unknown host, a wrong password.
     ///
     /// - Parameter given: credentials that are not kept yet.
     /// - Throws: what is wrong, in a sentence for the user.
-    func tryOut(_ domain: FileProviderDomain, given: GivenCredentials?) async throws {
+    func tryOut(_ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?) async throws {
+        if S3Provider.serves(domain.source) {
+            return try await S3Provider.tryOut(
+                domain.source, S3Provider.Options(options),
+                environment: Self.environment(given ?? credentials.credentials(of: domain.identifier)), logger: logger)
+        }
         guard WebDAVSource.isOne(domain.source) else { return }
         try await WebDAVProvider.tryOut(
             domain.source,
@@ -44,8 +65,15 @@ struct ProviderCatalog: Sendable {
     private static func noProvider(_ source: String) -> FileProviderError {
         FileProviderError(
             .providerNotFound,
-            "no provider serves '\(source)': a source is the absolute path of a folder, webdav://HOST/PATH or "
-                + "webdavs://HOST/PATH")
+            "no provider serves '\(source)': a source is the absolute path of a folder, webdav://HOST/PATH, "
+                + "webdavs://HOST/PATH or s3://BUCKET/PREFIX")
+    }
+}
+
+extension S3Provider.Options {
+    fileprivate init(_ options: DomainOptions) {
+        let place = options.objectStore
+        self.init(endpoint: place?.endpoint, region: place?.region, profile: place?.profile)
     }
 }
 

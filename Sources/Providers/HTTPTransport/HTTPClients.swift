@@ -77,7 +77,9 @@ final class HTTPClients: Sendable {
     private static let keepLittleUnsent: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
         // TCP_NOTSENT_LOWAT, see tcp(7).
         let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: 25))
-        return channel.setOption(option, value: 256 << 10).flatMapError { _ in channel.eventLoop.makeSucceededVoidFuture() }
+        return channel.setOption(option, value: 256 << 10).flatMapError { _ in
+            channel.eventLoop.makeSucceededVoidFuture()
+        }
     }
 }
 

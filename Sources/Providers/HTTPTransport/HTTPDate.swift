@@ -3,12 +3,16 @@ package enum HTTPDate {
     /// Seconds since 1970 of a date in one of the three forms of RFC 9110 (`Sun, 06 Nov 1994 08:49:37 GMT`,
     /// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else.
     package static func seconds(from text: some StringProtocol) -> Int64? {
-        let words = Array(text.utf8).split { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") }.map { Array($0) }
+        let words = Array(text.utf8).split { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") }.map {
+            Array($0)
+        }
         guard words.count >= 5 else { return nil }
         let isOldest = months.contains(words[1])
         let (day, month, year, time) =
             isOldest ? (words[2], words[1], words[4], words[3]) : (words[1], words[2], words[3], words[4])
-        guard let month = months.firstIndex(of: month), let day = number(day), var year = number(year) else { return nil }
+        guard let month = months.firstIndex(of: month), let day = number(day), var year = number(year) else {
+            return nil
+        }
         if year < 70 { year += 2000 } else if year < 100 { year += 1900 }
         let clock = time.split(separator: UInt8(ascii: ":")).compactMap { number(Array($0)) }
         guard clock.count == 3 else { return nil }

@@ -205,7 +205,9 @@ package struct ContentRange: Hashable, Sendable {
     package init?(_ text: String?) {
         guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
         let parts = text.dropFirst(6).split(separator: "/")
-        let bounds = parts.first?.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0.trimmingBlanks()) } ?? []
+        let bounds =
+            parts.first?.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0.trimmingBlanks()) }
+            ?? []
         guard parts.count == 2, bounds.count == 2, let first = bounds[0], let last = bounds[1], first >= 0,
             first <= last, last < Int64.max
         else { return nil }

@@ -3,7 +3,9 @@ import FileProvider
 extension HTTPTransport {
     /// Where an answer sends a request; nil when it does not, or when that is the caller's affair.
     func redirect(_ request: HTTPRequest, _ head: HTTPResponseHead, soFar: Int) throws -> HTTPURL? {
-        guard [301, 302, 303, 307, 308].contains(head.status), let location = head.fields["Location"] else { return nil }
+        guard [301, 302, 303, 307, 308].contains(head.status), let location = head.fields["Location"] else {
+            return nil
+        }
         let isReading = request.method == "GET" || request.method == "HEAD"
         // 303 says that the answer is elsewhere, not the thing that was to be changed.
         guard head.status != 303 || isReading else { return nil }

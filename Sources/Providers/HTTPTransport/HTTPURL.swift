@@ -99,7 +99,8 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 
     /// Only for references relative to a page: an absolute path is taken as it stands.
     private static func withoutDots(_ path: String) -> String {
-        let (way, tail) = path.firstIndex { $0 == "?" || $0 == "#" }.map { (path[..<$0], path[$0...]) } ?? (path[...], "")
+        let (way, tail) =
+            path.firstIndex { $0 == "?" || $0 == "#" }.map { (path[..<$0], path[$0...]) } ?? (path[...], "")
         var names: [Substring] = []
         let parts = way.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (index, part) in zip(parts.indices, parts) {

@@ -24,7 +24,8 @@ final class Movement: Sendable {
     /// - Throws: when the task is cancelled.
     func waitForStall(of limit: Duration) async throws {
         while true {
-            let still = .nanoseconds(Self.nanoseconds(ContinuousClock.now - start) - last.load(ordering: .relaxed)) as Duration
+            let still =
+                .nanoseconds(Self.nanoseconds(ContinuousClock.now - start) - last.load(ordering: .relaxed)) as Duration
             if pauses.load(ordering: .relaxed) > 0 {
                 try await Task.sleep(for: min(limit, .seconds(1)))
             } else if still >= limit {

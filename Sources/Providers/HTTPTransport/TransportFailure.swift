@@ -57,7 +57,8 @@ struct TransportFailure: Error {
             self.init(Self.unreachable(host, "it does not answer"), isBroken: false)
         case .proxyAuthenticationRequired:
             self.init(
-                FileProviderError(.notAuthenticated, "the proxy on the way to \(host) wants credentials"), isBroken: false)
+                FileProviderError(.notAuthenticated, "the proxy on the way to \(host) wants credentials"),
+                isBroken: false)
         case .invalidProxyResponse:
             self.init(Self.unreachable(host, "the proxy on the way refuses to connect to it"), isBroken: false)
         case .remoteConnectionClosed, .uncleanShutdown, .requestStreamCancelled:
@@ -90,7 +91,9 @@ struct TransportFailure: Error {
         }
     }
 
-    private static func sentence(_ error: IOError) -> String { Errno(rawValue: error.errnoCode).description.lowercased() }
+    private static func sentence(_ error: IOError) -> String {
+        Errno(rawValue: error.errnoCode).description.lowercased()
+    }
 
     private static func unreachable(_ host: String, _ cause: String) -> FileProviderError {
         FileProviderError(.serverUnreachable, "\(host) cannot be reached: \(cause)")

@@ -6,7 +6,8 @@ import HTTPTransport
 /// named, the environment, the usual profile, the container that this runs in.
 actor CredentialSource {
     private let profile: String?
-    private let environment: [String: String]
+    private let surroundings: @Sendable () -> [String: String]
+    private var environment: [String: String] = [:]
     private let transport: HTTPTransport
     private var current: S3Credentials?
     /// When files were last read, in seconds since 1970.
@@ -17,9 +18,9 @@ actor CredentialSource {
     private static let fileAge: Int64 = 60
 
     /// - Parameter profile: the one that the user named.
-    init(profile: String?, environment: [String: String], transport: HTTPTransport) {
+    init(profile: String?, environment: @escaping @Sendable () -> [String: String], transport: HTTPTransport) {
         self.profile = profile
-        self.environment = environment
+        surroundings = environment
         self.transport = transport
     }
 
@@ -50,6 +51,7 @@ actor CredentialSource {
     }
 
     private func find() async throws -> S3Credentials {
+        environment = surroundings()
         if profile == nil, let key = environment["AWS_ACCESS_KEY_ID"], !key.isEmpty {
             guard let secret = environment["AWS_SECRET_ACCESS_KEY"], !secret.isEmpty else {
                 throw FileProviderError(.notAuthenticated, "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not")

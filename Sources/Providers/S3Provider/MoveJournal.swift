@@ -54,7 +54,9 @@ final class MoveJournal: Sendable {
         let running = running.withLock { $0 }
         return files.records.filter { record in
             !running.contains(record.from)
-                && [record.from, record.to].contains { key.utf8.starts(with: $0.utf8) || $0.utf8.starts(with: key.utf8) }
+                && [record.from, record.to].contains {
+                    key.utf8.starts(with: $0.utf8) || $0.utf8.starts(with: key.utf8)
+                }
         }
     }
 

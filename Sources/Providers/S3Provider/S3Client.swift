@@ -18,12 +18,15 @@ final class S3Client: Sendable {
     private let source: CredentialSource
     private let isRegionKnown: Bool
 
-    /// - Parameter isRegionKnown: the user named the region: another one is not tried.
+    /// - Parameters:
+    ///   - isRegionKnown: the user named the region: another one is not tried.
+    ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
     init(
-        _ location: S3Location, isRegionKnown: Bool, profile: String?, environment: [String: String],
-        transport: HTTPTransport, logger: Logger
+        _ location: S3Location, isRegionKnown: Bool, profile: String?,
+        environment: @escaping @Sendable () -> [String: String],
+        transport: HTTPTransport, logger: Logger, skew: Int64 = 0
     ) {
-        state = Mutex(State(location: location))
+        state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
         self.logger = logger

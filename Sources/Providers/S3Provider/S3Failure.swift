@@ -27,8 +27,9 @@ struct S3Failure: Error {
     var isAboutExpiry: Bool { ["ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"].contains(code) }
     /// The region's name that would have been right.
     var rightRegion: String? {
-        guard ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"].contains(code)
-            || status == 301 || status == 400 && code.isEmpty, let region, !region.isEmpty
+        guard
+            ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"].contains(code)
+                || status == 301 || status == 400 && code.isEmpty, let region, !region.isEmpty
         else { return nil }
         return region
     }

@@ -99,7 +99,9 @@ private final class ListingParser: Sendable {
             var listing = S3Listing()
             guard let isTruncated = state.isTruncated else { throw wrong("a listing without an end") }
             if isTruncated {
-                guard let next = state.next, !next.isEmpty, next != token else { throw wrong("a listing that does not go on") }
+                guard let next = state.next, !next.isEmpty, next != token else {
+                    throw wrong("a listing that does not go on")
+                }
                 listing.next = next
             }
             func decoded(_ text: String) -> String? {

@@ -32,13 +32,16 @@ package struct S3Location: Sendable, Hashable {
         self.prefix = prefix.isEmpty ? "" : prefix + "/"
         if let endpoint {
             let text = endpoint.contains("://") ? endpoint : "https://\(endpoint)"
-            guard let url = HTTPURL(text), url.query == nil else { throw Self.wrong("'\(endpoint)' cannot be an endpoint") }
+            guard let url = HTTPURL(text), url.query == nil else {
+                throw Self.wrong("'\(endpoint)' cannot be an endpoint")
+            }
             self.endpoint = url
         } else {
             self.endpoint = nil
         }
         self.region = region ?? "us-east-1"
-        guard self.region.utf8.allSatisfy({ Self.isBucketByte($0) && $0 != UInt8(ascii: ".") }), !self.region.isEmpty else {
+        guard self.region.utf8.allSatisfy({ Self.isBucketByte($0) && $0 != UInt8(ascii: ".") }), !self.region.isEmpty
+        else {
             throw Self.wrong("'\(self.region)' cannot be a region")
         }
         self.usesHostNames = usesHostNames ?? (self.endpoint == nil && Self.isHostLabel(bucket))
@@ -74,7 +77,8 @@ package struct S3Location: Sendable, Hashable {
         url.query =
             query.isEmpty
             ? nil
-            : query.map { "\(PercentEncoding.encode($0))=\(PercentEncoding.encode($1))" }.sorted().joined(separator: "&")
+            : query.map { "\(PercentEncoding.encode($0))=\(PercentEncoding.encode($1))" }.sorted().joined(
+                separator: "&")
         return url
     }
 

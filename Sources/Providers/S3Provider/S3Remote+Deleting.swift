@@ -49,7 +49,9 @@ extension S3Remote {
         guard !keys.isEmpty else { return }
         defer { dates.remove(keys) }
         // A character that XML cannot hold would spoil the whole request.
-        let (plain, strange) = keys.partitioned { $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE } }
+        let (plain, strange) = keys.partitioned {
+            $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE }
+        }
         var single = strange
         if plain.count < 3 || !state.withLock({ $0.deletesMany }) {
             single += plain
@@ -75,7 +77,8 @@ extension S3Remote {
             return "<Object><Key>\(text)</Key></Object>"
         }
         let body = Array(
-            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(listed.joined())</Delete>".utf8)
+            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(listed.joined())</Delete>"
+                .utf8)
         let digest = Data(Insecure.MD5.hash(data: body)).base64EncodedString()
         let answer: HTTPResponse
         do {

@@ -17,7 +17,9 @@ extension S3Remote {
             let token = try token.map(Self.token)
             let prefix = prefix(of: path)
             let listing = try await client.list(prefix: prefix, isFlat: false, from: token?.next, limit: limit)
-            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty { throw Self.missing(path) }
+            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
+                throw Self.missing(path)
+            }
             if moves.hides(prefix) { throw Self.missing(path) }
             report(listing.unreadable, in: path)
             var namer = EntryNamer(objects: token?.objects ?? [])
@@ -43,7 +45,9 @@ extension S3Remote {
             let token = try token.map(Self.treeToken)
             let prefix = prefix(of: path)
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token?.next, limit: limit)
-            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty { throw Self.missing(path) }
+            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
+                throw Self.missing(path)
+            }
             var walker = TreeWalker(root: path, open: token?.open ?? [], objects: token?.objects ?? [])
             for entry in listing.entries where !moves.hides(entry.key) {
                 guard case .object(let object) = entry else { continue }
@@ -124,7 +128,8 @@ struct EntryNamer {
     mutating func directory(_ part: String, key: String) -> String {
         objects.removeAll { !key.utf8.starts(with: $0.utf8) }
         let name = KeyNames.name(of: part)
-        return objects.contains { $0.utf8.count == key.utf8.count - 1 } && !part.isEmpty ? name + KeyNames.directory : name
+        return objects.contains { $0.utf8.count == key.utf8.count - 1 } && !part.isEmpty
+            ? name + KeyNames.directory : name
     }
 }
 

@@ -76,7 +76,9 @@ extension S3Remote {
     func abandonMoves(over path: RemotePath) async throws {
         for record in moves.idle(over: key(of: path)) where record.stage == .copying {
             let isInTheWay = record.isTree ? prefix(of: path) : key(of: path)
-            guard isInTheWay.utf8.starts(with: record.to.utf8) || record.to.utf8.starts(with: isInTheWay.utf8) else { continue }
+            guard isInTheWay.utf8.starts(with: record.to.utf8) || record.to.utf8.starts(with: isInTheWay.utf8) else {
+                continue
+            }
             try await takeBack(record)
         }
     }
@@ -94,9 +96,10 @@ extension S3Remote {
             return
         }
         try await join(record) { pairs in
-            try await delete(pairs.compactMap { original, copy in
-                copy.flatMap { Self.isCopy($0, of: original) ? $0.key : nil }
-            })
+            try await delete(
+                pairs.compactMap { original, copy in
+                    copy.flatMap { Self.isCopy($0, of: original) ? $0.key : nil }
+                })
         }
         moves.remove(record)
     }
@@ -149,9 +152,10 @@ extension S3Remote {
             return
         }
         try await join(record) { pairs in
-            try await delete(pairs.compactMap { original, copy in
-                copy.flatMap { Self.isCopy($0, of: original) ? original.key : nil }
-            })
+            try await delete(
+                pairs.compactMap { original, copy in
+                    copy.flatMap { Self.isCopy($0, of: original) ? original.key : nil }
+                })
         }
     }
 

@@ -126,7 +126,8 @@ extension S3Remote {
     }
 
     private func complete(
-        _ record: UploadRecord, _ parts: [(number: Int, tag: String)], if condition: RemoteCondition, at path: RemotePath
+        _ record: UploadRecord, _ parts: [(number: Int, tag: String)], if condition: RemoteCondition,
+        at path: RemotePath
     ) async throws {
         // Hours may have passed since it was looked at first.
         if state.withLock({ $0.conditions }) != .honoured { try await require(condition, at: path) }
@@ -151,7 +152,8 @@ extension S3Remote {
 
     static func completion(_ parts: [(number: Int, tag: String)]) -> [UInt8] {
         let listed = parts.map { part in
-            let tag = part.tag.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+            let tag = part.tag.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(
+                "\"", with: "&quot;")
             return "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(tag)</ETag></Part>"
         }
         return Array(

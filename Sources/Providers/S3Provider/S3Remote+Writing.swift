@@ -167,7 +167,8 @@ extension S3Remote {
         return try await translating { [self] in
             guard let present = try await present(at: path), present.kind == kind else { throw Self.missing(path) }
             // What was sent in parts would get another tag, and so be another content.
-            guard kind == .file, let date = attributes.contentModificationDate, (present.size ?? 0) <= settings.largestCopy,
+            guard kind == .file, let date = attributes.contentModificationDate,
+                (present.size ?? 0) <= settings.largestCopy,
                 !present.tag.contains(UInt8(ascii: "-")), let object = try await listed(key(of: path))
             else { return (present, others.union(.contentModificationDate)) }
             let tag = try await rewriteMetadata(of: object, attributes)
@@ -182,7 +183,8 @@ extension S3Remote {
         var fields: HTTPFields = ["x-amz-metadata-directive": "REPLACE"]
         for field in head.fields {
             let name = field.name.lowercased()
-            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name) {
+            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name)
+            {
                 fields[name] = field.value
             }
         }
@@ -194,10 +196,12 @@ extension S3Remote {
     func check(_ path: RemotePath) throws {
         guard let name = path.name else { return }
         if !KeyNames.canBeMade(name) {
-            throw FileProviderError(.cannotSynchronize, "names with '\(KeyNames.mark)' in them stand for special keys in a bucket")
+            throw FileProviderError(
+                .cannotSynchronize, "names with '\(KeyNames.mark)' in them stand for special keys in a bucket")
         }
         if LinkNames.isOne(name) {
-            throw FileProviderError(.cannotSynchronize, "names that end with '\(LinkNames.suffix)' are links in a bucket")
+            throw FileProviderError(
+                .cannotSynchronize, "names that end with '\(LinkNames.suffix)' are links in a bucket")
         }
         guard key(of: path).utf8.count <= 1024 - LinkNames.suffix.utf8.count else {
             throw FileProviderError(.cannotSynchronize, "the path is too long for a bucket: 1,024 bytes are the most")

@@ -127,7 +127,9 @@ final class S3Remote: PathRemote {
     /// An object as a listing has it; nil when there is none. Dates of other answers are rounded in other ways.
     func listed(_ key: String) async throws -> S3Object? {
         let listing = try await client.list(prefix: key, isFlat: true, limit: 1)
-        guard case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(key.utf8) else { return nil }
+        guard case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(key.utf8) else {
+            return nil
+        }
         return first
     }
 

@@ -46,7 +46,8 @@ struct Signature {
         var fields: [String: [String]] = ["host": [request.url.authority]]
         for field in request.fields {
             let name = field.name.lowercased()
-            guard name.hasPrefix("x-amz-") || ["content-md5", "content-type", "range", "date", "host"].contains(name) else {
+            guard name.hasPrefix("x-amz-") || ["content-md5", "content-type", "range", "date", "host"].contains(name)
+            else {
                 continue
             }
             if name == "host" { fields[name] = nil }

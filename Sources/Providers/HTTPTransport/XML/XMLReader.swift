@@ -67,7 +67,9 @@ package struct XMLReader {
             }
             try count(bytes.count)
             open[open.count - 1].text += bytes
-            guard open[open.count - 1].text.count <= limits.piece else { throw XMLTokenizer.wrong("a text is too long") }
+            guard open[open.count - 1].text.count <= limits.piece else {
+                throw XMLTokenizer.wrong("a text is too long")
+            }
         case .start(let name, let attributes, let isEmpty):
             try begin(name, attributes)
             if isEmpty { try end(&found) }
@@ -114,7 +116,9 @@ package struct XMLReader {
 
     private mutating func count(_ bytes: Int) throws {
         elementBytes += bytes
-        guard open.count < 2 || elementBytes <= limits.element else { throw XMLTokenizer.wrong("an element is too long") }
+        guard open.count < 2 || elementBytes <= limits.element else {
+            throw XMLTokenizer.wrong("an element is too long")
+        }
     }
 
     private func resolve(_ tag: [UInt8], isAttribute: Bool) throws -> XMLName {

@@ -226,7 +226,8 @@ struct XMLTokenizer {
         case "apos": out.append(UInt8(ascii: "'"))
         default:
             let number =
-                name.hasPrefix("#x") ? UInt32(name.dropFirst(2), radix: 16)
+                name.hasPrefix("#x")
+                ? UInt32(name.dropFirst(2), radix: 16)
                 : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
             // Control characters are no XML 1.0, and servers send them all the same: names have them.
             guard let number, number != 0, let scalar = Unicode.Scalar(number) else {
