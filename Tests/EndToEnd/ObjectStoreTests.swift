@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import SystemPackage
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 
 /// OpenStack Swift with its S3 API on loopback (Tests/S3ProviderTests/Programs/object_store.py): an object store that checks
 /// signatures. It ends with the process that started it.

@@ -50,6 +50,9 @@ struct S3Failure: Error {
             return FileProviderError(.notAuthenticated, "S3 refuses the credentials (\(Self.reason(code) ?? words))")
         case (_, "RequestTimeTooSkewed"):
             return FileProviderError(.notAuthenticated, "this machine's clock and the server's are too far apart")
+        case (_, "AuthorizationHeaderMalformed"), (_, "IllegalLocationConstraintException"):
+            let right = region.map { ": it is '\($0)'" } ?? ""
+            return FileProviderError(.notAuthenticated, "'\(bucket)' is in another region\(right)")
         case (403, _):
             return FileProviderError(.fileReadNoPermission, "the credentials do not allow it in '\(bucket)' (\(words))")
         case (404, _): return FileProviderError(.noSuchItem, "no such object (\(words))")
