@@ -44,7 +44,8 @@ final class S3Client: Sendable {
     ) -> HTTPRequest {
         var request = HTTPRequest(
             method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
-        request.passingStatuses = [429, 500, 502, 503, 504]
+        // After the others it may have been done.
+        request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
         request.followsRedirects = false
         request.authorizer = Signer(client: self, payloadHash: payloadHash)
         return request
