@@ -30,7 +30,7 @@ import Testing
                     $1.environment["SSL_CERT_FILE"] = $0.certificate
                     $1.environment["https_proxy"] = "http://user:word@\(proxy)"
                 },
-                { server, transport in
+                { server, transport async throws in
                     // Never for this machine itself.
                     #expect(try await transport.send(HTTPRequest("GET", server.at("/echo"))).status == 200)
                     #expect(try log().isEmpty)
