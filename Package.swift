@@ -64,7 +64,8 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing", "Replica",
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing",
+            "Replica",
             "Sync", "Syscalls", "Volume", "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),

@@ -10,10 +10,13 @@ actor LookAhead {
     private var running = 0
     private var isStopped = false
     private var lastUse = ContinuousClock.now
-    private static let atOnce = 12
+    private let atOnce: Int
+    private static let usualAtOnce = 12
     private static let patience = Duration.seconds(2)
 
-    init(replica: Replica, listings: Listings) {
+    /// - Parameter calls: how many calls suit the provider at once.
+    init(replica: Replica, listings: Listings, calls: Int) {
+        atOnce = max(Self.usualAtOnce, calls * 3 / 4)
         self.replica = replica
         self.listings = listings
     }
@@ -35,7 +38,7 @@ actor LookAhead {
     private func pump() {
         guard !isStopped else { return }
         if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
-        while running < Self.atOnce, let next = predictor.next() {
+        while running < atOnce, let next = predictor.next() {
             running += 1
             Task {
                 try? await listings.list(next, beyond: nil, request: FileProviderRequest(reason: .lookAhead))

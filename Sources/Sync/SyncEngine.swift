@@ -91,7 +91,8 @@ package final class SyncEngine: Sendable {
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
             domainName: domainName)
-        lookAhead = LookAhead(replica: replica, listings: listings)
+        lookAhead = LookAhead(
+            replica: replica, listings: listings, calls: provider.features.concurrentCalls)
         eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,

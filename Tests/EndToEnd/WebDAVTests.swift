@@ -23,7 +23,9 @@ extension RealMount {
             await server.stop()
         }
 
-        private func mount(_ yonder: Installation, _ source: String, _ more: String = "") async throws -> Command.Outcome {
+        private func mount(_ yonder: Installation, _ source: String, _ more: String = "") async throws
+            -> Command.Outcome
+        {
             try await yonder.run("yonder mount \"$1\" \"$2\" \(more)", source, yonder.mount.string, seconds: 30)
         }
 
@@ -43,7 +45,9 @@ extension RealMount {
             #expect(outcome.status == 0, "\(outcome.errors)")
         }
 
-        @Test("S150: what is on the server is read, written, renamed and deleted as in a folder") func works() async throws {
+        @Test("S150: what is on the server is read, written, renamed and deleted as in a folder") func works()
+            async throws
+        {
             try await run { yonder, server async throws in
                 try await fill(server)
                 let mounted = try await mount(yonder, server.source)
@@ -89,7 +93,9 @@ extension RealMount {
             }
         }
 
-        @Test("S151: what keeps a source from being mounted is said, and no domain is made of it") func refusals() async throws {
+        @Test("S151: what keeps a source from being mounted is said, and no domain is made of it") func refusals()
+            async throws
+        {
             try await run(.apache, .basic) { yonder, server async throws in
                 let cases: [(source: String, password: String?, words: String)] = [
                     (server.source, nil, "--password-stdin"),
@@ -102,7 +108,8 @@ extension RealMount {
                 for (source, password, words) in cases {
                     let line =
                         password == nil
-                        ? "yonder mount \"$1\" \"$2\"" : "printf '%s\\n' \"$3\" | yonder mount \"$1\" \"$2\" --password-stdin"
+                        ? "yonder mount \"$1\" \"$2\""
+                        : "printf '%s\\n' \"$3\" | yonder mount \"$1\" \"$2\" --password-stdin"
                     let outcome = try await yonder.run(
                         line, source, yonder.mount.string, password ?? "", seconds: 40)
                     #expect(outcome.status == 1, "\(source)")
@@ -130,7 +137,8 @@ extension RealMount {
                 let found = try await Command.run("grep", "-rl", "secret word", yonder.directory.path.string).output
                 #expect(found == yonder.directory["credentials/cloud"].string + "\n")
                 let modes = try await Command.run(
-                    "stat", "-c", "%a", yonder.directory["credentials"].string, yonder.directory["credentials/cloud"].string
+                    "stat", "-c", "%a", yonder.directory["credentials"].string,
+                    yonder.directory["credentials/cloud"].string
                 ).output
                 #expect(modes == "700\n600\n")
             }

@@ -182,12 +182,30 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The items that the provider last placed in a directory.
+    /// The items that the provider last placed in a directory, also those that are still to be deleted there.
     package func knownItems(in directory: ItemIdentifier) throws -> [KnownItem] {
         try read { db in
             try db.all(
-                "SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL",
-                [directory.rawValue], Self.knownItem)
+                """
+                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
+                UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
+                WHERE baseParent = ?1
+                """, [directory.rawValue], Self.knownItem)
+        }
+    }
+
+    /// Which of these identifiers are those of items, or of items that are still to be deleted on the remote.
+    package func knownIdentifiers(among identifiers: [ItemIdentifier]) throws -> Set<ItemIdentifier> {
+        try read { db in
+            var known: Set<ItemIdentifier> = []
+            for identifier in identifiers {
+                let isKnown = try db.one(
+                    """
+                    SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1
+                    """, [identifier.rawValue], { _ in true })
+                if isKnown == true { known.insert(identifier) }
+            }
+            return known
         }
     }
 
