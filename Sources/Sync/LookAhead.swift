@@ -11,12 +11,11 @@ actor LookAhead {
     private var isStopped = false
     private var lastUse = ContinuousClock.now
     private let atOnce: Int
-    private static let usualAtOnce = 12
     private static let patience = Duration.seconds(2)
 
-    /// - Parameter calls: how many calls suit the provider at once.
-    init(replica: Replica, listings: Listings, calls: Int) {
-        atOnce = max(Self.usualAtOnce, calls * 3 / 4)
+    /// - Parameter atOnce: how many directories are listed ahead at once.
+    init(replica: Replica, listings: Listings, atOnce: Int) {
+        self.atOnce = atOnce
         self.replica = replica
         self.listings = listings
     }

@@ -26,7 +26,7 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
-    package static let concurrentCalls = 24
+    package static let concurrentCalls = 32
 
     /// - Parameters:
     ///   - stateDirectory: a folder for what was found out about the server.
