@@ -12,10 +12,13 @@ package struct ControlClient: Sendable {
 
     /// Has a command done.
     ///
-    /// - Parameter onEvent: told how far it is, in order.
+    /// - Parameters:
+    ///   - onEvent: told how far it is, in order.
+    ///   - onPart: given what comes of a long result before the rest of it is returned, in order.
     /// - Throws: ``ControlError``: `unavailable` when nobody listens. Cancelling the task cancels the command.
     package func perform(
-        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in }
+        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
+        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
     ) async throws -> ControlResult {
         let connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>
         do {
@@ -29,6 +32,7 @@ package struct ControlClient: Sendable {
             for try await line in lines {
                 switch try Wire.decode(AnswerMessage.self, from: line) {
                 case .event(let event): onEvent(event)
+                case .part(let part): try await onPart(part)
                 case .result(let result): return result
                 case .error(let error): throw error
                 }

@@ -12,10 +12,14 @@ package struct ControlPeer: Hashable, Sendable {
 
 /// Does what clients ask.
 package protocol ControlService: Sendable {
-    /// - Parameter progress: tells the client how far it is; never blocks.
+    /// - Parameters:
+    ///   - progress: tells the client how far it is; never blocks.
+    ///   - part: gives the client a part of a result that may be too long for one message; returns when there is room for
+    ///     the next.
     /// - Throws: ``ControlError``; anything else is told to the client as a failure. Cancelled when the client goes.
     func perform(
-        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void
+        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
+        part: @escaping @Sendable (ControlResult) async throws -> Void
     ) async throws -> ControlResult
 }
 
@@ -129,8 +133,12 @@ package final class ControlServer: Sendable {
             defer { sender.finish() }
             do {
                 let request = try Self.request(from: line)
-                return AnswerMessage.result(
-                    try await service.perform(request.command, for: peer) { sender.yield($0) })
+                let result = try await service.perform(request.command, for: peer) {
+                    sender.yield($0)
+                } part: { part in
+                    try await outbound.write(Wire.encode(AnswerMessage.part(part)))
+                }
+                return AnswerMessage.result(result)
             } catch let error as ControlError {
                 return AnswerMessage.error(error)
             } catch is CancellationError {

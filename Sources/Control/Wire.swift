@@ -7,9 +7,10 @@ struct RequestMessage: Codable, Sendable {
     var command: ControlCommand
 }
 
-/// An answer as it travels: any number of events, then a result or an error.
+/// An answer as it travels: any number of events and of parts of the result, then a result or an error.
 enum AnswerMessage: Codable, Sendable {
     case event(ControlEvent)
+    case part(ControlResult)
     case result(ControlResult)
     case error(ControlError)
 }

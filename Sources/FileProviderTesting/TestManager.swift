@@ -113,6 +113,10 @@ public final class TestManager: FileProviderManager {
         known { versions.contains($0.itemVersion.contentVersion) }
     }
 
+    public func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
+        state.withLock { state in Set(identifiers.filter { state.items[$0] != nil }) }
+    }
+
     private func known(_ isMeant: (FileProviderItem) -> Bool) -> [KnownItem] {
         state.withLock { state in
             state.items.values.filter(isMeant).map { item in

@@ -10,10 +10,12 @@ actor LookAhead {
     private var running = 0
     private var isStopped = false
     private var lastUse = ContinuousClock.now
-    private static let atOnce = 12
+    private let atOnce: Int
     private static let patience = Duration.seconds(2)
 
-    init(replica: Replica, listings: Listings) {
+    /// - Parameter atOnce: how many directories are listed ahead at once.
+    init(replica: Replica, listings: Listings, atOnce: Int) {
+        self.atOnce = atOnce
         self.replica = replica
         self.listings = listings
     }
@@ -35,7 +37,7 @@ actor LookAhead {
     private func pump() {
         guard !isStopped else { return }
         if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
-        while running < Self.atOnce, let next = predictor.next() {
+        while running < atOnce, let next = predictor.next() {
             running += 1
             Task {
                 try? await listings.list(next, beyond: nil, request: FileProviderRequest(reason: .lookAhead))

@@ -16,10 +16,12 @@ package final class SyncEngine: Sendable {
     let downloads: Downloads
     let feed: ChangeFeed
     private let lookAhead: LookAhead
+    private let fileLookAhead: FileLookAhead
     private let eviction: Eviction
     let keeper: Keeper
     let budget: CacheBudget
     let uses: UseTimes
+    private let closings: Closings
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
@@ -75,6 +77,7 @@ package final class SyncEngine: Sendable {
                 attached.budget?.wake()
             })
         uses = UseTimes(replica: replica)
+        closings = Closings(replica: replica, commits: commits, warnings: warnings)
         budget = CacheBudget(
             replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
             evict: { await attached.eviction?.giveUp($0) },
@@ -91,7 +94,11 @@ package final class SyncEngine: Sendable {
         feed = ChangeFeed(
             replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
             domainName: domainName)
-        lookAhead = LookAhead(replica: replica, listings: listings)
+        // Background calls have three quarters of the places.
+        let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
+        lookAhead = LookAhead(replica: replica, listings: listings, atOnce: ahead)
+        fileLookAhead = FileLookAhead(
+            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimit)
         eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,
@@ -139,6 +146,7 @@ package final class SyncEngine: Sendable {
         await keeper.stop()
         await budget.stop()
         await lookAhead.stop()
+        await fileLookAhead.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()
@@ -175,25 +183,20 @@ package final class SyncEngine: Sendable {
     package func provide(
         _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
     ) async throws(FileProviderError) {
+        if request.reason == .reading { fileLookAhead.fileIsMissed(number) }
         try await downloads.provide(number, version: version, range: range, request: request)
     }
 
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
         budget.wasClosed()
-        Task {
-            do {
-                guard try replica.database.hasNewsForClosing(number) else { return }
-                try await commits.commit { ingestion in try ingestion.settle(number) }
-            } catch {
-                warnings.report("inode \(number) was closed and cannot be settled: \(error)")
-            }
-        }
+        closings.note(number)
     }
 
     /// A file was opened: it is of use. Returns at once; from any thread.
     package func inodeWasOpened(_ number: InodeNumber) {
         uses.note(number)
+        fileLookAhead.fileWasOpened(number)
     }
 
     // MARK: - What users ask for

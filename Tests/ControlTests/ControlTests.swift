@@ -22,12 +22,31 @@ import Testing
         }
 
         func perform(
-            _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void
+            _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
+            part: @escaping @Sendable (ControlResult) async throws -> Void
         ) async throws -> ControlResult {
             guard peer.processIdentifier == ProcessInfo.processInfo.processIdentifier else {
                 throw ControlError(.notPermitted, "not who it is")
             }
+            // A long result, whose parts alone would not fit into one message.
+            if case .ls = command {
+                let names = (0..<1000).map { _ in DomainSummary.wide }
+                for _ in 0..<40 { try await part(.domains(names)) }
+            }
             return try await body(command, progress)
+        }
+    }
+
+    @Test func resultsOfAnyLengthComeInParts() async throws {
+        try await serve(Service { _, _ in .items([]) }) { client, _ in
+            let count = Mutex(0)
+            let result = try await client.perform(
+                .ls(path: "/", isRecursive: true),
+                onPart: { part in
+                    if case .domains(let domains) = part { count.withLock { $0 += domains.count } }
+                })
+            #expect(result == .items([]))
+            #expect(count.withLock { $0 } == 40_000)
         }
     }
 
@@ -223,4 +242,9 @@ import Testing
         #expect(Timestamp.text(seconds: -1, nanoseconds: 999_999_999) == "1969-12-31T23:59:59.999999999Z")
         #expect(Timestamp.text(seconds: 1_795_000_000, nanoseconds: 0) == "2026-11-18T11:06:40.000000000Z")
     }
+}
+
+extension DomainSummary {
+    fileprivate static let wide = DomainSummary(
+        name: String(repeating: "n", count: 500), source: "/", mountpoint: nil, isMounted: false)
 }

@@ -89,7 +89,8 @@ final class MemoryPathRemote: PathRemote {
         mutating func move(_ path: RemotePath, to newPath: RemotePath) {
             let below = nodes.keys.filter { ($0 == path || $0.isBelow(path)) }
             for old in below {
-                nodes[RemotePath(newPath.names + old.names.dropFirst(path.names.count))] = nodes.removeValue(forKey: old)
+                nodes[RemotePath(newPath.names + old.names.dropFirst(path.names.count))] = nodes.removeValue(
+                    forKey: old)
             }
         }
 
@@ -107,7 +108,9 @@ final class MemoryPathRemote: PathRemote {
 
     func close() async {}
 
-    private func call<Value>(_ name: String, _ path: RemotePath, _ body: (inout State) throws -> Value) rethrows -> Value {
+    private func call<Value>(_ name: String, _ path: RemotePath, _ body: (inout State) throws -> Value) rethrows
+        -> Value
+    {
         try state.withLock { state in
             state.calls.append(name + " /" + path.names.joined(separator: "/"))
             return try body(&state)

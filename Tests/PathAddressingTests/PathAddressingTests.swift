@@ -178,7 +178,9 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S133: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not")
+    @Test(
+        "S133: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not"
+    )
     func unsettledVersions() async throws {
         try await run { remote, session async throws in
             remote.change { contents in

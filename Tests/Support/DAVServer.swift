@@ -42,6 +42,7 @@ package struct DAVServer: Sendable {
     package let root: FilePath
     package let port: Int
     package let isSecure: Bool
+    private let arguments: [String]
     private let program: BackgroundProgram
 
     /// `host:port`.
@@ -72,9 +73,30 @@ package struct DAVServer: Sendable {
 
     /// Ends the server and removes its folder.
     package func stop() async {
+        await halt()
+        directory.remove()
+    }
+
+    /// Ends the server; its folder stays.
+    package func halt() async {
         program.interrupt()
         if await !program.ends(within: .seconds(3)) { program.kill() }
-        directory.remove()
+    }
+
+    /// The server as it was, started anew.
+    package func again() async throws -> DAVServer {
+        let program = try BackgroundProgram(arguments)
+        guard await Self.answers(program, port) else { throw DidNotStart(description: "it does not start again") }
+        return DAVServer(
+            directory: directory, root: root, port: port, isSecure: isSecure, arguments: arguments, program: program)
+    }
+
+    private static func answers(_ program: BackgroundProgram, _ port: Int) async -> Bool {
+        let isOver = await eventually(within: .seconds(10)) {
+            guard program.isRunning else { return true }
+            return (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+        }
+        return isOver && program.isRunning
     }
 
     private static func attempt(
@@ -87,32 +109,32 @@ package struct DAVServer: Sendable {
         for folder in [directory.path, root] {
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.string)
         }
-        let program: BackgroundProgram
+        let arguments: [String]
         switch kind {
         case .apache:
             _ = try directory.makeFile("config", apache(port, admission, isSecure: isSecure, directory).utf8)
-            program = try BackgroundProgram(path, "-f", directory["config"].string, "-D", "FOREGROUND")
+            arguments = [path, "-f", directory["config"].string, "-D", "FOREGROUND"]
         case .nginx:
             _ = try directory.makeFile("config", nginx(port, directory).utf8)
-            program = try BackgroundProgram(path, "-c", directory["config"].string, "-g", "daemon off;")
+            arguments = [path, "-c", directory["config"].string, "-g", "daemon off;"]
         case .wsgidav:
-            program = try BackgroundProgram(
+            arguments = [
                 path, "--host", "127.0.0.1", "--port", "\(port)", "--root", root.string, "--auth", "anonymous",
-                "--no-config")
+                "--no-config",
+            ]
         case .rclone:
-            program = try BackgroundProgram(
+            arguments = [
                 path, "--config", "", "serve", "webdav", "--addr", "127.0.0.1:\(port)", "--dir-cache-time", "0s",
-                root.string)
+                root.string,
+            ]
         }
-        let answers = await eventually(within: .seconds(10)) {
-            guard program.isRunning else { return true }
-            return (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
-        }
-        guard answers, program.isRunning else {
+        let program = try BackgroundProgram(arguments)
+        guard await answers(program, port) else {
             program.kill()
             return nil
         }
-        return DAVServer(directory: directory, root: root, port: port, isSecure: isSecure, program: program)
+        return DAVServer(
+            directory: directory, root: root, port: port, isSecure: isSecure, arguments: arguments, program: program)
     }
 
     private static func log(in directory: TemporaryDirectory) -> String {

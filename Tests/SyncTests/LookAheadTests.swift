@@ -59,4 +59,72 @@ extension EngineTests {
             }
         }
     }
+
+    /// Fetching ahead of a process that reads the files of a directory in order.
+    @Suite struct FileLookAheadTests {
+        private static let count = 40
+
+        private func files(_ tree: inout RemoteTree) {
+            for number in 0..<Self.count {
+                tree.addFile(
+                    Self.name(number), content: RemoteContent("content \(number)"), identifier: ItemIdentifier(Self.name(number)))
+            }
+            tree.addFile("large", content: .pattern(size: 300 << 10, seed: 1), identifier: "large")
+        }
+
+        private static func name(_ number: Int) -> String { number < 10 ? "f0\(number)" : "f\(number)" }
+
+        private func read(_ number: Int, _ fixture: EngineFixture) async throws {
+            let inode = try fixture.inode(ItemIdentifier(Self.name(number)))
+            fixture.engine.inodeWasOpened(inode.number)
+            guard inode.content != .materialized else { return }
+            try await fixture.engine.provide(
+                inode.number, version: inode.contentVersion, range: 0..<inode.size, request: fixture.request)
+        }
+
+        private func ahead(_ fixture: EngineFixture) -> Int {
+            fixture.provider.log.calls(of: .fetch).filter { $0.request?.reason == .lookAhead }.count
+        }
+
+        @Test func theNextSmallFilesAreFetchedAhead() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                for number in 0..<3 { try await read(number, fixture) }
+                #expect(await eventually { ahead(fixture) >= ReadPredictor.smallestWindow })
+                for number in 3..<Self.count {
+                    let identifier = ItemIdentifier(Self.name(number))
+                    let isComing = await eventually { fixture.provider.log.count(of: .fetch, identifier) > 0 }
+                    #expect(isComing, "'\(identifier)' was not fetched ahead")
+                    try await read(number, fixture)
+                }
+                #expect(fixture.provider.log.count(of: .fetch, "large") == 0)
+                for number in 0..<Self.count {
+                    #expect(fixture.provider.log.count(of: .fetch, ItemIdentifier(Self.name(number))) == 1)
+                }
+            }
+        }
+
+        @Test func readingHereAndThereFetchesNothingAhead() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                for number in [3, 30, 12, 21, 5, 38] { try await read(number, fixture) }
+                try await Task.sleep(for: .milliseconds(50))
+                #expect(fixture.provider.log.count(of: .fetch) == 6)
+            }
+        }
+
+        @Test func whatFailsEndsIt() async throws {
+            try await EngineFixture.run(fill: files) { fixture in
+                try await fixture.list()
+                for number in 3..<Self.count {
+                    fixture.provider.faults.fail(
+                        .fetch, of: ItemIdentifier(Self.name(number)), with: FileProviderError(.cannotSynchronize))
+                }
+                for number in 0..<3 { try await read(number, fixture) }
+                #expect(await eventually { ahead(fixture) > 0 })
+                try await Task.sleep(for: .milliseconds(50))
+                #expect(ahead(fixture) <= 12)
+            }
+        }
+    }
 }

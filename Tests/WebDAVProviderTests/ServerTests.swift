@@ -2,7 +2,9 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import HTTPTransport
+import Logging
 import PathAddressing
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -51,7 +53,9 @@ struct ServerTests {
         }
     }
 
-    @Test("S142: what others write in the moment of an upload is not written over", .enabled(if: DAVServer.Kind.apache.program != nil))
+    @Test(
+        "S142: what others write in the moment of an upload is not written over",
+        .enabled(if: DAVServer.Kind.apache.program != nil))
     func conditionsInTheProtocol() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
             try await folder.write(Array("base".utf8), to: "file")
@@ -92,7 +96,9 @@ struct ServerTests {
         }
     }
 
-    @Test("S133: another content of the same length within the second is seen in the end", arguments: DAVServer.Kind.installed)
+    @Test(
+        "S133: another content of the same length within the second is seen in the end",
+        arguments: DAVServer.Kind.installed)
     func sameSecond(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             try folder.write(Array("one".utf8), to: "file", at: nil)
@@ -147,7 +153,8 @@ struct CredentialTests {
     func refusal() async throws {
         for admission in [DAVServer.Admission.basic, .digest] {
             for credentials in [nil, WebDAVCredentials(user: "user", password: "guess")] {
-                try await ServedFolder.run(on: .apache, admission, credentials: credentials) { _, session async throws in
+                try await ServedFolder.run(on: .apache, admission, credentials: credentials) {
+                    _, session async throws in
                     do {
                         _ = try await session.list()
                         Issue.record("listed without the right credentials")
@@ -159,6 +166,27 @@ struct CredentialTests {
                 }
             }
         }
+    }
+
+    @Test("S145: new credentials are looked up at the next attempt")
+    func change() async throws {
+        let server = try await DAVServer.start(.apache, .digest)
+        do {
+            let known = Mutex(WebDAVCredentials(user: "user", password: "guess"))
+            let folder = try ServedFolder(server)
+            let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+            let provider = try WebDAVProvider.make(
+                for: manager, credentials: { known.withLock { $0 } }, logger: Logger(label: "test"))
+            let session = ProviderSession(provider: provider, manager: manager)
+            await #expect(throws: FileProviderError.self) { try await session.list() }
+            known.withLock { $0 = Self.right }
+            #expect(try await session.list().isEmpty)
+            await provider.invalidate()
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
     }
 
     @Test("S146: a certificate that nobody vouches for is refused; SSL_CERT_FILE names who vouches")

@@ -74,8 +74,8 @@ class Stage:
         self._mounts.append(mount)
         return Mount(self, mount, environment)
 
-    def mount_rclone(self, source, is_read_only=True):
-        """Mounts a folder with rclone: its `local` backend, --vfs-cache-mode full, all else as it comes."""
+    def mount_rclone(self, source, is_read_only=True, options=()):
+        """Mounts a folder, or another source, with rclone: --vfs-cache-mode full, all else as it comes."""
         self._daemons += 1
         mount = self.scratch / f"mount-rclone-{self._daemons}"
         mount.mkdir()
@@ -83,7 +83,7 @@ class Stage:
         (self.scratch / "rclone.conf").touch()
         process = subprocess.Popen(
             ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full",
-             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else [])],
+             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else []), *options],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._processes.append(process)
         self._mounts.append(mount)
@@ -111,7 +111,7 @@ class Stage:
     def _yonder(self, *arguments, environment, check=True):
         done = subprocess.run(
             [self.programs / "yonder", *arguments], env=os.environ | environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=600)
+            capture_output=True, text=True, timeout=3600)
         if check and done.returncode != 0:
             raise Unavailable(f"yonder {arguments[0]}: {done.stderr.strip()}")
         return done.stdout
@@ -141,10 +141,37 @@ class Mount:
         """Runs a command of Yonder's for this mount."""
         return self._stage._yonder(*arguments, environment=self._environment)
 
+    def daemon(self):
+        """The process that serves it."""
+        state = self._environment["YONDER_STATE_DIR"]
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (process / "environ").read_bytes().split(b"\0")
+                if process.joinpath("comm").read_text().strip() == "yonderd" and \
+                        f"YONDER_STATE_DIR={state}".encode() in environment:
+                    return Daemon(process)
+            except OSError:
+                continue
+        raise Unavailable("the daemon is not to be found")
+
     def content_files(self):
         """Where the bytes are that are here."""
         contents = pathlib.Path(self._environment["YONDER_STATE_DIR"]) / "domains" / "bench" / "contents"
         return sorted(contents.iterdir())
+
+
+class Daemon:
+    """A running daemon, as /proc shows it."""
+
+    def __init__(self, process):
+        self._process = process
+
+    def peak_memory(self):
+        """The most memory that it has had resident, in MB."""
+        for line in (self._process / "status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1000
+        raise Unavailable("the kernel does not tell the daemon's memory")
 
 
 class Report:

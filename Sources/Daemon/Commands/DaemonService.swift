@@ -14,17 +14,19 @@ struct DaemonService: ControlService {
     let shutDown: @Sendable () -> Void
 
     func perform(
-        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void
+        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
+        part: @escaping @Sendable (ControlResult) async throws -> Void
     ) async throws -> ControlResult {
         do {
-            return try await answer(command, for: peer, progress)
+            return try await answer(command, for: peer, progress, part)
         } catch let error as FileProviderError {
             throw ControlError(.failed, error.message)
         }
     }
 
     private func answer(
-        _ command: ControlCommand, for peer: ControlPeer, _ progress: @escaping @Sendable (ControlEvent) -> Void
+        _ command: ControlCommand, for peer: ControlPeer, _ progress: @escaping @Sendable (ControlEvent) -> Void,
+        _ part: @escaping @Sendable (ControlResult) async throws -> Void
     ) async throws -> ControlResult {
         switch command {
         case .ping:
@@ -47,8 +49,10 @@ struct DaemonService: ControlService {
         case .ls(let path, let isRecursive):
             let host = try await host(containing: path)
             let inode = try await PathResolver(host: host).inode(at: path)
-            return .items(
-                try await ItemReporter(host: host).listing(of: inode, path: path, isRecursive: isRecursive))
+            try await ItemReporter(host: host).list(inode, path: path, isRecursive: isRecursive) {
+                try await part(.items($0))
+            }
+            return .items([])
         case .info(let path):
             let host = try await host(containing: path)
             let inode = try await PathResolver(host: host).inode(at: path)
@@ -73,7 +77,7 @@ struct DaemonService: ControlService {
             try await signal(reference, waits: waits)
             return .done
         case .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
-            return try await PendingCommands(domains: domains, progress: progress).perform(command)
+            return try await PendingCommands(domains: domains, progress: progress, part: part).perform(command)
         case .trash(let command):
             return try await TrashCommands(domains: domains).perform(command)
         case .shutdown:

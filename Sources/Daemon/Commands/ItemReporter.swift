@@ -20,9 +20,9 @@ struct ItemReporter: Sendable {
 
     func information(on item: ItemRecord, path: String) async throws -> ItemInformation {
         let inode = item.inode
-        let state = try host.replica.database.pendingItem(item.id)?.state
         var sync = try host.replica.database.syncState(of: item)
-        if await host.engine.isUploading(item) { sync = .uploading }
+        let state = sync == .synced ? nil : try host.replica.database.pendingItem(item.id)?.state
+        if sync != .synced, await host.engine.isUploading(item) { sync = .uploading }
         let failure = try host.replica.database.failure(of: inode.number)
         return ItemInformation(
             path: path, inode: inode.number.rawValue, identifier: item.identifier?.rawValue, kind: inode.kind.word,
@@ -42,25 +42,35 @@ struct ItemReporter: Sendable {
             })
     }
 
-    /// A directory's items, with all below them when asked; of anything else itself.
-    func listing(of inode: InodeRecord, path: String, isRecursive: Bool) async throws -> [ItemInformation] {
-        guard inode.kind == .directory else { return [try await information(on: inode.number, path: path)] }
-        var listing: [ItemInformation] = []
+    /// A directory's items, with all below them when asked, part by part; of anything else itself.
+    func list(
+        _ inode: InodeRecord, path: String, isRecursive: Bool, _ give: ([ItemInformation]) async throws -> Void
+    ) async throws {
+        guard inode.kind == .directory else { return try await give([information(on: inode.number, path: path)]) }
         var waiting: [(inode: InodeRecord, path: String)] = [(inode, path)]
         while let (directory, path) = waiting.popLast() {
-            try Task.checkCancellation()
             // Of a directory whose listing is not here no more is known than what may be old news.
             guard directory.content != .dataless else { continue }
             var below: [(inode: InodeRecord, path: String)] = []
-            for item in try host.replica.database.items(in: directory.number) where !item.isHidden {
-                let itemPath = path + "/" + item.name
-                listing.append(try await information(on: item, path: itemPath))
-                if isRecursive, item.inode.kind == .directory { below.append((item.inode, itemPath)) }
+            var last: Int64 = 0
+            while true {
+                try Task.checkCancellation()
+                let items = try host.replica.database.items(in: directory.number, after: last, limit: Self.partSize)
+                guard let end = items.last else { break }
+                last = end.id
+                var part: [ItemInformation] = []
+                for item in items where !item.isHidden {
+                    let itemPath = path + "/" + item.name
+                    part.append(try await information(on: item, path: itemPath))
+                    if isRecursive, item.inode.kind == .directory { below.append((item.inode, itemPath)) }
+                }
+                try await give(part)
             }
             waiting += below.reversed()
         }
-        return listing
     }
+
+    private static let partSize = 1000
 }
 
 extension InodeKind {

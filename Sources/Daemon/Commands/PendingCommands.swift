@@ -8,13 +8,15 @@ import SystemPackage
 struct PendingCommands: Sendable {
     let domains: Domains
     let progress: @Sendable (ControlEvent) -> Void
+    let part: @Sendable (ControlResult) async throws -> Void
 
     func perform(_ command: ControlCommand) async throws -> ControlResult {
         switch command {
         case .pending(let reference):
-            var pending: [PendingItem] = []
-            for host in try await domains.hosts(reference) { pending += try PendingReporter(host: host).pending() }
-            return .pending(pending)
+            for host in try await domains.hosts(reference) {
+                try await PendingReporter(host: host).list { try await part(.pending($0)) }
+            }
+            return .pending([])
         case .conflicts(let reference):
             var conflicts: [ConflictCopy] = []
             for host in try await domains.hosts(reference) { conflicts += try PendingReporter(host: host).conflicts() }

@@ -7,9 +7,9 @@ import Sync
 struct PendingReporter: Sendable {
     let host: DomainHost
 
-    /// Everything that waits, what was changed first comes first. While the remote cannot be asked, that is the reason
-    /// for all that have none of their own.
-    func pending() throws -> [PendingItem] {
+    /// Everything that waits, part by part, what was made first comes first. While the remote cannot be asked, that is the
+    /// reason for all that have none of their own.
+    func list(_ give: ([PendingItem]) async throws -> Void) async throws {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)
         let database = host.replica.database
@@ -17,14 +17,13 @@ struct PendingReporter: Sendable {
         let common = host.engine.connection.failure.map {
             ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
         }
-        var pending: [PendingItem] = []
         var row: Int64 = 0
-        while case let items = try database.pendingItems(after: row, limit: 1000), let last = items.last {
+        while case let items = try database.pendingItems(after: row, limit: Self.partSize), let last = items.last {
             row = last.item.id
-            for (item, state) in items {
-                let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
-                pending.append(
-                    PendingItem(
+            try await give(
+                items.map { item, state in
+                    let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
+                    return PendingItem(
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
@@ -32,22 +31,26 @@ struct PendingReporter: Sendable {
                             ItemInformation.Failure(
                                 code: $0.code, message: $0.message, attempts: state.attempts,
                                 nextTry: state.nextTry.map(Timestamp.text))
-                        } ?? common))
-            }
+                        } ?? common)
+                })
         }
-        for deletion in try database.pendingDeletions() {
-            pending.append(
-                PendingItem(
-                    path: try path(of: deletion), inode: nil, identifier: deletion.identifier.rawValue,
-                    fields: ["deletion"], since: Timestamp.text(deletion.since),
-                    error: deletion.code.map {
-                        ItemInformation.Failure(
-                            code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
-                            nextTry: deletion.nextTry.map(Timestamp.text))
-                    } ?? common))
+        let deletions = try database.pendingDeletions()
+        for first in stride(from: 0, to: deletions.count, by: Self.partSize) {
+            try await give(
+                deletions[first..<min(deletions.count, first + Self.partSize)].map { deletion in
+                    PendingItem(
+                        path: try path(of: deletion), inode: nil, identifier: deletion.identifier.rawValue,
+                        fields: ["deletion"], since: Timestamp.text(deletion.since),
+                        error: deletion.code.map {
+                            ItemInformation.Failure(
+                                code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
+                                nextTry: deletion.nextTry.map(Timestamp.text))
+                        } ?? common)
+                })
         }
-        return pending
     }
+
+    private static let partSize = 1000
 
     /// The conflict copies that still exist.
     func conflicts() throws -> [ConflictCopy] {

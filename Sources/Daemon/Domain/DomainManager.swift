@@ -68,6 +68,11 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.knownItems(withContentVersions: versions) } ?? []
     }
 
+    func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
+        // Whatever cannot be looked up might be known.
+        known { try replica.database.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
+    }
+
     func materializedDirectories() -> [ItemIdentifier] {
         known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
     }

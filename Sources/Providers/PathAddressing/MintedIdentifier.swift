@@ -8,8 +8,9 @@ enum MintedIdentifier {
     /// - Parameter attempt: other numbers give other identifiers, for when this one is another item's.
     static func make(_ kind: ItemKind, named name: String, in parent: ItemIdentifier, attempt: Int) -> ItemIdentifier {
         let seed = Array("\(attempt)/".utf8) + Array(parent.rawValue.utf8) + [0x2F] + Array(name.utf8)
-        return ItemIdentifier(letter(of: kind) + hexadecimal(digest(seed, basis: 0xcbf2_9ce4_8422_2325))
-            + hexadecimal(digest(seed, basis: 0x9e37_79b9_7f4a_7c15)))
+        return ItemIdentifier(
+            letter(of: kind) + hexadecimal(digest(seed, basis: 0xcbf2_9ce4_8422_2325))
+                + hexadecimal(digest(seed, basis: 0x9e37_79b9_7f4a_7c15)))
     }
 
     /// The identifier for what the remote itself identifies.

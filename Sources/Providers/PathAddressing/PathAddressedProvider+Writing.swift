@@ -18,7 +18,9 @@ extension PathAddressedProvider {
         }
         return try await locate(parent) { [self] directory in
             let path = directory.appending(template.filename)
-            if options.contains(.mayAlreadyExist) || template.kind == .symbolicLink, let there = try await entry(at: path) {
+            if options.contains(.mayAlreadyExist) || template.kind == .symbolicLink,
+                let there = try await entry(at: path)
+            {
                 guard options.contains(.mayAlreadyExist), try await isSame(there, at: path, template, contents) else {
                     throw try await collision(there, in: parent, at: directory)
                 }
@@ -252,6 +254,9 @@ extension PathAddressedProvider {
         _ entry: RemoteEntry, as identifier: ItemIdentifier, in parent: ItemIdentifier, _ fields: ItemFields,
         notStored: ItemFields = []
     ) -> ItemChange {
+        // New content may have made another item of it.
+        let identifier =
+            entry.stableIdentifier.map { MintedIdentifier.make(entry.kind, remote: $0) } ?? identifier
         let storable = RemoteAttributes.storable(by: remote.traits)
             .union([.contents, .filename, .parentItemIdentifier])
         return .applied(

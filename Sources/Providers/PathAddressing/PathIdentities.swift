@@ -43,11 +43,18 @@ final class PathIdentities: Sendable {
             for (index, identifier) in zip(unknown, recognized) { identifiers[index] = identifier }
         }
         var used = Set(identifiers.compactMap { $0 })
-        return zip(entries, identifiers).map { entry, identifier in
-            if let identifier { return (entry, identifier) }
-            let minted = mint(entry, in: parent, at: path, used)
+        let first = unknown.map {
+            MintedIdentifier.make(entries[$0].kind, named: entries[$0].name, in: parent, attempt: 0)
+        }
+        let taken = first.isEmpty ? [] : manager.knownIdentifiers(among: first)
+        for (index, candidate) in zip(unknown, first) where identifiers[index] == nil {
+            let isFree = !taken.contains(candidate) && !used.contains(candidate) && !book.isMoving(candidate)
+            let minted = isFree ? candidate : mint(entries[index], in: parent, at: path, used)
             used.insert(minted)
-            return (entry, minted)
+            identifiers[index] = minted
+        }
+        return zip(entries, identifiers).map { entry, identifier in
+            (entry, identifier ?? mint(entry, in: parent, at: path, used))
         }
     }
 
@@ -89,8 +96,7 @@ final class PathIdentities: Sendable {
         let place = Place(directory: parent, name: entry.name)
         if let moved = book.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
         guard
-            let identifier = known[Array(entry.name.utf8)]
-                ?? manager.identifier(ofChildNamed: entry.name, in: parent),
+            let identifier = known[Array(entry.name.utf8)],
             MintedIdentifier.kind(of: identifier) == entry.kind, !MintedIdentifier.isRemote(identifier),
             !book.hasMoved(identifier, from: place)
         else { return nil }

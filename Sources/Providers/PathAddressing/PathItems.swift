@@ -35,8 +35,11 @@ struct PathItems: Sendable {
     /// The version that a tag means once it means anything.
     static func version(ofTag tag: [UInt8]) -> [UInt8] {
         guard tag.count > longestTag else { return tag }
-        return Array(MintedIdentifier.make(.file, named: "", in: ItemIdentifier(tag.map { String($0) }.joined(separator: ".")),
-            attempt: 0).rawValue.utf8)
+        return Array(
+            MintedIdentifier.make(
+                .file, named: "", in: ItemIdentifier(tag.map { String($0) }.joined(separator: ".")),
+                attempt: 0
+            ).rawValue.utf8)
     }
 
     /// Whether two versions have the same tag.

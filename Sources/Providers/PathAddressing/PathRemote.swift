@@ -50,7 +50,8 @@ package protocol PathRemote: Sendable {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry
 
     /// - Throws: `featureUnsupported` where there are none, and as ``makeDirectory(at:attributes:)``.
-    func makeSymbolicLink(at path: RemotePath, to target: String, attributes: RemoteAttributes) async throws -> RemoteEntry
+    func makeSymbolicLink(at path: RemotePath, to target: String, attributes: RemoteAttributes) async throws
+        -> RemoteEntry
 
     /// Moves an item, a directory with all below it, to a name that is free.
     ///

@@ -97,6 +97,9 @@ final class PlaceBook: Sendable {
         }
     }
 
+    /// Whether an item was moved, or is being, and the system does not know where to.
+    func isMoving(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.moves[identifier] != nil } }
+
     /// Where an item was moved that the system knows elsewhere.
     func place(of identifier: ItemIdentifier) -> Place? {
         state.withLock { $0.moves[identifier].flatMap { $0.isUnderWay ? nil : $0.to } }

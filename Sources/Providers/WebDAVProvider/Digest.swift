@@ -44,7 +44,9 @@ struct Challenge: Hashable, Sendable {
         var position = 0
 
         mutating func word() -> String? {
-            while position < bytes.count, bytes[position] == 0x20 || bytes[position] == UInt8(ascii: ",") || bytes[position] == 9 {
+            while position < bytes.count,
+                bytes[position] == 0x20 || bytes[position] == UInt8(ascii: ",") || bytes[position] == 9
+            {
                 position += 1
             }
             let start = position
@@ -69,7 +71,9 @@ struct Challenge: Hashable, Sendable {
             while position < bytes.count, bytes[position] == 0x20 { position += 1 }
             guard position < bytes.count, bytes[position] == UInt8(ascii: "\"") else {
                 let start = position
-                while position < bytes.count, bytes[position] != UInt8(ascii: ","), bytes[position] != 0x20 { position += 1 }
+                while position < bytes.count, bytes[position] != UInt8(ascii: ","), bytes[position] != 0x20 {
+                    position += 1
+                }
                 return String(decoding: bytes[start..<position], as: UTF8.self)
             }
             position += 1

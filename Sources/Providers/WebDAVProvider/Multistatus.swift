@@ -23,7 +23,9 @@ struct DAVResource: Sendable, Hashable {
 
     /// - Returns: nil for what is no response.
     init?(_ element: XMLElement) {
-        guard element.name.isCalled("response", in: "DAV:"), let href = element.child("DAV:", "href") else { return nil }
+        guard element.name.isCalled("response", in: "DAV:"), let href = element.child("DAV:", "href") else {
+            return nil
+        }
         self.href = href.trimmedText
         status = element.child("DAV:", "status").flatMap { Self.status($0.trimmedText) }
         for part in element.children("DAV:", "propstat") {
@@ -38,7 +40,8 @@ struct DAVResource: Sendable, Hashable {
         let text = property.trimmedText
         if property.name.namespace == Self.ownCloud {
             switch property.name.local {
-            case "id", "fileid": if fileIdentifier == nil || property.name.local == "fileid", !text.isEmpty { fileIdentifier = text }
+            case "id", "fileid":
+                if fileIdentifier == nil || property.name.local == "fileid", !text.isEmpty { fileIdentifier = text }
             case "permissions": permissions = text
             default: break
             }
@@ -95,7 +98,9 @@ enum ETag {
         let parts = opaque.split(separator: "-").map(String.init)
         guard parts.count >= 2 else { return false }
         let last = parts.suffix(2)
-        for radix in [10, 16] where last == [String(seconds, radix: radix), String(size, radix: radix)][...] { return true }
+        for radix in [10, 16] where last == [String(seconds, radix: radix), String(size, radix: radix)][...] {
+            return true
+        }
         return false
     }
 }

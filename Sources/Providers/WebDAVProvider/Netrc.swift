@@ -28,7 +28,8 @@ package enum Netrc {
                 default: _ = next()
                 }
             }
-            guard let password, let name = login ?? user, user == nil || name.utf8.elementsEqual((user ?? "").utf8) else {
+            guard let password, let name = login ?? user, user == nil || name.utf8.elementsEqual((user ?? "").utf8)
+            else {
                 continue
             }
             let found = WebDAVCredentials(user: name, password: password)
@@ -63,7 +64,11 @@ package enum Netrc {
                     var word = ""
                     rest = rest.dropFirst()
                     while let character = rest.popFirst(), character != "\"" {
-                        if character == "\\", let escaped = rest.popFirst() { word.append(escaped) } else { word.append(character) }
+                        if character == "\\", let escaped = rest.popFirst() {
+                            word.append(escaped)
+                        } else {
+                            word.append(character)
+                        }
                     }
                     words.append(word)
                 } else {

@@ -177,11 +177,13 @@ final class WebDAVClient: Sendable {
             return isChange
                 ? FileProviderError(.cannotSynchronize, "\(host) does not permit changing '\(what)'")
                 : FileProviderError(.fileReadNoPermission, "\(host) does not permit reading '\(what)'")
-        case 405, 501 where isChange:
+        case 405,
+            501 where isChange:
             return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(response.status))")
         case 409 where isChange: return FileProviderError(.noSuchItem, "\(host) has no directory for '\(what)'")
         case 413, 414:
-            return FileProviderError(.cannotSynchronize, "\(host) does not take '\(what)': it is too large, or its name")
+            return FileProviderError(
+                .cannotSynchronize, "\(host) does not take '\(what)': it is too large, or its name")
         case 423: return FileProviderError(.cannotSynchronize, "'\(what)' is locked on \(host)")
         case 507: return FileProviderError(.insufficientQuota, "\(host) has no room for '\(what)'")
         case 502, 503, 504:

@@ -9,6 +9,7 @@ extension WebDAVRemote {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         try await connect()
+        if isOwnCloud { return try await replace(contents, at: path, if: condition) }
         let habits = try await habits(tryingIn: path.parent)
         if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
             return try await writeInPlace(contents, to: path, if: condition, habits)
@@ -35,6 +36,27 @@ extension WebDAVRemote {
         return entry
     }
 
+    /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
+    /// only when it is whole.
+    private func replace(
+        _ contents: ContentSource, at path: RemotePath, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        var fields: HTTPFields = [:]
+        switch condition {
+        case .always: break
+        case .absent: fields["If-None-Match"] = "*"
+        case .unchanged(let tag):
+            let there = try await sight(of: path)
+            guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
+            fields = there.etag.map { Self.condition(.match, $0, of: client.url(of: path)) } ?? [:]
+        }
+        try await put(.content(contents), at: path, for: name, fields)
+        let entry = try await entry(at: path)
+        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
     /// For a name that nothing can be moved to.
     private func writeInPlace(
         _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
@@ -49,7 +71,9 @@ extension WebDAVRemote {
             guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
         }
         // Nobody may see a part: what cannot be confirmed before it is sent is not sent.
-        let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace))) }
+        let bytes = try await BlockingWork.run {
+            try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace)))
+        }
         guard Int64(bytes.count) == contents.size else { throw oddName(name) }
         try await put(.bytes(bytes), at: path, for: name)
         let entry = try await entry(at: path)
@@ -64,10 +88,12 @@ extension WebDAVRemote {
             .cannotSynchronize, "\(client.base.host) does not keep names like '\(name)': give it another one")
     }
 
-    func put(_ body: HTTPBody, at path: RemotePath, for name: String) async throws {
-        let response = try await client.send(
-            "PUT", client.url(of: path), ["Content-Type": "application/octet-stream"], body: body)
+    func put(_ body: HTTPBody, at path: RemotePath, for name: String, _ conditions: HTTPFields = [:]) async throws {
+        var fields = conditions
+        fields["Content-Type"] = "application/octet-stream"
+        let response = try await client.send("PUT", client.url(of: path), fields, body: body)
         if response.head.isSuccess { return }
+        if response.status == 412 { throw RemoteConditionFailure(present: try await sight(of: path)?.entry) }
         // Servers say all kinds of things of a directory that is missing.
         if [403, 404, 409, 500].contains(response.status), try await sight(of: path.parent, isDirectory: true) == nil {
             throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory for '\(name)'")
@@ -115,7 +141,8 @@ extension WebDAVRemote {
                 .malformedResponse, "\(client.base.host) has moved '\(path.name ?? "/")' only in part")
         case 404, 409, 500:
             if try await sight(of: newPath.parent, isDirectory: true) == nil {
-                throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory for '\(newPath.name ?? "/")'")
+                throw FileProviderError(
+                    .noSuchItem, "\(client.base.host) has no directory for '\(newPath.name ?? "/")'")
             }
             fallthrough
         default: throw WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true)
@@ -165,12 +192,16 @@ extension WebDAVRemote {
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await connect()
         let habits = try await habits(tryingIn: newPath.parent)
-        if let name = newPath.name, ServerHabits.OddNames.include(name), habits.oddNames != .kept { throw oddName(name) }
+        if let name = newPath.name, ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+            throw oddName(name)
+        }
         // Whether a directory may be overwritten was not tried.
         if kind == .directory || !habits.refusesOverwriting { try await requireAbsence(newPath) }
         try await move(path, to: newPath, kind: kind, overwriting: false)
-        guard let moved = try await sight(of: newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind else {
-            throw FileProviderError(.malformedResponse, "\(client.base.host) has lost '\(newPath.name ?? "/")' in a move")
+        guard let moved = try await sight(of: newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind
+        else {
+            throw FileProviderError(
+                .malformedResponse, "\(client.base.host) has lost '\(newPath.name ?? "/")' in a move")
         }
         return moved
     }

@@ -26,7 +26,7 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
-    package static let concurrentCalls = 24
+    package static let concurrentCalls = 32
 
     /// - Parameters:
     ///   - stateDirectory: a folder for what was found out about the server.
@@ -232,6 +232,9 @@ package final class WebDAVRemote: PathRemote {
         return RemoteQuota(free: free, total: root.quotaUsed.map { $0 + free })
     }
 
+    /// Whether the server is one of those that identify files, and never show half of one.
+    var isOwnCloud: Bool { knowledge.withLock { $0.hasIdentifiers } }
+
     private var question: [UInt8] {
         DAVResource.request(withIdentifiers: knowledge.withLock { $0.hasIdentifiers }, withQuota: false)
     }
@@ -275,7 +278,9 @@ package final class WebDAVRemote: PathRemote {
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
     private func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
         if tag.utf8.first == UInt8(ascii: "e"), habitStore.habits?.tagsFollowContent == true { return false }
-        guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else { return false }
+        guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {
+            return false
+        }
         return now - modifiedAt < 2 && now - modifiedAt > -60
     }
 

@@ -15,7 +15,9 @@ package struct WebDAVSource: Hashable, Sendable {
             FileProviderError(.providerNotFound, "no such WebDAV source: \(why)")
         }
         let isSecure = source.utf8.starts(with: "webdavs://".utf8)
-        guard isSecure || Self.isOne(source) else { throw wrong("it begins neither with webdav:// nor with webdavs://") }
+        guard isSecure || Self.isOne(source) else {
+            throw wrong("it begins neither with webdav:// nor with webdavs://")
+        }
         var rest = source.dropFirst(isSecure ? 10 : 9)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if let at = authority.lastIndex(of: "@") {
@@ -29,7 +31,9 @@ package struct WebDAVSource: Hashable, Sendable {
             user = text
             rest = rest[authority.index(after: at)...]
         }
-        guard !rest.contains("?"), !rest.contains("#") else { throw wrong("a path has neither ? nor #: write %3F, %23") }
+        guard !rest.contains("?"), !rest.contains("#") else {
+            throw wrong("a path has neither ? nor #: write %3F, %23")
+        }
         guard var url = HTTPURL((isSecure ? "https://" : "http://") + Self.encoded(rest)) else {
             throw wrong("the address cannot be read")
         }

@@ -24,10 +24,22 @@ struct Columns {
         return Data(bytes: bytes, count: Int(sqlite3_column_bytes(statement, CInt(column))))
     }
 
+    /// The bytes of a blob, none where it is null.
+    func bytes(_ column: Int) -> [UInt8] {
+        let count = Int(sqlite3_column_bytes(statement, CInt(column)))
+        guard count > 0, let bytes = sqlite3_column_blob(statement, CInt(column)) else { return [] }
+        return [UInt8](Data(bytes: bytes, count: count))
+    }
+
     private func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, CInt(column)) == SQLITE_NULL }
 }
 
 extension Database {
+    /// Runs a statement that is kept, to its end.
+    func run(_ sql: String, _ arguments: StatementArguments) throws {
+        try query(sql, arguments) { _ in true }
+    }
+
     /// Runs a query whose statement is kept, row by row. `body` makes no query of the same text.
     ///
     /// - Parameter body: false ends it.

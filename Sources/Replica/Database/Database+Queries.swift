@@ -3,14 +3,8 @@ import GRDB
 
 /// Queries that reading and writing transactions share.
 extension Database {
-    /// Runs a statement that is kept.
-    func run(_ sql: String, _ arguments: StatementArguments) throws {
-        try cachedStatement(sql: sql).execute(arguments: arguments)
-    }
-
     func inode(_ number: InodeNumber) throws -> InodeRecord? {
-        try one(
-            "SELECT \(Rows.inodeColumns) FROM inode WHERE number = ?", [number.rawValue], { try Rows.inode($0) })
+        try one(Self.inodeByNumber, [number.rawValue], { try Rows.inode($0) })
     }
 
     func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
@@ -22,11 +16,11 @@ extension Database {
     }
 
     func item(ofInode number: InodeNumber) throws -> ItemRecord? {
-        try one(Self.items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1", [number.rawValue], Rows.item)
+        try one(Self.itemByInode, [number.rawValue], Rows.item)
     }
 
     func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
-        try one(Self.items + "WHERE item.parent = ? AND item.name = ?", [directory.rawValue, name], Rows.item)
+        try one(Self.itemByName, [directory.rawValue, name], Rows.item)
     }
 
     func hasItem(named name: String, in directory: InodeNumber) throws -> Bool {
@@ -36,6 +30,14 @@ extension Database {
 
     func items(in directory: InodeNumber) throws -> [ItemRecord] {
         try all(Self.items + "WHERE item.parent = ? ORDER BY item.id", [directory.rawValue], Rows.item)
+    }
+
+    /// A directory's items that were made after one.
+    func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
+        try all(
+            Self.items.replacing("FROM item", with: "FROM item INDEXED BY itemInParent")
+                + "WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?",
+            [directory.rawValue, id, limit], Rows.item)
     }
 
     func presentRanges(of number: InodeNumber) throws -> ByteRanges {
@@ -48,6 +50,10 @@ extension Database {
         return ranges
     }
 
+    // Spelled once: they are asked for thousands of times a second.
+    private static let inodeByNumber = "SELECT \(Rows.inodeColumns) FROM inode WHERE number = ?"
+    private static let itemByInode = items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1"
+    private static let itemByName = items + "WHERE item.parent = ? AND item.name = ?"
     private static let items = """
         SELECT \(Rows.inodeColumns), \(Rows.itemColumns) FROM item JOIN inode ON inode.number = item.inode
         """ + " "

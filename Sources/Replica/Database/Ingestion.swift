@@ -208,9 +208,11 @@ package struct Ingestion {
     private mutating func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
         try db.run(
             """
-            UPDATE item SET capabilities = ?, policy = ?,
-                baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ? END,
-                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ? WHERE id = ?
+            UPDATE item SET capabilities = ?1, policy = ?2,
+                baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ?3 END,
+                baseMetadataVersion = ?4, baseSize = ?5, baseModifiedAt = ?6
+            WHERE id = ?7 AND (capabilities, policy, baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
+                IS NOT (?1, ?2, ?3, ?4, ?5, ?6)
             """,
             [
                 Int64(item.capabilities.rawValue), item.contentPolicy.rawValue,

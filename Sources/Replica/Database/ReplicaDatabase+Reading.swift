@@ -11,7 +11,7 @@ extension ReplicaDatabase {
 
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
-        try read { db in
+        try glance { db in
             var entries: [DirectoryEntry] = []
             try db.query(
                 """
@@ -32,22 +32,25 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Whether something waits for an inode's last close: it has no name left, or the remote has another version.
-    package func hasNewsForClosing(_ number: InodeNumber) throws -> Bool {
+    /// Those of some inodes for whose last close something waits: they have no name left, or the remote has another
+    /// version.
+    package func withNewsForClosing(_ numbers: [InodeNumber]) throws -> [InodeNumber] {
         try read { db in
-            guard let inode = try db.inode(number) else { return false }
-            if inode.linkCount == 0 { return true }
-            guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
-                item.identifier != nil, !item.changedFields.contains(.contents)
-            else { return false }
-            return item.base.version.contentVersion != inode.contentVersion
+            try numbers.filter { number in
+                guard let inode = try db.inode(number) else { return false }
+                if inode.linkCount == 0 { return true }
+                guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
+                    item.identifier != nil, !item.changedFields.contains(.contents)
+                else { return false }
+                return item.base.version.contentVersion != inode.contentVersion
+            }
         }
     }
 
     /// The directory that holds an inode; the root's is the root.
     package func parent(of number: InodeNumber) throws -> InodeNumber? {
         if number == .root { return .root }
-        return try read { db in
+        return try glance { db in
             try db.one(
                 "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
                 { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
@@ -56,39 +59,44 @@ extension ReplicaDatabase {
 
     /// What a symbolic link points to.
     package func linkTarget(of number: InodeNumber) throws -> String? {
-        try read { db in
+        try glance { db in
             try db.one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
         }
     }
 
     /// The item with a provider's identifier, or nil.
     package func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
-        try read { db in try db.item(identifier) }
+        try glance { db in try db.item(identifier) }
     }
 
     /// The first item that is this inode, or nil for one without a name.
     package func item(ofInode number: InodeNumber) throws -> ItemRecord? {
-        try read { db in try db.item(ofInode: number) }
+        try glance { db in try db.item(ofInode: number) }
     }
 
     /// The item that a directory shows under a name, or nil.
     package func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
-        try read { db in try db.item(named: name, in: directory) }
+        try glance { db in try db.item(named: name, in: directory) }
     }
 
     /// A directory's items.
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
-        try read { db in try db.items(in: directory) }
+        try glance { db in try db.items(in: directory) }
+    }
+
+    /// A directory's items that come after one, in the order in which they came here.
+    package func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
+        try glance { db in try db.items(in: directory, after: id, limit: limit) }
     }
 
     /// Which bytes of a file are here, of its present content generation.
     package func presentRanges(of number: InodeNumber) throws -> ByteRanges {
-        try read { db in try db.presentRanges(of: number) }
+        try glance { db in try db.presentRanges(of: number) }
     }
 
     /// The extended attributes that an inode has, without their values.
     package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try read { db in
+        try glance { db in
             try String.fetchAll(
                 db.cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
                 arguments: [number.rawValue])
@@ -97,7 +105,7 @@ extension ReplicaDatabase {
 
     /// The value of an extended attribute, or nil.
     package func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
-        try read { db in
+        try glance { db in
             try db.one(
                 "SELECT value FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name],
                 { [UInt8]($0[0] as Data) })
@@ -172,7 +180,7 @@ extension ReplicaDatabase {
 
     /// The identifier of the item that the provider last placed under a name in a directory.
     package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
-        try read { db in
+        try glance { db in
             try db.one(
                 """
                 SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2
@@ -182,12 +190,30 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The items that the provider last placed in a directory.
+    /// The items that the provider last placed in a directory, also those that are still to be deleted there.
     package func knownItems(in directory: ItemIdentifier) throws -> [KnownItem] {
         try read { db in
             try db.all(
-                "SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL",
-                [directory.rawValue], Self.knownItem)
+                """
+                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
+                UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
+                WHERE baseParent = ?1
+                """, [directory.rawValue], Self.knownItem)
+        }
+    }
+
+    /// Which of these identifiers are those of items, or of items that are still to be deleted on the remote.
+    package func knownIdentifiers(among identifiers: [ItemIdentifier]) throws -> Set<ItemIdentifier> {
+        try read { db in
+            var known: Set<ItemIdentifier> = []
+            for identifier in identifiers {
+                let isKnown = try db.one(
+                    """
+                    SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1
+                    """, [identifier.rawValue], { _ in true })
+                if isKnown == true { known.insert(identifier) }
+            }
+            return known
         }
     }
 
@@ -264,13 +290,7 @@ extension ReplicaDatabase {
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
         try glance { db in
             let answer = try db.one(
-                """
-                SELECT \(Rows.inodeColumns), directory.content
-                FROM inode AS directory
-                    LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
-                    LEFT JOIN inode ON inode.number = item.inode
-                WHERE directory.number = ?1 AND directory.kind = 2
-                """, [directory.rawValue, name]
+                Self.lookup, [directory.rawValue, name]
             ) { row -> (ContentState?, InodeRecord?) in
                 let state = ContentState(rawValue: row[Rows.inodeColumnCount])
                 guard state == .materialized, row[0] as Int64? != nil else { return (state, nil) }
@@ -279,6 +299,14 @@ extension ReplicaDatabase {
             return answer ?? (nil, nil)
         }
     }
+
+    private static let lookup = """
+        SELECT \(Rows.inodeColumns), directory.content
+        FROM inode AS directory
+            LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
+            LEFT JOIN inode ON inode.number = item.inode
+        WHERE directory.number = ?1 AND directory.kind = 2
+        """
 }
 
 extension ReplicaDatabase {

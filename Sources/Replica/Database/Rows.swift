@@ -76,13 +76,6 @@ enum Rows {
     }
 }
 
-extension Columns {
-    /// The bytes of a column that is never null.
-    fileprivate func bytes(_ index: Int) -> [UInt8] {
-        [UInt8](self[index] as Data)
-    }
-}
-
 /// Something in the replica that should not be. The message says what.
 package struct ReplicaDefect: Error, CustomStringConvertible {
     package let description: String

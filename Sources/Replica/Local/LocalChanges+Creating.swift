@@ -81,7 +81,7 @@ extension LocalChanges {
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
         let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
         if role != .top { try touch(directory) }
-        if try db.trashRole(of: parent) == .files, let made = try db.item(id: row) {
+        if directory.trashRole == .files, let made = try db.item(id: row) {
             try noteTrash(of: made, named: name, movedTo: parent)
         }
         var content: FileDescriptor?

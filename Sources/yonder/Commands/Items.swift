@@ -16,17 +16,18 @@ extension Yonder {
 
         func run() async throws {
             let path = AbsolutePath.resolving(path)
-            let result = try await DaemonConnection().perform(.ls(path: path, isRecursive: recursive))
-            guard case .items(let items) = result else { throw unexpected(result) }
-            try Output(output).print(items) {
-                Output.table(
-                    items.map { item in
-                        [
-                            item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
-                            Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
-                        ]
-                    })
+            let list = ListOutput<ItemInformation>(Output(output)) { item in
+                [
+                    item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
+                    Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
+                ]
             }
+            let result = try await DaemonConnection().perform(
+                .ls(path: path, isRecursive: recursive),
+                onPart: { part in if case .items(let items) = part { try list.add(items) } })
+            guard case .items(let items) = result else { throw unexpected(result) }
+            try list.add(items)
+            try list.finish()
         }
 
         /// An item's path from the listed directory on; the whole of it when it is what was asked for.

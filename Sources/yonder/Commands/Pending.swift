@@ -12,22 +12,22 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.pending(name.map { DomainReference($0) }))
-            guard case .pending(let items) = result else { throw unexpected(result) }
-            try Output(output).print(items) {
-                Output.table(
-                    items.map { item in
-                        let reason = item.error.map { error in
-                            let tries = [
-                                error.attempts > 0 ? "\(error.attempts) times" : nil,
-                                error.nextTry.map { "next try \($0)" },
-                            ].compactMap(\.self)
-                            return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
-                        }
-                        return [item.fields.joined(separator: ","), Output.shown(item.path)]
-                            + (reason.map { [$0] } ?? [])
-                    })
+            let list = ListOutput<PendingItem>(Output(output)) { item in
+                let reason = item.error.map { error in
+                    let tries = [
+                        error.attempts > 0 ? "\(error.attempts) times" : nil,
+                        error.nextTry.map { "next try \($0)" },
+                    ].compactMap(\.self)
+                    return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
+                }
+                return [item.fields.joined(separator: ","), Output.shown(item.path)] + (reason.map { [$0] } ?? [])
             }
+            let result = try await DaemonConnection().perform(
+                .pending(name.map { DomainReference($0) }),
+                onPart: { part in if case .pending(let items) = part { try list.add(items) } })
+            guard case .pending(let items) = result else { throw unexpected(result) }
+            try list.add(items)
+            try list.finish()
         }
     }
 

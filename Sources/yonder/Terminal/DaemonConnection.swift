@@ -16,10 +16,11 @@ struct DaemonConnection: Sendable {
     ///
     /// - Throws: `ExitCode` after saying on standard error what is wrong.
     func perform(
-        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in }
+        _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
+        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
     ) async throws -> ControlResult {
         do {
-            return try await client.perform(command, onEvent: onEvent)
+            return try await client.perform(command, onEvent: onEvent, onPart: onPart)
         } catch let error as ControlError {
             Output.complain(error.description)
             throw ExitCode(error.code.exitStatus)

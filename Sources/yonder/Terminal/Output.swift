@@ -64,7 +64,12 @@ struct Output: Sendable {
         let widths = (0..<columns).map { column in
             rows.compactMap { $0.count > column ? $0[column].count : nil }.max() ?? 0
         }
-        return rows.map { row in
+        return table(rows, widths: widths)
+    }
+
+    /// Columns of given widths.
+    static func table(_ rows: [[String]], widths: [Int]) -> [String] {
+        rows.map { row in
             row.enumerated().map { column, text in
                 column == row.count - 1
                     ? text : text + String(repeating: " ", count: max(0, widths[column] - text.count))

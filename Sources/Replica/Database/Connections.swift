@@ -1,0 +1,79 @@
+import Foundation
+import GRDB
+
+/// The connections to a database: one that writes, and as many that read as are needed at once.
+///
+/// GRDB's own pool asks for the schema's version and looks for a free reader by key path at each read, which is more work
+/// than most of our reads are; our schema does not change while a replica is open.
+final class Connections: @unchecked Sendable {
+    // Unchecked: `idle` and `count` are only touched under `available`, a pthread mutex because every read passes here.
+    let writer: DatabaseQueue
+    private let path: String
+    private let readerConfiguration: Configuration
+    private let most: Int
+    private let available = NSCondition()
+    private var idle: [DatabaseQueue] = []
+    private var count = 0
+
+    /// - Parameter readers: how many threads read at once without waiting for each other.
+    init(path: String, readers: Int, configuration: Configuration) throws {
+        var writing = configuration
+        writing.journalMode = .wal
+        writer = try DatabaseQueue(path: path, configuration: writing)
+        var reading = configuration
+        reading.readonly = true
+        readerConfiguration = reading
+        self.path = path
+        most = max(1, readers)
+    }
+
+    /// Runs a body with a connection for reading, on the calling thread.
+    func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        let reader = try take()
+        defer { giveBack(reader) }
+        return try reader.unsafeRead(body)
+    }
+
+    private func take() throws -> DatabaseQueue {
+        available.lock()
+        while idle.isEmpty, count >= most { available.wait() }
+        if let reader = idle.popLast() {
+            available.unlock()
+            return reader
+        }
+        count += 1
+        available.unlock()
+        do {
+            return try DatabaseQueue(path: path, configuration: readerConfiguration)
+        } catch {
+            available.lock()
+            count -= 1
+            available.signal()
+            available.unlock()
+            throw error
+        }
+    }
+
+    private func giveBack(_ reader: DatabaseQueue) {
+        available.lock()
+        idle.append(reader)
+        available.signal()
+        available.unlock()
+    }
+}
+
+extension Database {
+    /// Runs a body in a transaction, with statements that are kept: GRDB prepares its own each time.
+    func transaction<Value>(beginning: String, _ body: (Database) throws -> Value) throws -> Value {
+        try run(beginning, [])
+        do {
+            let value = try body(self)
+            try run("COMMIT", [])
+            return value
+        } catch {
+            // SQLite itself rolls back after some errors.
+            if isInsideTransaction { try? run("ROLLBACK", []) }
+            throw error
+        }
+    }
+}

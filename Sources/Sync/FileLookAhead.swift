@@ -1,0 +1,105 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Fetches the next small files of a directory that is being read in order. Never takes a place from a transfer that
+/// somebody waits for, and stops when the remote fails.
+actor FileLookAhead {
+    private let replica: Replica
+    private let downloads: Downloads
+    private let atOnce: Int
+    private let mostBytes: Int64
+    private var predictor = ReadPredictor()
+    private var waiting: [InodeNumber] = []
+    private var running = 0
+    private var isStopped = false
+    /// What is ahead, for those who open files to look at.
+    private nonisolated let ahead = Ahead()
+
+    /// - Parameters:
+    ///   - atOnce: how many files are fetched ahead at once.
+    ///   - cacheLimit: how much content may be here; a small part of it may come unasked.
+    init(replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?) {
+        self.replica = replica
+        self.downloads = downloads
+        self.atOnce = max(1, atOnce)
+        mostBytes = min(ReadPredictor.mostBytes, cacheLimit.map { $0 / 16 } ?? .max)
+    }
+
+    /// A process reads a file whose content is not here. Returns at once; from any thread.
+    nonisolated func fileIsMissed(_ number: InodeNumber) {
+        Task { await self.read(number) }
+    }
+
+    /// A process opened a file: it may be one that was fetched ahead. Returns at once; from any thread.
+    nonisolated func fileWasOpened(_ number: InodeNumber) {
+        guard ahead.contains(number) else { return }
+        Task { await self.read(number) }
+    }
+
+    /// Begins nothing any more.
+    func stop() {
+        isStopped = true
+        waiting = []
+        predictor = ReadPredictor()
+        ahead.set([])
+    }
+
+    private func read(_ number: InodeNumber) {
+        guard !isStopped,
+            let place = try? replica.database.siblings(after: number, limit: ReadPredictor.largestWindow)
+        else { return }
+        waiting += predictor.read(
+            number, in: place.directory,
+            following: ReadPredictor.Following(byName: place.byName, byListing: place.byListing), mostBytes: mostBytes)
+        // What the reader has come to by itself, or will not come to any more.
+        waiting.removeAll { !predictor.ahead.contains($0) }
+        ahead.set(predictor.ahead)
+        pump()
+    }
+
+    private func pump() {
+        while running < atOnce, !waiting.isEmpty {
+            let next = waiting.removeFirst()
+            running += 1
+            Task {
+                let isHere = await self.fetch(next)
+                self.finished(next, isHere: isHere)
+            }
+        }
+    }
+
+    private func fetch(_ number: InodeNumber) async -> Bool {
+        do throws(FileProviderError) {
+            try await downloads.provide(
+                number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func finished(_ number: InodeNumber, isHere: Bool) {
+        running -= 1
+        if !isHere {
+            // One that fails says nothing good of the others.
+            waiting = []
+            predictor.failed(number)
+            ahead.set(predictor.ahead)
+        }
+        pump()
+    }
+}
+
+/// A set that many threads look at and one changes.
+private final class Ahead: Sendable {
+    private let numbers = Mutex<Set<InodeNumber>>([])
+
+    func contains(_ number: InodeNumber) -> Bool {
+        numbers.withLock { $0.contains(number) }
+    }
+
+    func set(_ new: Set<InodeNumber>) {
+        numbers.withLock { $0 = new }
+    }
+}

@@ -1,0 +1,230 @@
+"""A WebDAV server at 50 ms round trip and 1 Gbit/s: finding, reading in order, uploading, and one large file both ways.
+
+The server is Apache's mod_dav on loopback, behind a relay that delays what passes. All but the large file must be so many
+times as fast as with rclone mount; the large file has to fill 90 % of the line.
+"""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from .stage import Report, Unavailable
+
+FIND, READ, UPLOAD, LINE = 10.0, 5.0, 8.0, 0.9
+LARGE = 256 << 20
+
+
+def add_options(parser):
+    parser.add_argument("--round-trip", metavar="MS", type=float, default=50, help="in milliseconds (50)")
+    parser.add_argument("--megabits", metavar="N", type=float, default=1000, help="a second, each way (1000)")
+    parser.add_argument("--only", metavar="STEP", choices=["find", "read", "upload", "large"], help="one step alone")
+
+
+def run(stage, options):
+    contenders = ["yonder"] + (["rclone"] if stage.has_rclone else [])
+    report = Report(
+        f"WebDAV at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
+    with Server(stage.scratch) as server, Line(server.port, options.round_trip, options.megabits) as line:
+        _fill(server.root)
+        for _ in range(options.repeat or 1):
+            for contender in contenders:
+                _measure(stage, report, contender, server, line, options.only)
+    if "rclone" in contenders:
+        for name, least in (("cold find", FIND), ("250 small files in order", READ), ("2,000 uploads", UPLOAD)):
+            if _has(report, name):
+                ratio = report.median(name, "rclone") / report.median(name, "yonder")
+                report.require(f"{name}: rclone's time / yonder's", ratio, least)
+    capacity = options.megabits * 125_000 / 1e6
+    for name in ("256 MiB down", "256 MiB up"):
+        if _has(report, name):
+            report.require(f"{name}: part of the line", report.median(name, "yonder") / capacity, LINE)
+    return report
+
+
+def _has(report, name):
+    return any(row == name for row, _, _ in report.rows)
+
+
+def _measure(stage, report, contender, server, line, only):
+    def record(name, unit, value):
+        row = next((numbers for row, _, numbers in report.rows if row == name), None)
+        if row is None:
+            row = {}
+            report.add(name, unit, row)
+        row.setdefault(contender, []).append(value)
+
+    def mount():
+        if contender == "yonder":
+            return stage.mount_yonder(f"webdav://127.0.0.1:{line.port}/").path
+        return stage.mount_rclone(
+            ":webdav:", is_read_only=False, options=["--webdav-url", f"http://127.0.0.1:{line.port}/"]).path
+
+    def timed(work):
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    folder = mount()
+    if only in (None, "find"):
+        record("cold find", "s", timed(lambda: _find(folder / "tree", 10_400)))
+        record("warm find", "s", timed(lambda: _find(folder / "tree", 10_400)))
+    if only in (None, "read"):
+        record("250 small files in order", "s", timed(lambda: _read(folder / "small", 250)))
+    if only in (None, "large"):
+        record("256 MiB down", "MB/s", LARGE / 1e6 / timed(lambda: _copy(folder / "large", None)))
+    if only in (None, "upload"):
+        target = folder / f"uploads-{contender}-{time.monotonic_ns()}"
+        record("2,000 uploads", "s", timed(lambda: _upload(target, server.root / target.name, 2_000)))
+    if only in (None, "large"):
+        name = f"large-{contender}-{time.monotonic_ns()}"
+        seconds = timed(lambda: _upload_large(folder / name, server.root / name, server.root / "large"))
+        record("256 MiB up", "MB/s", LARGE / 1e6 / seconds)
+        (server.root / name).unlink()
+    stage.unmount(folder)
+
+
+def _fill(root):
+    folders = [root / "tree"]
+    folders[0].mkdir()
+    for number in range(1, 401):
+        folder = folders[(number - 1) // 3] / f"directory {number:03}"
+        folder.mkdir()
+        folders.append(folder)
+    for number in range(10_000):
+        (folders[number % 401] / f"file {number:05}").write_bytes(b"x" * (number % 64))
+    (root / "small").mkdir()
+    for number in range(250):
+        (root / "small" / f"{number:03}.txt").write_bytes(os.urandom(2_000))
+    (root / "large").write_bytes(os.urandom(LARGE))
+    subprocess.run(["chmod", "-R", "a+rwX", root], check=True)
+
+
+def _find(folder, least):
+    found = subprocess.run(["find", folder, "-ls"], stdout=subprocess.PIPE, check=True).stdout.count(b"\n")
+    if found < least:
+        raise RuntimeError(f"{found} of {least} items were found")
+
+
+def _read(folder, count):
+    for number in range(count):
+        if len((folder / f"{number:03}.txt").read_bytes()) != 2_000:
+            raise RuntimeError("a small file is not whole")
+
+
+def _copy(source, target):
+    done = subprocess.run(["dd", f"if={source}", f"of={target or '/dev/null'}", "bs=1M", "status=none"], check=True)
+    return done
+
+
+def _upload(target, remote, count):
+    target.mkdir()
+    for number in range(count):
+        (target / f"{number:04}.txt").write_bytes(b"x" * 1_000)
+    deadline = time.monotonic() + 900
+    while time.monotonic() < deadline:
+        if remote.is_dir():
+            sizes = [entry.stat().st_size for entry in os.scandir(remote) if entry.name.endswith(".txt")]
+            if len(sizes) == count and all(size == 1_000 for size in sizes):
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the uploads did not arrive")
+
+
+def _upload_large(target, remote, source):
+    shutil.copyfile(source, target)
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if remote.exists() and remote.stat().st_size == LARGE:
+            return
+        time.sleep(0.02)
+    raise RuntimeError("the large file did not arrive")
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """Apache's mod_dav over a folder, on loopback."""
+
+    MODULES = ["mpm_event", "authn_core", "authz_core", "dav", "dav_fs"]
+
+    def __init__(self, scratch):
+        self._folder = pathlib.Path(scratch) / "server"
+
+    def __enter__(self):
+        if not os.access("/usr/sbin/apache2", os.X_OK):
+            raise Unavailable("there is no Apache here: Debian's package apache2")
+        self.root = self._folder / "files"
+        self.root.mkdir(parents=True)
+        self.port = _free_port()
+        # As root, Apache serves as another user.
+        for path in (self._folder, self.root):
+            path.chmod(0o777)
+        for path in [self._folder.parent]:
+            path.chmod(0o711)
+        modules = "\n".join(f"LoadModule {m}_module /usr/lib/apache2/modules/mod_{m}.so" for m in self.MODULES)
+        user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+        config = self._folder / "apache.conf"
+        config.write_text(f"""
+            ServerRoot {self._folder}
+            ServerName 127.0.0.1
+            Listen 127.0.0.1:{self.port}
+            PidFile {self._folder}/pid
+            ErrorLog {self._folder}/errors
+            DocumentRoot {self.root}
+            DavLockDB {self._folder}/locks
+            KeepAlive On
+            MaxKeepAliveRequests 0
+            {modules}
+            {user}
+            <Directory {self.root}>
+                Require all granted
+                Dav On
+            </Directory>
+            """)
+        self._process = subprocess.Popen(
+            ["/usr/sbin/apache2", "-f", config, "-DFOREGROUND"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _wait_for(self.port, self._process)
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()
+
+
+class Line:
+    """The relay between the mounts and the server."""
+
+    def __init__(self, to, round_trip, megabits):
+        self._arguments = [to, round_trip, megabits]
+
+    def __enter__(self):
+        self.port = _free_port()
+        program = pathlib.Path(__file__).with_name("link.py")
+        self._process = subprocess.Popen(
+            [sys.executable, program, str(self.port), *map(str, self._arguments)], stdout=subprocess.PIPE)
+        if not self._process.stdout.readline():
+            raise Unavailable("the relay does not start")
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()
+
+
+def _wait_for(port, process):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise Unavailable("Apache does not start")
