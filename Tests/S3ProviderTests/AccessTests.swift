@@ -106,6 +106,19 @@ import TestSupport
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN": "the token",
             ]
             #expect(try await tryOut(bucket.domain.source, environment) == nil)
+            // Whoever asks first waits for the credentials, and so do all others.
+            var configuration = HTTPTransport.Configuration()
+            configuration.connections = 1
+            configuration.environment = [:]
+            let variables = environment
+            let client = S3Client(
+                bucket.client.location, isRegionKnown: true, profile: nil, environment: { variables },
+                transport: HTTPTransport(configuration, logger: Logger(label: "test")), logger: Logger(label: "test"))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 { group.addTask { _ = try await client.list(prefix: "", isFlat: true) } }
+                try await group.waitForAll()
+            }
+            await client.transport.close()
             environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "another"
             #expect(try await tryOut(bucket.domain.source, environment)?.code == .notAuthenticated)
             environment["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://example.org/role"

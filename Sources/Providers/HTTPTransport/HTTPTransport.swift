@@ -31,8 +31,8 @@ package final class HTTPTransport: Sendable {
         package init() {}
     }
 
-    let configuration: Configuration
-    let logger: Logger
+    package let configuration: Configuration
+    package let logger: Logger
     private let clients: HTTPClients
     private let gate: CallGate
 

@@ -95,7 +95,16 @@ actor CredentialSource {
         var request = HTTPRequest("GET", url)
         request.followsRedirects = false
         request.fields["Authorization"] = try containerToken()
-        let answer = try await transport.send(request, bodyLimit: 64 << 10)
+        // Connections of its own: those of the bucket may all be taken by requests that wait for just this.
+        let own = HTTPTransport(transport.configuration, logger: transport.logger)
+        let answer: HTTPResponse
+        do {
+            answer = try await own.send(request, bodyLimit: 64 << 10)
+        } catch {
+            await own.close()
+            throw error
+        }
+        await own.close()
         guard answer.status == 200,
             let found = try? JSONDecoder().decode(ContainerAnswer.self, from: Data(answer.body))
         else {
