@@ -5,11 +5,15 @@ import PackageDescription
 // Docs/Architecture.md says in a sentence what each is for; scripts/check-layers holds the imports to it.
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
@@ -39,14 +43,30 @@ let targets: [Target] = [
         path: "Sources/Providers/DirectoryProvider"),
 
     .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive"),
+    .target(
+        name: "PathAddressing", dependencies: ["FileProvider", system], path: "Sources/Providers/PathAddressing"),
+    .target(
+        name: "HTTPTransport",
+        dependencies: [
+            "FileProvider", asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL, logging, system,
+        ],
+        path: "Sources/Providers/HTTPTransport"),
+    .target(
+        name: "WebDAVProvider",
+        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
+        path: "Sources/Providers/WebDAVProvider"),
+    .target(
+        name: "S3Provider",
+        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
+        path: "Sources/Providers/S3Provider"),
 
     // The programs.
     .target(name: "Control", dependencies: [nioCore, nioPosix, logging, system]),
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "Mount", "Replica", "Sync", "Syscalls",
-            "TarArchive", "Volume", logging, system, toml,
+            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing",
+            "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
@@ -78,6 +98,27 @@ let targets: [Target] = [
         name: "TarArchiveTests",
         dependencies: ["FileProvider", "FileProviderTesting", "TarArchive", "TestSupport", system],
         path: "Examples/TarArchiveTests"),
+    .testTarget(
+        name: "PathAddressingTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "PathAddressing", "TestSupport", system]),
+    .testTarget(
+        name: "WebDAVProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
+            logging, system,
+        ],
+        exclude: ["Programs"]),
+    .testTarget(
+        name: "HTTPTransportTests",
+        dependencies: ["FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, system],
+        exclude: ["Programs"]),
+    .testTarget(
+        name: "S3ProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport",
+            logging, system,
+        ],
+        exclude: ["Programs"]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
@@ -98,9 +139,12 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     ],

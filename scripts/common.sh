@@ -28,7 +28,7 @@ need_swift() {
 }
 
 # Installs the packages that are missing, as root or with sudo. Each argument is PACKAGE=CHECK: a program, or
-# pkg-config:NAME for a library.
+# pkg-config:NAME for a library, or the path of a file.
 need_packages() {
     local pair package check missing=() as_root=()
     for pair in "$@"; do
@@ -36,6 +36,7 @@ need_packages() {
         check=${pair#*=}
         case $check in
             pkg-config:*) pkg-config --exists "${check#pkg-config:}" 2>/dev/null || missing+=("$package") ;;
+            /*) [ -e "$check" ] || missing+=("$package") ;;
             *) PATH=$PATH:/usr/sbin:/sbin command -v "$check" >/dev/null || missing+=("$package") ;;
         esac
     done
@@ -58,6 +59,21 @@ need_packages() {
             "${missing[@]}"; } </dev/null >&2; then
         complain "could not install ${missing[*]}; as root: apt-get install ${missing[*]}"
         exit 1
+    fi
+}
+
+# Installs a program from PyPI into a folder of its own, where it is missing. Arguments: program, folder, packages.
+# Without PyPI the tests that need it are passed over, and say so.
+need_python_program() {
+    local program=$1 folder=$2
+    shift 2
+    if command -v "$program" >/dev/null || [ -x "$folder/bin/$program" ]; then return 0; fi
+    python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv=/nonexistent
+    say "installing $program"
+    if ! { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"; } \
+        </dev/null >&2; then
+        complain "without $program: it could not be installed from PyPI"
+        rm -rf "$folder"
     fi
 }
 

@@ -58,10 +58,14 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var cacheLimit: Int64?
     package var pollSeconds: Double?
     package var isReadOnly: Bool
+    /// Who the remote is to let in; nil for whom it let in before. Never logged.
+    package var credentials: GivenCredentials?
+    /// Where an object store is, as far as the source does not say so; nil for where it was before.
+    package var objectStore: ObjectStoreOptions?
 
     package init(
         source: String?, directory: String?, name: String?, cacheLimit: Int64? = nil, pollSeconds: Double? = nil,
-        isReadOnly: Bool = false
+        isReadOnly: Bool = false, credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
     ) {
         self.source = source
         self.directory = directory
@@ -69,7 +73,52 @@ package struct MountArguments: Codable, Hashable, Sendable {
         self.cacheLimit = cacheLimit
         self.pollSeconds = pollSeconds
         self.isReadOnly = isReadOnly
+        self.credentials = credentials
+        self.objectStore = objectStore
     }
+}
+
+/// Where an object store is, and who is meant to ask it. Nothing of it is secret.
+package struct ObjectStoreOptions: Codable, Hashable, Sendable {
+    /// `https://HOST:PORT`; nil for Amazon's own.
+    package var endpoint: String?
+    package var region: String?
+    /// In `~/.aws`.
+    package var profile: String?
+
+    package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
+        self.endpoint = endpoint
+        self.region = region
+        self.profile = profile
+    }
+
+    /// What is said by others, where this says nothing.
+    package func merging(_ others: ObjectStoreOptions?) -> ObjectStoreOptions {
+        ObjectStoreOptions(
+            endpoint: endpoint ?? others?.endpoint, region: region ?? others?.region,
+            profile: profile ?? others?.profile)
+    }
+}
+
+/// A user and a password, as somebody gave them, or the variables of an environment that stand in for them.
+package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
+    package var user: String
+    package var password: String
+    /// `AWS_…`, of the shell that mounted.
+    package var variables: [String: String]?
+
+    package init(user: String, password: String) {
+        self.user = user
+        self.password = password
+    }
+
+    package init(variables: [String: String]) {
+        (user, password) = ("", "")
+        self.variables = variables
+    }
+
+    /// Nothing secret, whoever prints it.
+    package var description: String { "credentials of '\(user)'" }
 }
 
 /// What the daemon answers once a command is done.

@@ -32,7 +32,10 @@ package final class Daemon: Sendable {
         let configuration = Configuration(at: places.configuration, logger: logger)
         let domains = Domains(
             store: store,
-            gatekeeper: Gatekeeper(rules: configuration.rules, logger: logger), logger: logger)
+            gatekeeper: Gatekeeper(rules: configuration.rules, logger: logger),
+            catalog: ProviderCatalog(
+                credentials: CredentialStore(besides: FilePath(places.configuration)), logger: logger),
+            logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: Void.self)
         let service = DaemonService(domains: domains) { end.yield() }
         let server = try await ControlServer(

@@ -26,6 +26,16 @@ public protocol FileProviderManager: Sendable {
     /// The identifier of the item that has this name in a directory on the remote, as last known.
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
 
+    /// What is known to be in a directory on the remote, also what was removed here and is still to be deleted there.
+    func knownItems(in directory: ItemIdentifier) -> [KnownItem]
+
+    /// The items that last had one of these content versions on the remote. With ``knownItems(in:)`` it lets a provider
+    /// recognise what was renamed behind its back.
+    func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem]
+
+    /// Which of these identifiers are known, wherever their items are.
+    func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier>
+
     /// The directories whose listing is here: the provider reports changes to what they contain.
     func materializedDirectories() -> [ItemIdentifier]
 

@@ -39,6 +39,9 @@ public protocol FileProviderReplicatedExtension: Sendable {
     /// What this provider can do. Asked once, after it was made.
     var features: ProviderFeatures { get }
 
+    /// What the user should know of this remote, a sentence each, as far as it is known by now: shown by `yonder why`.
+    var remarks: [String] { get }
+
     /// The last call: stop, drop what is held. Calls under way may still finish.
     func invalidate() async
 
@@ -127,6 +130,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
 
 /// A provider that only reads needs none of the writing half.
 extension FileProviderReplicatedExtension {
+    public var remarks: [String] { [] }
+
     public func invalidate() async {}
 
     public func createItem(

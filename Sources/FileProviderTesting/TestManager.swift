@@ -105,6 +105,29 @@ public final class TestManager: FileProviderManager {
         }
     }
 
+    public func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
+        known { $0.parentItemIdentifier == directory && $0.itemIdentifier != .rootContainer }
+    }
+
+    public func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
+        known { versions.contains($0.itemVersion.contentVersion) }
+    }
+
+    public func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
+        state.withLock { state in Set(identifiers.filter { state.items[$0] != nil }) }
+    }
+
+    private func known(_ isMeant: (FileProviderItem) -> Bool) -> [KnownItem] {
+        state.withLock { state in
+            state.items.values.filter(isMeant).map { item in
+                KnownItem(
+                    itemIdentifier: item.itemIdentifier, parentItemIdentifier: item.parentItemIdentifier,
+                    filename: item.filename, contentVersion: item.itemVersion.contentVersion,
+                    documentSize: item.documentSize ?? 0)
+            }
+        }
+    }
+
     public func materializedDirectories() -> [ItemIdentifier] {
         state.withLock { Array($0.materialized) }
     }

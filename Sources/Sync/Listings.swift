@@ -244,6 +244,8 @@ actor Listings {
                 of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
             return try ingestion.highestItem(in: number)
         }
+        // What is here now has moved, and not gone.
+        if !vanished.isEmpty { vanished.subtract(own.map(\.itemIdentifier)) }
         listing.highestItem = highest
         guard listing.isStreamed else { return }
         for (id, waiter) in listing.waiters {

@@ -150,6 +150,9 @@ package final class SyncEngine: Sendable {
                 listingRetries: isInteractive ? nil : listingRetries, notices: notices, reimporting: reimporting))
     }
 
+    /// What the provider says of its remote.
+    package var remarks: [String] { calls.provider.remarks }
+
     /// Begins to look for changes. Returns at once.
     package func start() {
         guard !isInteractive else { return }

@@ -6,6 +6,11 @@ package struct BackgroundProgram: Sendable {
 
     /// Starts a program. The threads that run tasks block all signals, which it would inherit: they are unblocked.
     package init(_ arguments: String..., environment: [String: String] = [:]) throws {
+        try self.init(arguments, environment: environment)
+    }
+
+    /// As the other.
+    package init(_ arguments: [String], environment: [String: String] = [:]) throws {
         process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["--default-signal"] + arguments

@@ -132,6 +132,9 @@ private struct Signals: FileProviderManager {
     func remotePath(of identifier: ItemIdentifier) -> [String]? { nil }
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? { nil }
     func materializedDirectories() -> [ItemIdentifier] { [] }
+    func knownItems(in directory: ItemIdentifier) -> [KnownItem] { [] }
+    func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] { [] }
+    func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> { [] }
     func report(_ warning: String) { engine.warnings.report(warning) }
 }
 

@@ -11,6 +11,8 @@ import SystemPackage
 struct CheckCommand: Sendable {
     let name: String
     let arguments: CheckArguments
+    let options: DomainOptions
+    let catalog: ProviderCatalog
     let logger: Logger
 
     // MARK: - Mounted
@@ -84,7 +86,7 @@ struct CheckCommand: Sendable {
             try FileManager.default.createDirectory(
                 atPath: manager.stateDirectory.string, withIntermediateDirectories: true)
             let engine = SyncEngine(
-                provider: try ProviderCatalog.provider(for: manager), replica: replica, open: NothingOpen(),
+                provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
                 kernel: NoKernel(), pollInterval: nil, domainName: name, isInteractive: true, logger: logger)
             await compare(engine, replica, below: nil, &report)
             await engine.stop()

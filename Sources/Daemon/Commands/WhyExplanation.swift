@@ -39,6 +39,7 @@ struct WhyExplanation: Sendable {
             lines.append("It is fetched again at \(Timestamp.text(time)); 'yonder retry' does it now.")
         }
         lines += try eviction(of: item)
+        lines += host.engine.remarks.map { "Of the remote: \($0)." }
         return lines
     }
 

@@ -71,6 +71,19 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
     }
 
+    func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
+        known { try replica.database.knownItems(in: directory) } ?? []
+    }
+
+    func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
+        known { try replica.database.knownItems(withContentVersions: versions) } ?? []
+    }
+
+    func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
+        // Whatever cannot be looked up might be known.
+        known { try replica.database.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
+    }
+
     func materializedDirectories() -> [ItemIdentifier] {
         known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
     }

@@ -1,3 +1,4 @@
+import Control
 import Foundation
 
 /// How a domain is mounted: what the user said when it was added, kept with it.
@@ -7,6 +8,8 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     /// How often to look for changes, in seconds; nil for what suits the provider.
     package var pollSeconds: Double?
     package var isReadOnly = false
+    /// Where an object store is, as far as the source does not say so.
+    package var objectStore: ObjectStoreOptions?
 
     package init() {}
 

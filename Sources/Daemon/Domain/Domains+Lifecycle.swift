@@ -33,7 +33,7 @@ extension Domains {
         guard let known = try store.domain(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
-        let (store, logger) = (store, logger)
+        let (store, catalog, logger) = (store, catalog, logger)
         // Keeping reads and writes as fast as the disk does.
         return try await Task.detached {
             let replica = try Replica(at: store.directory(of: name), readers: 4, logger: logger)
@@ -58,6 +58,7 @@ extension Domains {
                 throw error
             }
             let rest = try store.forget(name, keptIn: folder)
+            catalog.credentials.forget(name)
             do {
                 try store.finishRemoval(of: rest)
             } catch {
@@ -106,12 +107,12 @@ extension Domains {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
         }
         let mounted = Array(hosts.values.map(\.mountpoint.string))
-        let (store, logger) = (store, logger)
+        let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: arguments.source)
         let imported = try await Task.detached {
             let isTaken = try check(arguments, in: store, mounted: mounted)
             do {
-                try await checkProvider(of: domain, in: store, logger)
+                try await checkProvider(of: domain, in: store, catalog, logger)
                 return try store.importFolder(
                     FilePath(arguments.folder), as: domain, mountpoint: arguments.directory, isTaken: isTaken,
                     logger: logger
@@ -234,13 +235,16 @@ private func check(_ arguments: ImportArguments, in store: DomainStore, mounted:
 }
 
 /// Whether the source can be reached and written.
-private func checkProvider(of domain: FileProviderDomain, in store: DomainStore, _ logger: Logger) async throws {
+private func checkProvider(
+    of domain: FileProviderDomain, in store: DomainStore, _ catalog: ProviderCatalog, _ logger: Logger
+) async throws {
+    try await catalog.tryOut(domain, DomainOptions(), given: nil)
     let place = try store.newStaging(for: domain.identifier)
     defer { try? FileManager.default.removeItem(atPath: place.string) }
     let replica = try Replica(at: place, readers: 2, logger: logger)
     defer { try? replica.close() }
-    let provider = try ProviderCatalog.provider(
-        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger))
+    let provider = try catalog.provider(
+        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), DomainOptions())
     let canWrite = provider.features.writing
     await provider.invalidate()
     guard canWrite else { throw FileProviderError(.featureUnsupported, "this source cannot be written") }

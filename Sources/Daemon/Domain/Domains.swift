@@ -9,6 +9,7 @@ import SystemPackage
 actor Domains {
     nonisolated let store: DomainStore
     nonisolated let gatekeeper: Gatekeeper
+    let catalog: ProviderCatalog
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
     /// Names that are being mounted or unmounted, with who waits for it.
@@ -17,7 +18,8 @@ actor Domains {
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
-    init(store: DomainStore, gatekeeper: Gatekeeper, logger: Logger) {
+    init(store: DomainStore, gatekeeper: Gatekeeper, catalog: ProviderCatalog, logger: Logger) {
+        self.catalog = catalog
         self.gatekeeper = gatekeeper
         self.store = store
         self.logger = logger
@@ -64,17 +66,21 @@ actor Domains {
                 throw ControlError(
                     .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
             }
+            // Those of a session that has run out are replaced so.
+            if let given = arguments.credentials, given.variables != nil { try keep(given, of: wish.name) }
             return host
         }
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: wish.mountpoint)
         }
-        return try await begin(wish)
+        return try await begin(wish, arguments.credentials)
     }
 
     /// Mounts a domain whose name the caller has acquired.
-    func begin(_ wish: Wish) async throws -> DomainHost {
-        let host = try await open(wish)
+    ///
+    /// - Parameter given: credentials that are not kept yet.
+    func begin(_ wish: Wish, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+        let host = try await open(wish, given)
         hosts[wish.name] = host
         Task {
             await host.waitUntilUnmounted()
@@ -127,7 +133,9 @@ actor Domains {
     }
 
     private func check(_ name: String, _ arguments: CheckArguments) async throws -> CheckReport {
-        let command = CheckCommand(name: name, arguments: arguments, logger: logger)
+        let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
+        let command = CheckCommand(
+            name: name, arguments: arguments, options: options, catalog: catalog, logger: logger)
         if let host = hosts[name] {
             do {
                 return try await command.check(host)
@@ -221,6 +229,7 @@ actor Domains {
         if let limit = arguments.cacheLimit { options.cacheLimit = limit }
         if let seconds = arguments.pollSeconds { options.pollSeconds = seconds }
         if arguments.isReadOnly { options.isReadOnly = true }
+        if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
         return options
     }
 
@@ -241,10 +250,11 @@ actor Domains {
         return base
     }
 
-    func open(_ wish: Wish) async throws -> DomainHost {
+    func open(_ wish: Wish, _ given: GivenCredentials? = nil) async throws -> DomainHost {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
-        let (logger, gatekeeper) = (logger, gatekeeper)
+        let (logger, gatekeeper, catalog) = (logger, gatekeeper, catalog)
+        try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
             try store.finishImport(of: wish.name, logger: logger)
@@ -253,7 +263,7 @@ actor Domains {
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
-                    makeProvider: ProviderCatalog.provider(for:))
+                    makeProvider: { try catalog.provider(for: $0, wish.options) })
             } catch {
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
@@ -270,6 +280,28 @@ actor Domains {
                 throw error
             }
         }.value
+    }
+
+    /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
+    /// they have worked, or cannot be tried.
+    private func tryOut(_ wish: Wish, _ given: GivenCredentials?, isNew: Bool) async throws {
+        guard isNew || given != nil else { return }
+        let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
+        do {
+            try await catalog.tryOut(domain, wish.options, given: given)
+        } catch let error as FileProviderError {
+            let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
+            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
+        }
+        if let given { try keep(given, of: wish.name) }
+    }
+
+    private func keep(_ given: GivenCredentials, of name: String) throws {
+        do {
+            try catalog.credentials.keep(given, of: name)
+        } catch {
+            throw ControlError(.failed, "the credentials cannot be kept: \(error)", path: name)
+        }
     }
 
     /// Somebody took the mount away, us or another.

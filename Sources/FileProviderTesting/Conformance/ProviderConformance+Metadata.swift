@@ -86,8 +86,8 @@ extension ProviderConformance.Subject {
             _ = try await session.item(new.itemIdentifier)
         }
         try await session.delete(new)
-        let link = try await session.create(ProviderSession.template("link", kind: .symbolicLink, target: "x")).item
-        try await session.delete(link)
+        guard let link = try await session.createLink("link", to: "x") else { return }
+        try await session.delete(link.item)
         let rest = try await session.list()
         try expect(rest.isEmpty, "a deleted link is still listed")
     }

@@ -57,6 +57,19 @@ extension ProviderSession {
         return try learn(change, insteadOf: nil)
     }
 
+    /// Makes a symbolic link.
+    ///
+    /// - Returns: nil when the remote cannot hold any.
+    public func createLink(
+        _ name: String, in parent: ItemIdentifier = .rootContainer, to target: String
+    ) async throws -> Stored? {
+        do {
+            return try await create(Self.template(name, in: parent, kind: .symbolicLink, target: target))
+        } catch is Refusal {
+            return nil
+        }
+    }
+
     /// Changes an item. Its version is the one that the change is based on.
     @discardableResult
     public func modify(

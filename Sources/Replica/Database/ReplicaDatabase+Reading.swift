@@ -199,6 +199,55 @@ extension ReplicaDatabase {
         }
     }
 
+    /// The items that the provider last placed in a directory, also those that are still to be deleted there.
+    package func knownItems(in directory: ItemIdentifier) throws -> [KnownItem] {
+        try read { db in
+            try db.all(
+                """
+                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
+                UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
+                WHERE baseParent = ?1
+                """, [directory.rawValue], Self.knownItem)
+        }
+    }
+
+    /// Which of these identifiers are those of items, or of items that are still to be deleted on the remote.
+    package func knownIdentifiers(among identifiers: [ItemIdentifier]) throws -> Set<ItemIdentifier> {
+        try read { db in
+            var known: Set<ItemIdentifier> = []
+            for identifier in identifiers {
+                let isKnown = try db.one(
+                    """
+                    SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1
+                    """, [identifier.rawValue], { _ in true })
+                if isKnown == true { known.insert(identifier) }
+            }
+            return known
+        }
+    }
+
+    /// The items to which the provider last gave one of these content versions.
+    package func knownItems(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
+        try read { db in
+            try versions.flatMap { version in
+                try db.all(
+                    """
+                    SELECT \(Self.knownColumns) FROM item
+                    WHERE baseContentVersion = ?1 AND baseContentVersion <> x'' AND identifier IS NOT NULL
+                        AND baseParent IS NOT NULL
+                    """, [Data(version)], Self.knownItem)
+            }
+        }
+    }
+
+    private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
+
+    private static func knownItem(_ row: Columns) -> KnownItem {
+        KnownItem(
+            itemIdentifier: ItemIdentifier(row[0] as String), parentItemIdentifier: ItemIdentifier(row[1] as String),
+            filename: row[2], contentVersion: [UInt8](row[3] as Data), documentSize: row[4])
+    }
+
     /// The directories whose listing is here, by their identifiers.
     package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
         try read { db in

@@ -16,6 +16,13 @@ enum Schema {
         migrator.registerMigration("0004 policies of the user's, and the use of content") { db in
             try db.execute(sql: third)
         }
+        migrator.registerMigration("0005 items by their content version on the remote") { db in
+            try db.execute(
+                sql: """
+                    CREATE INDEX itemByContentVersion ON item (baseContentVersion)
+                    WHERE baseContentVersion <> x'' AND identifier IS NOT NULL
+                    """)
+        }
         migrator.registerMigration("0006 reimport") { db in
             try db.execute(sql: reimport)
         }

@@ -7,11 +7,13 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Mount a source on a directory, or a known domain where it was.",
             usage: """
-                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground]
-                yonder mount NAME
+                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground] [--password-stdin] [--endpoint URL] [--region REGION] [--profile PROFILE]
+                yonder mount NAME [--password-stdin]
                 """,
             discussion: """
-                SOURCE is the path of a folder. DIR is made when it is missing, and must be empty. Returns when the \
+                SOURCE is the path of a folder, webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
+                where one is wanted, or s3://BUCKET/PREFIX. Credentials come from ~/.netrc or by --password-stdin; for S3 \
+                from the AWS_… variables, which are kept in a file that only you can read, or from ~/.aws. DIR is made when it is missing, and must be empty. Returns when the \
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
                 """)
 
@@ -37,6 +39,22 @@ extension Yonder {
         @Flag(help: "Let nobody change anything.")
         var readOnly = false
 
+        @Flag(
+            help: """
+                Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
+                in a file that only you can read.
+                """)
+        var passwordStdin = false
+
+        @Option(help: ArgumentHelp("S3: the server, when it is not Amazon's.", valueName: "url"))
+        var endpoint: String?
+
+        @Option(help: "S3: the region of the bucket.")
+        var region: String?
+
+        @Option(help: "S3: whose credentials in ~/.aws are used.")
+        var profile: String?
+
         @Flag(help: "Stay until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
 
@@ -47,13 +65,18 @@ extension Yonder {
                 throw ValidationError("--poll takes a number of seconds from 1 to 86400")
             }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
+            if dir != nil, !isObjectStore, endpoint != nil || region != nil || profile != nil {
+                throw ValidationError("--endpoint, --region and --profile are for s3:// sources")
+            }
         }
 
         func run() async throws {
+            let store = isObjectStore ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
             let arguments = MountArguments(
                 source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
-                isReadOnly: readOnly)
+                isReadOnly: readOnly, credentials: passwordStdin ? try credentials() : store?.credentials,
+                objectStore: store?.options)
             let daemon = DaemonConnection()
             let process = try await daemon.start(inForeground: foreground)
             let result = try await daemon.perform(.mount(arguments))
@@ -63,6 +86,28 @@ extension Yonder {
             }
             guard foreground else { return }
             try await stay(with: domain.name, daemon, process)
+        }
+
+        private var isObjectStore: Bool { source.hasPrefix("s3://") }
+
+        private func credentials() throws -> GivenCredentials {
+            guard let line = readLine(), !line.isEmpty else {
+                Output.complain("--password-stdin: no password on standard input")
+                throw ExitCode(64)
+            }
+            if let user = Self.user(in: source) { return GivenCredentials(user: user, password: line) }
+            if let colon = line.firstIndex(of: ":") {
+                return GivenCredentials(
+                    user: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
+            }
+            return GivenCredentials(user: NSUserName(), password: line)
+        }
+
+        /// The user that a source names.
+        private static func user(in source: String) -> String? {
+            guard let scheme = source.range(of: "://") else { return nil }
+            let authority = source[scheme.upperBound...].prefix { $0 != "/" }
+            return authority.lastIndex(of: "@").flatMap { String(authority[..<$0]).removingPercentEncoding }
         }
 
         /// Waits until the domain is unmounted, by us when the terminal says so.

@@ -1,0 +1,107 @@
+/// Dates as HTTP and S3 write them, read without a formatter: listings have a hundred thousand of them.
+package enum HTTPDate {
+    /// Seconds since 1970 of a date in one of the three forms of RFC 9110 (`Sun, 06 Nov 1994 08:49:37 GMT`,
+    /// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else.
+    package static func seconds(from text: some StringProtocol) -> Int64? {
+        let words = Array(text.utf8).split { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") }.map {
+            Array($0)
+        }
+        guard words.count >= 5 else { return nil }
+        let isOldest = months.contains(words[1])
+        let (day, month, year, time) =
+            isOldest ? (words[2], words[1], words[4], words[3]) : (words[1], words[2], words[3], words[4])
+        guard let month = months.firstIndex(of: month), let day = number(day), var year = number(year) else {
+            return nil
+        }
+        if year < 70 { year += 2000 } else if year < 100 { year += 1900 }
+        let clock = time.split(separator: UInt8(ascii: ":")).compactMap { number(Array($0)) }
+        guard clock.count == 3 else { return nil }
+        return seconds(year: year, month: month + 1, day: day, hour: clock[0], minute: clock[1], second: clock[2])
+    }
+
+    /// Seconds since 1970, and the nanoseconds beyond them, of a date as ISO 8601 has it (`2009-10-12T17:50:30.000Z`).
+    package static func timestamp(iso8601 text: some StringProtocol) -> (seconds: Int64, nanoseconds: Int64)? {
+        let bytes = Array(text.utf8)
+        guard bytes.count >= 19 else { return nil }
+        func part(_ start: Int, _ count: Int) -> Int64? { number(Array(bytes[start..<start + count])) }
+        guard bytes[4] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T") || bytes[10] == 0x20,
+            let year = part(0, 4), let month = part(5, 2), let day = part(8, 2), let hour = part(11, 2),
+            let minute = part(14, 2), let second = part(17, 2),
+            let whole = seconds(year: year, month: Int(month), day: day, hour: hour, minute: minute, second: second)
+        else { return nil }
+        var rest = bytes[19...]
+        var nanoseconds: Int64 = 0
+        if rest.first == UInt8(ascii: ".") {
+            var unit: Int64 = 100_000_000
+            rest = rest.dropFirst()
+            while let digit = rest.first, (0x30...0x39).contains(digit) {
+                nanoseconds += Int64(digit - 0x30) * unit
+                unit /= 10
+                rest = rest.dropFirst()
+            }
+        }
+        if rest.isEmpty || rest.elementsEqual("Z".utf8) { return (whole, nanoseconds) }
+        // A zone: +hh:mm or -hh:mm.
+        let digits = rest.dropFirst().filter { $0 != UInt8(ascii: ":") }
+        guard let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"), digits.count == 4,
+            let hours = number(Array(digits.prefix(2))), let minutes = number(Array(digits.suffix(2)))
+        else { return nil }
+        let offset = hours * 3600 + minutes * 60
+        return (sign == UInt8(ascii: "+") ? whole - offset : whole + offset, nanoseconds)
+    }
+
+    /// A time as `YYYYMMDDThhmmssZ`, the short form of ISO 8601.
+    package static func compact(_ seconds: Int64) -> String {
+        let (days, rest) = seconds.flooredDivision(by: 86_400)
+        let (year, month, day) = civil(days)
+        return padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(rest / 3600, 2)
+            + padded(rest / 60 % 60, 2) + padded(rest % 60, 2) + "Z"
+    }
+
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ].map { Array($0.utf8) }
+
+    private static func number(_ bytes: [UInt8]) -> Int64? {
+        guard !bytes.isEmpty, bytes.count <= 9, bytes.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return bytes.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    }
+
+    private static func padded(_ number: Int64, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+
+    private static func seconds(
+        year: Int64, month: Int, day: Int64, hour: Int64, minute: Int64, second: Int64
+    ) -> Int64? {
+        guard (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour), (0...59).contains(minute),
+            (0...60).contains(second)
+        else { return nil }
+        return days(year, Int64(month), day) * 86_400 + hour * 3600 + minute * 60 + second
+    }
+
+    /// Days since 1970 in the calendar we have, counted in eras of 400 years that begin in March.
+    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let y = month <= 2 ? year - 1 : year
+        let (era, yearOfEra) = y.flooredDivision(by: 400)
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let (era, day) = (days + 719_468).flooredDivision(by: 146_097)
+        let yearOfEra = (day - day / 1460 + day / 36_524 - day / 146_096) / 365
+        let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shifted = (5 * dayOfYear + 2) / 153
+        let month = shifted < 10 ? shifted + 3 : shifted - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
+    }
+}
+
+extension Int64 {
+    fileprivate func flooredDivision(by divisor: Int64) -> (Int64, Int64) {
+        let rest = self % divisor
+        return rest < 0 ? (self / divisor - 1, rest + divisor) : (self / divisor, rest)
+    }
+}

@@ -1,0 +1,206 @@
+import AsyncHTTPClient
+import FileProvider
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// Requests to the servers of one domain: over connections that are kept, HTTP/2 where it is offered, with TLS that is
+/// verified, by the proxies of the environment.
+///
+/// What can be made again without harm is made again, with growing pauses. Nothing has an end in time but what does not
+/// move: a connection that is not made, a transfer in which no byte goes either way. A task that is cancelled ends its
+/// request at once.
+///
+/// All calls throw ``FileProviderError``s: `serverUnreachable`, `timedOut`, `notAuthenticated` (of a proxy),
+/// `malformedResponse`, `userCancelled`; messages name the host and the cause, never a field or a query.
+package final class HTTPTransport: Sendable {
+    package struct Configuration: Sendable {
+        /// At most so many connections to one server, and requests at once.
+        package var connections = 16
+        package var connectTimeout: Duration = .seconds(10)
+        /// How long no byte may move in either direction.
+        package var stallTimeout: Duration = .seconds(30)
+        package var retries = Retries()
+        package var redirects = 5
+        package var userAgent = "yonder"
+        /// Where `http_proxy` and its like, `SSL_CERT_FILE` and `SSL_CERT_DIR` are looked up.
+        package var environment: [String: String] = ProcessInfo.processInfo.environment
+
+        package init() {}
+    }
+
+    package let configuration: Configuration
+    package let logger: Logger
+    private let clients: HTTPClients
+    private let gate: CallGate
+
+    package init(_ configuration: Configuration = Configuration(), logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+        let proxies = ProxySettings(environment: configuration.environment)
+        for complaint in proxies.complaints { logger.warning("\(complaint)") }
+        clients = HTTPClients(configuration, proxies)
+        gate = CallGate(configuration.connections)
+    }
+
+    /// The last call; what is under way ends with `userCancelled`.
+    package func close() async {
+        await clients.close()
+    }
+
+    /// Makes a request, and reads all of the answer.
+    ///
+    /// - Parameter limit: `malformedResponse` for a body with more bytes.
+    /// - Returns: an answer of any status but those that were waited out or followed.
+    package func send(_ request: HTTPRequest, bodyLimit limit: Int = 4 << 20) async throws -> HTTPResponse {
+        try await exchange(request, mayReceiveAgain: true) { head, body in
+            HTTPResponse(head: head, body: try await body.all(upTo: limit))
+        }
+    }
+
+    /// Makes a request, and hands the answer over as it arrives.
+    ///
+    /// - Parameter receive: called once, with an answer of any status but those that were waited out or followed. What
+    ///   it leaves of the body is not received; what it throws is thrown.
+    package func send<Value: Sendable>(
+        _ request: HTTPRequest,
+        receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
+    ) async throws -> Value {
+        try await exchange(request, mayReceiveAgain: false, receiving: receive)
+    }
+
+    private func exchange<Value: Sendable>(
+        _ request: HTTPRequest, mayReceiveAgain: Bool,
+        receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
+    ) async throws -> Value {
+        var request = request
+        let origin = request.url
+        var attempts = 0
+        var redirects = 0
+        do {
+            while true {
+                attempts += 1
+                let (outgoing, attempt, follows) = (request, attempts, redirects)
+                let hasBegun = Atomic<Bool>(false)
+                do {
+                    let outcome = try await gate.run {
+                        try await self.attempt(outgoing, from: origin, attempt, redirects: follows) {
+                            hasBegun.store(!mayReceiveAgain, ordering: .relaxed)
+                            return try await receive($0, $1)
+                        }
+                    }
+                    switch outcome {
+                    case .answered(let value): return value
+                    case .moved(let url):
+                        redirects += 1
+                        attempts -= 1
+                        request = try Self.redirected(request, to: url)
+                    case .notNow(let status, let pause):
+                        logger.debug("\(request.method) \(request.url.path): \(status), again in \(pause)")
+                        try await Task.sleep(for: pause)
+                    }
+                } catch let failure as TransportFailure {
+                    guard failure.isBroken, request.repetition == .harmless, !hasBegun.load(ordering: .relaxed),
+                        let pause = configuration.retries.pause(after: attempts)
+                    else { throw failure }
+                    logger.debug("\(request.method) \(request.url.path): \(failure.error.message), again in \(pause)")
+                    try await Task.sleep(for: pause)
+                }
+            }
+        } catch let failure as TransportFailure {
+            throw Task.isCancelled ? FileProviderError(.userCancelled) : failure.error
+        } catch is CancellationError {
+            throw FileProviderError(.userCancelled)
+        }
+    }
+
+    private enum Outcome<Value: Sendable>: Sendable {
+        case answered(Value)
+        case moved(HTTPURL)
+        case notNow(status: Int, pause: Duration)
+    }
+
+    /// One request and its answer, watched for standing still.
+    private func attempt<Value: Sendable>(
+        _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int,
+        receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
+    ) async throws -> Outcome<Value> {
+        let movement = Movement()
+        let limit = request.patience ?? configuration.stallTimeout
+        return try await withThrowingTaskGroup(of: Outcome<Value>?.self) { group in
+            group.addTask {
+                try await self.perform(
+                    request, from: origin, attempt, redirects: redirects, movement, receiving: receive)
+            }
+            group.addTask {
+                try await movement.waitForStall(of: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let outcome = first else {
+                throw TransportFailure(
+                    FileProviderError(.timedOut, "\(request.url.host) makes no progress: nothing moved for \(limit)"),
+                    isBroken: false)
+            }
+            return outcome
+        }
+    }
+
+    private func perform<Value: Sendable>(
+        _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int, _ movement: Movement,
+        receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
+    ) async throws -> Outcome<Value> {
+        var request = request
+        if Self.mayHaveCredentials(request.url, of: origin) { try await request.authorizer?.authorize(&request) }
+        let upload = UploadFailure()
+        let response: HTTPClientResponse
+        do {
+            response = try await clients.client(for: request.url)
+                .execute(outgoing(request, movement, upload), deadline: .distantFuture)
+        } catch {
+            // What stopped the upload says more than that it was stopped.
+            if let failure = upload.error { throw failure }
+            throw TransportFailure(error, host: request.url.host)
+        }
+        movement.note()
+        var fields = HTTPFields()
+        for (name, value) in response.headers { fields.add(name, value) }
+        let head = HTTPResponseHead(status: Int(response.status.code), fields: fields, url: request.url)
+        let body = HTTPBodyReader(response.body, movement: movement, host: request.url.host)
+
+        if request.passingStatuses.contains(head.status) {
+            let requested = Retries.requestedPause(fields["Retry-After"])
+            if let pause = configuration.retries.pause(after: attempt, requested: requested) {
+                await body.drain()
+                return .notNow(status: head.status, pause: pause)
+            }
+        }
+        if request.followsRedirects, let target = try redirect(request, head, soFar: redirects) {
+            await body.drain()
+            return .moved(target)
+        }
+        return .answered(try await receive(head, body))
+    }
+
+    private func outgoing(
+        _ request: HTTPRequest, _ movement: Movement, _ failure: UploadFailure
+    ) throws -> HTTPClientRequest {
+        var outgoing = HTTPClientRequest(url: request.url.description)
+        outgoing.method = HTTPMethod(rawValue: request.method)
+        for field in request.fields { outgoing.headers.add(name: field.name, value: field.value) }
+        if request.fields["User-Agent"] == nil {
+            outgoing.headers.add(name: "User-Agent", value: configuration.userAgent)
+        }
+        switch request.body {
+        case nil: break
+        case .bytes(let bytes): outgoing.body = .bytes(ByteBuffer(bytes: bytes))
+        case .content(let source, let range):
+            outgoing.body = .stream(
+                ContentUpload(source: source, range: range, movement: movement, failure: failure),
+                length: .known(Int64(range.count)))
+        }
+        return outgoing
+    }
+}

@@ -1,0 +1,183 @@
+/// The address of something on an HTTP server. Path and query are percent-encoded already and go out as they stand: `//`,
+/// `..` and `%2F` are the server's to interpret, and a signature is made of exactly these bytes.
+package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
+    /// `https`, else `http`.
+    package var isSecure: Bool
+    /// In lower case, an IPv6 address without its brackets.
+    package var host: String
+    package var port: Int
+    /// Begins with a slash.
+    package var path: String
+    /// Without its question mark.
+    package var query: String?
+
+    package init(isSecure: Bool, host: String, port: Int? = nil, path: String = "/", query: String? = nil) {
+        self.isSecure = isSecure
+        self.host = host.lowercased()
+        self.port = port ?? (isSecure ? 443 : 80)
+        self.path = path
+        self.query = query
+    }
+
+    /// An `http` or `https` address. A fragment is dropped; one with a user name or a password in it is refused, for
+    /// what is secret has no place in an address.
+    package init?(_ text: String) {
+        var rest = Substring(text)
+        guard let scheme = rest.range(ofFirst: "://") else { return nil }
+        switch rest[..<scheme.lowerBound].lowercased() {
+        case "http": isSecure = false
+        case "https": isSecure = true
+        default: return nil
+        }
+        rest = rest[scheme.upperBound...]
+        guard rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else { return nil }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let (host, port) = Self.split(authority: authority) else { return nil }
+        self.host = host.lowercased()
+        self.port = port ?? (isSecure ? 443 : 80)
+        rest = rest[authority.endIndex...].prefix { $0 != "#" }
+        let path = rest.prefix { $0 != "?" }
+        self.path = path.isEmpty ? "/" : String(path)
+        query = path.endIndex == rest.endIndex ? nil : String(rest[rest.index(after: path.endIndex)...])
+    }
+
+    private static func split(authority: Substring) -> (host: String, port: Int?)? {
+        guard !authority.utf8.contains(UInt8(ascii: "@")) else { return nil }
+        var rest = authority
+        let host: Substring
+        if rest.first == "[" {
+            guard let end = rest.firstIndex(of: "]") else { return nil }
+            host = rest[rest.index(after: rest.startIndex)..<end]
+            rest = rest[rest.index(after: end)...]
+        } else {
+            host = rest.prefix { $0 != ":" }
+            rest = rest[host.endIndex...]
+        }
+        guard !host.isEmpty else { return nil }
+        if rest.isEmpty { return (String(host), nil) }
+        guard rest.first == ":" else { return nil }
+        let digits = rest.dropFirst()
+        if digits.isEmpty { return (String(host), nil) }
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(digits), (1...65535).contains(port)
+        else { return nil }
+        return (String(host), port)
+    }
+
+    package var scheme: String { isSecure ? "https" : "http" }
+
+    /// The host as a `Host` field has it: with the port where it is not the usual one.
+    package var authority: String {
+        let name = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+    }
+
+    /// Path and query as they go out.
+    package var target: String { query.map { "\(path)?\($0)" } ?? path }
+
+    package var description: String { "\(scheme)://\(authority)\(target)" }
+
+    /// Whether both lie on one server, reached in one way.
+    package func hasSameOrigin(as other: HTTPURL) -> Bool {
+        isSecure == other.isSecure && host == other.host && port == other.port
+    }
+
+    /// What a reference (a `Location`, an `href`) means on this page; nil for what is no HTTP address.
+    package func resolving(_ reference: String) -> HTTPURL? {
+        if reference.range(ofFirst: "://") != nil, let whole = HTTPURL(reference) { return whole }
+        if reference.hasPrefix("//") { return HTTPURL("\(scheme):\(reference)") }
+        var base = "\(scheme)://\(authority)"
+        if reference.hasPrefix("/") {
+            base += reference
+        } else if reference.hasPrefix("?") {
+            base += path + reference
+        } else {
+            let folder = path.prefix(upTo: path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.endIndex)
+            base += Self.withoutDots(folder + reference)
+        }
+        return HTTPURL(base)
+    }
+
+    /// Only for references relative to a page: an absolute path is taken as it stands.
+    private static func withoutDots(_ path: String) -> String {
+        let (way, tail) =
+            path.firstIndex { $0 == "?" || $0 == "#" }.map { (path[..<$0], path[$0...]) } ?? (path[...], "")
+        var names: [Substring] = []
+        let parts = way.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for (index, part) in zip(parts.indices, parts) {
+            let isLast = index == parts.indices.last
+            switch part {
+            case ".": if isLast { names.append("") }
+            case "..":
+                _ = names.popLast()
+                if isLast { names.append("") }
+            default: names.append(part)
+            }
+        }
+        return "/" + names.joined(separator: "/") + tail
+    }
+}
+
+extension StringProtocol {
+    fileprivate func range(ofFirst text: String) -> Range<Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(text) { return start..<index(start, offsetBy: text.count) }
+            start = index(after: start)
+        }
+        return nil
+    }
+}
+
+/// Bytes as text in an address and back.
+package enum PercentEncoding {
+    /// Every byte that is neither a letter, a digit nor one of `-._~`, as `%XX`; `also` names more that stay.
+    package static func encode(_ text: some StringProtocol, keeping also: StaticString = "") -> String {
+        let kept = also.description.utf8
+        var out: [UInt8] = []
+        out.reserveCapacity(text.utf8.count)
+        for byte in text.utf8 {
+            if isUnreserved(byte) || kept.contains(byte) {
+                out.append(byte)
+            } else {
+                out.append(UInt8(ascii: "%"))
+                out.append(hexadecimal[Int(byte >> 4)])
+                out.append(hexadecimal[Int(byte & 15)])
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// The bytes that a text stands for; nil where a `%` is not followed by two digits.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var out: [UInt8] = []
+        var bytes = text.utf8.makeIterator()
+        while let byte = bytes.next() {
+            guard byte == UInt8(ascii: "%") else {
+                out.append(byte)
+                continue
+            }
+            guard let high = bytes.next().flatMap(digit), let low = bytes.next().flatMap(digit) else { return nil }
+            out.append(high << 4 | low)
+        }
+        return out
+    }
+
+    private static let hexadecimal = Array("0123456789ABCDEF".utf8)
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+        default: false
+        }
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+}

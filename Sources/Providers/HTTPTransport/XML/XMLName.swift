@@ -1,0 +1,79 @@
+/// A name with the namespace it is in, as XML compares names.
+package struct XMLName: Hashable, Sendable, CustomStringConvertible {
+    /// Empty for none.
+    package var namespace: String
+    package var local: String
+
+    package init(_ namespace: String, _ local: String) {
+        self.namespace = namespace
+        self.local = local
+    }
+
+    package var description: String { namespace.isEmpty ? local : "{\(namespace)}\(local)" }
+
+    package static func == (one: XMLName, other: XMLName) -> Bool {
+        one.local.utf8.elementsEqual(other.local.utf8) && one.namespace.utf8.elementsEqual(other.namespace.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for byte in local.utf8 { hasher.combine(byte) }
+    }
+}
+
+/// An element with all that is in it.
+package struct XMLElement: Sendable, Hashable {
+    package var name: XMLName
+    /// Without the declarations of namespaces.
+    package var attributes: [XMLName: String] = [:]
+    package var children: [XMLElement] = []
+    /// Its own text, that of its children left out.
+    package var text: String = ""
+
+    package init(_ name: XMLName) {
+        self.name = name
+    }
+
+    /// The first child of a name.
+    package func child(_ namespace: String, _ local: String) -> XMLElement? {
+        children.first { $0.name.isCalled(local, in: namespace) }
+    }
+
+    package func children(_ namespace: String, _ local: String) -> [XMLElement] {
+        children.filter { $0.name.isCalled(local, in: namespace) }
+    }
+
+    /// The first child with this local name, in whatever namespace.
+    package func child(_ local: String) -> XMLElement? {
+        children.first { $0.name.local.utf8.elementsEqual(local.utf8) }
+    }
+
+    /// The text without the white space around it.
+    package var trimmedText: String {
+        var bytes = text.utf8[...]
+        while let first = bytes.first, first.isXMLSpace { bytes = bytes.dropFirst() }
+        while let last = bytes.last, last.isXMLSpace { bytes = bytes.dropLast() }
+        return String(decoding: Array(bytes), as: UTF8.self)
+    }
+}
+
+extension XMLName {
+    package func isCalled(_ local: String, in namespace: String) -> Bool {
+        self.local.utf8.elementsEqual(local.utf8) && self.namespace.utf8.elementsEqual(namespace.utf8)
+    }
+}
+
+extension UInt8 {
+    var isXMLSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
+}
+
+/// How much of XML is taken from a server.
+package struct XMLLimits: Sendable, Hashable {
+    package var depth = 64
+    /// The bytes of one piece: a tag, an element's text.
+    package var piece = 1 << 20
+    /// The bytes of one child of the root with all that is in it.
+    package var element = 8 << 20
+    package var total: Int64 = 4 << 30
+
+    package init() {}
+}

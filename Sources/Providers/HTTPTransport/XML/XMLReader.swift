@@ -1,0 +1,144 @@
+import FileProvider
+
+/// Reads an XML document as it arrives, and gives away each child of its root as soon as it is whole: an answer with a
+/// hundred thousand of them never lies in memory.
+package struct XMLReader {
+    private struct Open {
+        var element: XMLElement
+        var text: [UInt8] = []
+        /// The name as it stands in the document.
+        var tag: [UInt8]
+        /// The namespaces that were declared here, by prefix.
+        var namespaces: [String: String] = [:]
+    }
+
+    private let limits: XMLLimits
+    private var tokenizer: XMLTokenizer
+    private var open: [Open] = []
+    private var root: XMLElement?
+    private var elementBytes = 0
+
+    package init(limits: XMLLimits = XMLLimits()) {
+        self.limits = limits
+        tokenizer = XMLTokenizer(limits: limits)
+    }
+
+    /// The root, without the children that were given away; nil while its start has not been read.
+    package var rootElement: XMLElement? { root ?? open.first?.element }
+
+    /// Reads on.
+    ///
+    /// - Returns: the children of the root that are whole by now, in their order.
+    /// - Throws: `malformedResponse` for what is no XML, or more than the limits allow.
+    package mutating func feed(_ bytes: some Collection<UInt8>) throws -> [XMLElement] {
+        var found: [XMLElement] = []
+        var tokens: [XMLTokenizer.Token] = []
+        try tokenizer.feed(bytes) { tokens.append($0) }
+        for token in tokens { try take(token, &found) }
+        return found
+    }
+
+    /// All has been read.
+    ///
+    /// - Returns: the root, without the children that were given away.
+    /// - Throws: `malformedResponse` when the document is not whole.
+    package mutating func finish() throws -> XMLElement {
+        // A few bytes of white space after the root are waiting for more.
+        _ = try feed(CollectionOfOne(UInt8(ascii: "\n")))
+        guard let root, open.isEmpty, !tokenizer.hasRest else { throw XMLTokenizer.wrong("it ends in the middle") }
+        return root
+    }
+
+    /// A whole document that is small.
+    package static func document(_ bytes: [UInt8], limits: XMLLimits = XMLLimits()) throws -> XMLElement {
+        var reader = XMLReader(limits: limits)
+        let children = try reader.feed(bytes)
+        var root = try reader.finish()
+        root.children = children
+        return root
+    }
+
+    private mutating func take(_ token: XMLTokenizer.Token, _ found: inout [XMLElement]) throws {
+        switch token {
+        case .text(let bytes):
+            guard !open.isEmpty else {
+                guard bytes.allSatisfy(\.isXMLSpace) else { throw XMLTokenizer.wrong("text stands outside of it") }
+                return
+            }
+            try count(bytes.count)
+            open[open.count - 1].text += bytes
+            guard open[open.count - 1].text.count <= limits.piece else {
+                throw XMLTokenizer.wrong("a text is too long")
+            }
+        case .start(let name, let attributes, let isEmpty):
+            try begin(name, attributes)
+            if isEmpty { try end(&found) }
+        case .end(let name):
+            guard open.last?.tag == name else { throw XMLTokenizer.wrong("its tags do not match") }
+            try end(&found)
+        }
+    }
+
+    private mutating func begin(
+        _ tag: [UInt8], _ attributes: [(name: [UInt8], value: [UInt8])]
+    ) throws {
+        guard root == nil else { throw XMLTokenizer.wrong("it has two roots") }
+        guard open.count < limits.depth else { throw XMLTokenizer.wrong("it is deeper than \(limits.depth)") }
+        if open.count == 1 { elementBytes = 0 }
+        try count(tag.count + attributes.reduce(0) { $0 + $1.name.count + $1.value.count })
+        var namespaces: [String: String] = [:]
+        var others: [(name: [UInt8], value: String)] = []
+        for (name, value) in attributes {
+            let value = try Self.string(value)
+            if name.elementsEqual("xmlns".utf8) {
+                namespaces[""] = value
+            } else if name.starts(with: "xmlns:".utf8) {
+                namespaces[try Self.string(Array(name.dropFirst(6)))] = value
+            } else {
+                others.append((name, value))
+            }
+        }
+        open.append(Open(element: XMLElement(XMLName("", "")), tag: tag, namespaces: namespaces))
+        var element = XMLElement(try resolve(tag, isAttribute: false))
+        for (name, value) in others { element.attributes[try resolve(name, isAttribute: true)] = value }
+        open[open.count - 1].element = element
+    }
+
+    private mutating func end(_ found: inout [XMLElement]) throws {
+        guard var last = open.popLast() else { throw XMLTokenizer.wrong("its tags do not match") }
+        last.element.text = try Self.string(last.text)
+        switch open.count {
+        case 0: root = last.element
+        case 1: found.append(last.element)
+        default: open[open.count - 1].element.children.append(last.element)
+        }
+    }
+
+    private mutating func count(_ bytes: Int) throws {
+        elementBytes += bytes
+        guard open.count < 2 || elementBytes <= limits.element else {
+            throw XMLTokenizer.wrong("an element is too long")
+        }
+    }
+
+    private func resolve(_ tag: [UInt8], isAttribute: Bool) throws -> XMLName {
+        let parts = tag.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count <= 2, parts.allSatisfy({ !$0.isEmpty }) else { throw XMLTokenizer.wrong("a name is no name") }
+        let local = try Self.string(Array(parts[parts.count - 1]))
+        if parts.count == 1, isAttribute { return XMLName("", local) }
+        let prefix = parts.count == 2 ? try Self.string(Array(parts[0])) : ""
+        if prefix == "xml" { return XMLName("http://www.w3.org/XML/1998/namespace", local) }
+        for element in open.reversed() {
+            if let namespace = element.namespaces[prefix] { return XMLName(namespace, local) }
+        }
+        guard prefix.isEmpty else { throw XMLTokenizer.wrong("the prefix '\(prefix.prefix(40))' is not declared") }
+        return XMLName("", local)
+    }
+
+    private static func string(_ bytes: [UInt8]) throws -> String {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw XMLTokenizer.wrong("it is not in UTF-8")
+        }
+        return text
+    }
+}

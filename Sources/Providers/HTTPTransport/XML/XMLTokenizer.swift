@@ -1,0 +1,267 @@
+import FileProvider
+
+/// Takes XML apart as it arrives, in one pass. It is strict, and knows no more than data needs: UTF-8, namespaces, CDATA,
+/// the five entities that XML itself has. A document type is refused, and with it every other entity, so that nothing
+/// can be made to grow and nothing is ever fetched.
+struct XMLTokenizer {
+    enum Token {
+        case start(name: [UInt8], attributes: [(name: [UInt8], value: [UInt8])], isEmpty: Bool)
+        case end(name: [UInt8])
+        case text([UInt8])
+    }
+
+    private let limits: XMLLimits
+    private var pending: [UInt8] = []
+    /// Where `pending` has been read up to.
+    private var position = 0
+    private var seen: Int64 = 0
+    private var isAtStart = true
+
+    init(limits: XMLLimits) {
+        self.limits = limits
+    }
+
+    /// Whether something is left that is neither a whole token nor white space.
+    var hasRest: Bool { !pending[position...].allSatisfy(\.isXMLSpace) }
+
+    mutating func feed(_ bytes: some Collection<UInt8>, _ take: (Token) throws -> Void) throws {
+        seen += Int64(bytes.count)
+        guard seen <= limits.total else { throw Self.wrong("it is larger than \(limits.total) bytes") }
+        if position > 0 {
+            pending.removeSubrange(..<position)
+            position = 0
+        }
+        pending.append(contentsOf: bytes)
+        while let token = try next() { if let token = token.value { try take(token) } }
+        guard pending.count - position <= limits.piece else { throw Self.wrong("a piece of it is too long") }
+    }
+
+    /// A token, or a part that means nothing; nil when more bytes are needed.
+    private mutating func next() throws -> (value: Token?, Void)? {
+        if isAtStart {
+            guard pending.count - position >= 4 else { return nil }
+            guard pending[0] != 0xFE, pending[0] != 0xFF, pending[0] != 0, pending[1] != 0 else {
+                throw Self.wrong("it is not in UTF-8")
+            }
+            if pending.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
+            isAtStart = false
+        }
+        guard position < pending.count else { return nil }
+        guard pending[position] == UInt8(ascii: "<") else { return try text() }
+        guard position + 1 < pending.count else { return nil }
+        switch pending[position + 1] {
+        case UInt8(ascii: "?"): return try instruction()
+        case UInt8(ascii: "!"): return try declaration()
+        case UInt8(ascii: "/"): return try endTag()
+        default: return try startTag()
+        }
+    }
+
+    /// Where a sequence begins, from a position on.
+    private func find(_ wanted: StaticString, from start: Int) -> Int? {
+        let bytes = wanted.description.utf8
+        guard let first = bytes.first else { return nil }
+        var index = start
+        while index + bytes.count <= pending.count {
+            if pending[index] == first, pending[index..<index + bytes.count].elementsEqual(bytes) { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    private func begins(_ wanted: StaticString) -> Bool? {
+        let bytes = wanted.description.utf8
+        let there = pending[position...].prefix(bytes.count)
+        guard there.elementsEqual(bytes.prefix(there.count)) else { return false }
+        return there.count == bytes.count ? true : nil
+    }
+
+    private mutating func text() throws -> (value: Token?, Void)? {
+        var end = position
+        while end < pending.count, pending[end] != UInt8(ascii: "<") { end += 1 }
+        if end == pending.count {
+            // A reference, a line's end or a character may be cut in two here: those wait for the rest.
+            guard end - position > 1024 else { return nil }
+            end -= 32
+            while end > position, pending[end] & 0xC0 == 0x80 { end -= 1 }
+            if let open = pending[position..<end].suffix(32).lastIndex(of: UInt8(ascii: "&")),
+                !pending[open..<end].contains(UInt8(ascii: ";"))
+            {
+                end = open
+            }
+            if end > position, pending[end - 1] == 0x0D { end -= 1 }
+            guard end > position else { return nil }
+        }
+        defer { position = end }
+        return (.text(try resolved(pending[position..<end])), ())
+    }
+
+    private mutating func instruction() throws -> (value: Token?, Void)? {
+        guard let end = find("?>", from: position + 2) else { return nil }
+        let content = pending[position + 2..<end]
+        if content.starts(with: "xml ".utf8) {
+            let words = String(decoding: content, as: UTF8.self).lowercased()
+            if let named = words.range(after: "encoding=") {
+                let encoding = named.dropFirst().prefix { $0 != "\"" && $0 != "'" }
+                guard ["utf-8", "utf8", "us-ascii", "ascii"].contains(encoding) else {
+                    throw Self.wrong("it is in \(encoding.prefix(20)), not in UTF-8")
+                }
+            }
+        }
+        position = end + 2
+        return (nil, ())
+    }
+
+    private mutating func declaration() throws -> (value: Token?, Void)? {
+        guard let isComment = begins("<!--") else { return nil }
+        if isComment {
+            guard let end = find("-->", from: position + 4) else { return nil }
+            position = end + 3
+            return (nil, ())
+        }
+        guard let isData = begins("<![CDATA[") else { return nil }
+        guard isData else { throw Self.wrong("it has a document type or an entity of its own, which is refused") }
+        guard let end = find("]]>", from: position + 9) else { return nil }
+        let data = Array(pending[position + 9..<end])
+        position = end + 3
+        return (.text(Self.withPlainLineEnds(data)), ())
+    }
+
+    private mutating func endTag() throws -> (value: Token?, Void)? {
+        guard let end = pending[position...].firstIndex(of: UInt8(ascii: ">")) else { return nil }
+        var name = pending[position + 2..<end]
+        while let last = name.last, last.isXMLSpace { name = name.dropLast() }
+        position = end + 1
+        return (.end(name: try Self.checked(name)), ())
+    }
+
+    private mutating func startTag() throws -> (value: Token?, Void)? {
+        guard let end = endOfTag() else { return nil }
+        var inside = pending[position + 1..<end]
+        let isEmpty = inside.last == UInt8(ascii: "/")
+        if isEmpty { inside = inside.dropLast() }
+        let name = inside.prefix { !$0.isXMLSpace }
+        inside = inside[name.endIndex...]
+        var attributes: [(name: [UInt8], value: [UInt8])] = []
+        while true {
+            let rest = inside.drop { $0.isXMLSpace }
+            guard !rest.isEmpty else { break }
+            guard rest.startIndex > inside.startIndex else { throw Self.wrong("two attributes are not set apart") }
+            let key = rest.prefix { !$0.isXMLSpace && $0 != UInt8(ascii: "=") }
+            var after = rest[key.endIndex...].drop { $0.isXMLSpace }
+            guard after.first == UInt8(ascii: "=") else { throw Self.wrong("an attribute has no value") }
+            after = after.dropFirst().drop { $0.isXMLSpace }
+            guard let quote = after.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
+                throw Self.wrong("an attribute's value is not in quotes")
+            }
+            let value = after.dropFirst().prefix { $0 != quote }
+            guard value.endIndex < after.endIndex, !value.contains(UInt8(ascii: "<")) else {
+                throw Self.wrong("an attribute's value has no end")
+            }
+            let checkedKey = try Self.checked(key)
+            guard !attributes.contains(where: { $0.name == checkedKey }) else {
+                throw Self.wrong("an attribute comes twice")
+            }
+            attributes.append((checkedKey, try resolved(value)))
+            inside = after[(value.endIndex + 1)...]
+        }
+        position = end + 1
+        return (.start(name: try Self.checked(name), attributes: attributes, isEmpty: isEmpty), ())
+    }
+
+    /// Where the tag ends that begins here: a `>` in quotes ends nothing.
+    private func endOfTag() -> Int? {
+        var quote: UInt8 = 0
+        var index = position + 1
+        while index < pending.count {
+            let byte = pending[index]
+            if quote != 0 {
+                if byte == quote { quote = 0 }
+            } else if byte == UInt8(ascii: ">") {
+                return index
+            } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+                quote = byte
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func checked(_ name: ArraySlice<UInt8>) throws -> [UInt8] {
+        let isName = name.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: true
+            default: "-._:".utf8.contains(byte)
+            }
+        }
+        guard isName, let first = name.first, !(0x30...0x39).contains(first), first != UInt8(ascii: "-"),
+            first != UInt8(ascii: ".")
+        else { throw wrong("it is not well-formed") }
+        return Array(name)
+    }
+
+    /// Text with what its references stand for.
+    private func resolved(_ raw: ArraySlice<UInt8>) throws -> [UInt8] {
+        guard raw.contains(UInt8(ascii: "&")) else { return Self.withPlainLineEnds(Array(raw)) }
+        var out: [UInt8] = []
+        var rest = raw
+        while let open = rest.firstIndex(of: UInt8(ascii: "&")) {
+            out += Self.withPlainLineEnds(Array(rest[..<open]))
+            guard let end = rest[open...].prefix(16).firstIndex(of: UInt8(ascii: ";")) else {
+                throw Self.wrong("it has an & that begins nothing")
+            }
+            try Self.resolve(rest[(open + 1)..<end], into: &out)
+            rest = rest[(end + 1)...]
+        }
+        return out + Self.withPlainLineEnds(Array(rest))
+    }
+
+    private static func resolve(_ reference: ArraySlice<UInt8>, into out: inout [UInt8]) throws {
+        let name = String(decoding: reference, as: UTF8.self)
+        switch name {
+        case "lt": out.append(UInt8(ascii: "<"))
+        case "gt": out.append(UInt8(ascii: ">"))
+        case "amp": out.append(UInt8(ascii: "&"))
+        case "quot": out.append(UInt8(ascii: "\""))
+        case "apos": out.append(UInt8(ascii: "'"))
+        default:
+            let number =
+                name.hasPrefix("#x")
+                ? UInt32(name.dropFirst(2), radix: 16)
+                : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
+            // Control characters are no XML 1.0, and servers send them all the same: names have them.
+            guard let number, number != 0, let scalar = Unicode.Scalar(number) else {
+                throw wrong("it has a reference to something that is not in it")
+            }
+            out += Array(String(Character(scalar)).utf8)
+        }
+    }
+
+    private static func withPlainLineEnds(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.contains(0x0D) else { return bytes }
+        var out: [UInt8] = []
+        for (index, byte) in bytes.enumerated() {
+            if byte != 0x0D {
+                out.append(byte)
+            } else if index + 1 == bytes.count || bytes[index + 1] != 0x0A {
+                out.append(0x0A)
+            }
+        }
+        return out
+    }
+
+    static func wrong(_ what: String) -> FileProviderError {
+        FileProviderError(.malformedResponse, "the answer's XML is refused: \(what)")
+    }
+}
+
+extension String {
+    fileprivate func range(after text: String) -> Substring? {
+        var rest = self[...]
+        while !rest.isEmpty {
+            if rest.hasPrefix(text) { return rest.dropFirst(text.count) }
+            rest = rest.dropFirst()
+        }
+        return nil
+    }
+}

@@ -1,0 +1,88 @@
+import FileProvider
+import Synchronization
+
+/// Lists one directory. What the remote gives at once and the system does not take at once is kept for the next page.
+final class PathEnumerator: FileProviderEnumerator {
+    private struct State {
+        var page = 0
+        var waiting: [FileProviderItem] = []
+        var next: [UInt8]?
+        var names: Set<[UInt8]> = []
+        var beganAt = 0
+    }
+
+    private let container: ItemIdentifier
+    private let provider: PathAddressedProvider
+    private let trees: TreeListings?
+    private let state = Mutex(State())
+
+    /// - Parameter trees: may have the listing already; nil for one that is asked for now.
+    init(container: ItemIdentifier, provider: PathAddressedProvider, trees: TreeListings?) {
+        self.container = container
+        self.provider = provider
+        self.trees = trees
+    }
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        let size = max(1, suggestedPageSize)
+        if page == .initial {
+            let now = provider.book.now
+            state.withLock { $0 = State(beganAt: now) }
+            try await take(from: nil, limit: size)
+        } else {
+            let current = state.withLock { $0 }
+            guard page.rawValue == Array(String(current.page).utf8) else { throw FileProviderError(.pageExpired) }
+            if current.waiting.isEmpty, let next = current.next { try await take(from: next, limit: size) }
+        }
+        return state.withLock { state in
+            let items = Array(state.waiting.prefix(size))
+            state.waiting.removeFirst(items.count)
+            state.page += 1
+            let isLast = state.waiting.isEmpty && state.next == nil
+            return ItemPage(
+                items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: Array(String(state.page).utf8)))
+        }
+    }
+
+    /// Takes the next part of the remote's listing.
+    private func take(from token: [UInt8]?, limit: Int) async throws {
+        let (path, part) = try await provider.locate(container) { [provider] path in
+            if token == nil, let ready = trees?.listing(of: path) {
+                return (path, RemoteListing(entries: ready))
+            }
+            return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
+        }
+        let began = state.withLock { $0.beganAt }
+        let entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
+        let identified = try await provider.identities.identify(entries, in: container, at: path)
+        let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
+        let (isComplete, names) = state.withLock { state in
+            state.waiting += items
+            state.next = part.next
+            for entry in entries { state.names.insert(Array(entry.name.utf8)) }
+            return (part.next == nil, state.names)
+        }
+        if isComplete { provider.identities.noteListed(container, at: path, names: names) }
+    }
+
+    /// The entries as they are after our own changes that were made while they were on their way.
+    private func current(
+        _ entries: [RemoteEntry], in path: RemotePath, since moment: Int
+    ) async throws -> [RemoteEntry] {
+        let changed = try await provider.book.changed(in: container, since: moment)
+        if changed.isEmpty { return entries }
+        var result: [RemoteEntry] = []
+        for entry in entries {
+            guard changed.contains(.init(directory: container, name: entry.name)) else {
+                result.append(entry)
+                continue
+            }
+            do {
+                result.append(try await provider.remote.entry(at: path.appending(entry.name)))
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                continue
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,206 @@
+import FileProvider
+import Synchronization
+
+/// Says which item it is that has a name: the one that is known there, one that somebody has renamed, or a new one.
+final class PathIdentities: Sendable {
+    private typealias Place = PlaceBook.Place
+
+    /// An item that is not where it was.
+    private struct Missing {
+        var known: KnownItem
+        var path: RemotePath
+        /// What a directory was known to hold.
+        var children: Set<[UInt8]>
+    }
+
+    private let remote: any PathRemote
+    private let manager: any FileProviderManager
+    private let book: PlaceBook
+    private let missing = Mutex<[ItemIdentifier: Missing]>([:])
+    private static let mostMissing = 2048
+    private static let mostAttempts = 1000
+
+    init(remote: any PathRemote, manager: any FileProviderManager, book: PlaceBook) {
+        self.remote = remote
+        self.manager = manager
+        self.book = book
+    }
+
+    /// The identifiers of what was found in a directory, each once.
+    ///
+    /// - Parameters:
+    ///   - isNew: whether the entries may be new to the system, and may have had other names before. Without it, nothing
+    ///     is asked of the remote.
+    func identify(
+        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true
+    ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
+        let known = knownChildren(of: parent)
+        var identifiers = entries.map { given($0, in: parent, known) }
+        let unknown = identifiers.indices.filter { identifiers[$0] == nil }
+        if isNew, !unknown.isEmpty {
+            let present = Set(entries.map { Array($0.name.utf8) })
+            let recognized = try await recognize(unknown.map { entries[$0] }, in: parent, at: path, present)
+            for (index, identifier) in zip(unknown, recognized) { identifiers[index] = identifier }
+        }
+        var used = Set(identifiers.compactMap { $0 })
+        let first = unknown.map {
+            MintedIdentifier.make(entries[$0].kind, named: entries[$0].name, in: parent, attempt: 0)
+        }
+        let taken = first.isEmpty ? [] : manager.knownIdentifiers(among: first)
+        for (index, candidate) in zip(unknown, first) where identifiers[index] == nil {
+            let isFree = !taken.contains(candidate) && !used.contains(candidate) && !book.isMoving(candidate)
+            let minted = isFree ? candidate : mint(entries[index], in: parent, at: path, used)
+            used.insert(minted)
+            identifiers[index] = minted
+        }
+        return zip(entries, identifiers).map { entry, identifier in
+            (entry, identifier ?? mint(entry, in: parent, at: path, used))
+        }
+    }
+
+    /// The identifier of one entry.
+    func identify(
+        _ entry: RemoteEntry, in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true
+    ) async throws -> ItemIdentifier {
+        try await identify([entry], in: parent, at: path, isNew: isNew)[0].identifier
+    }
+
+    /// A directory was listed to its end: what was known to be in it and is not has gone, or moved.
+    func noteListed(_ parent: ItemIdentifier, at path: RemotePath, names: Set<[UInt8]>) {
+        for known in manager.knownItems(in: parent) where !names.contains(Array(known.filename.utf8)) {
+            let place = Place(directory: parent, name: known.filename)
+            if book.hasMoved(known.itemIdentifier, from: place) { continue }
+            let children =
+                MintedIdentifier.kind(of: known.itemIdentifier) == .directory
+                ? Set(manager.knownItems(in: known.itemIdentifier).map { Array($0.filename.utf8) }) : []
+            missing.withLock { missing in
+                if missing.count > Self.mostMissing { missing = [:] }
+                missing[known.itemIdentifier] = Missing(
+                    known: known, path: path.appending(known.filename), children: children)
+            }
+        }
+    }
+
+    // MARK: - Known ones
+
+    private func knownChildren(of parent: ItemIdentifier) -> [[UInt8]: ItemIdentifier] {
+        Dictionary(
+            manager.knownItems(in: parent).map { (Array($0.filename.utf8), $0.itemIdentifier) },
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    private func given(
+        _ entry: RemoteEntry, in parent: ItemIdentifier, _ known: [[UInt8]: ItemIdentifier]
+    ) -> ItemIdentifier? {
+        if let identifier = entry.stableIdentifier { return MintedIdentifier.make(entry.kind, remote: identifier) }
+        let place = Place(directory: parent, name: entry.name)
+        if let moved = book.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
+        guard
+            let identifier = known[Array(entry.name.utf8)],
+            MintedIdentifier.kind(of: identifier) == entry.kind, !MintedIdentifier.isRemote(identifier),
+            !book.hasMoved(identifier, from: place)
+        else { return nil }
+        return identifier
+    }
+
+    // MARK: - New ones
+
+    private func mint(
+        _ entry: RemoteEntry, in parent: ItemIdentifier, at path: RemotePath, _ used: Set<ItemIdentifier>
+    ) -> ItemIdentifier {
+        let place = Place(directory: parent, name: entry.name)
+        let own = path.appending(entry.name)
+        for attempt in 0..<Self.mostAttempts {
+            let candidate = MintedIdentifier.make(entry.kind, named: entry.name, in: parent, attempt: attempt)
+            if used.contains(candidate) || manager.remoteTrashPath(of: candidate) != nil { continue }
+            if let known = book.path(of: candidate), known != own { continue }
+            if attempt > 0 { book.noteMinted(candidate, at: place) }
+            return candidate
+        }
+        return MintedIdentifier.make(entry.kind, named: entry.name, in: parent, attempt: Self.mostAttempts)
+    }
+
+    // MARK: - Renamed ones
+
+    /// For each entry the known item that had another name and is gone from there, where there is one.
+    private func recognize(
+        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>
+    ) async throws -> [ItemIdentifier?] {
+        let versions = entries.map { PathItems.version(ofTag: $0.tag) }
+        let gone = missing.withLock { $0 }
+        let remembered = manager.knownItems(withContentVersions: versions)
+        if gone.isEmpty, remembered.isEmpty { return entries.map { _ in nil } }
+        var candidates: [[UInt8]: [ItemIdentifier: Missing]] = [:]
+        for candidate in gone.values {
+            candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
+        }
+        for known in remembered {
+            guard let old = book.path(of: known.itemIdentifier) else { continue }
+            let children =
+                gone[known.itemIdentifier]?.children
+                ?? Set(manager.knownItems(in: known.itemIdentifier).map { Array($0.filename.utf8) })
+            candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
+                known: known, path: old, children: children)
+        }
+        var taken: Set<ItemIdentifier> = []
+        var result: [ItemIdentifier?] = []
+        for (entry, version) in zip(entries, versions) {
+            let fitting = (candidates[version] ?? [:]).values.filter { candidate in
+                !taken.contains(candidate.known.itemIdentifier)
+                    && !(candidate.known.parentItemIdentifier == parent
+                        && present.contains(Array(candidate.known.filename.utf8)))
+            }
+            let found = try await match(entry, path.appending(entry.name), among: fitting)
+            if let found {
+                taken.insert(found.known.itemIdentifier)
+                missing.withLock { $0[found.known.itemIdentifier] = nil }
+                book.noteSeen(
+                    found.known.itemIdentifier, from: found.path, at: Place(directory: parent, name: entry.name))
+            }
+            result.append(found?.known.itemIdentifier)
+        }
+        return result
+    }
+
+    private func match(
+        _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing]
+    ) async throws -> Missing? {
+        let fitting = candidates.filter { candidate in
+            MintedIdentifier.kind(of: candidate.known.itemIdentifier) == entry.kind
+                && !MintedIdentifier.isRemote(candidate.known.itemIdentifier)
+                && (entry.kind != .file
+                    || candidate.known.documentSize == entry.size && !entry.isTagUnsettled)
+                && candidate.path != path && !path.isBelow(candidate.path)
+        }
+        var gone: [Missing] = []
+        for candidate in fitting.prefix(8) {
+            do {
+                _ = try await remote.entry(at: candidate.path)
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                gone.append(candidate)
+            }
+        }
+        if entry.kind == .directory, !gone.isEmpty {
+            let names = try await names(in: path)
+            gone = gone.filter { $0.children.isEmpty || $0.children == names }
+            if gone.contains(where: { !$0.children.isEmpty }) { gone.removeAll { $0.children.isEmpty } }
+        }
+        if gone.count > 1 {
+            // Of several that look the same, the one with the same name has been moved.
+            gone = gone.filter { $0.known.filename.utf8.elementsEqual(entry.name.utf8) }
+            if gone.count > 1, !entry.isTagStrong { return nil }
+        }
+        return gone.first
+    }
+
+    private func names(in path: RemotePath) async throws -> Set<[UInt8]> {
+        var names: Set<[UInt8]> = []
+        var token: [UInt8]?
+        repeat {
+            let part = try await remote.entries(in: path, from: token, limit: 1000)
+            for entry in part.entries where !HiddenName.isOne(entry.name) { names.insert(Array(entry.name.utf8)) }
+            token = part.next
+        } while token != nil
+        return names
+    }
+}

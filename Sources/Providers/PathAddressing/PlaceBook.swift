@@ -1,0 +1,245 @@
+import FileProvider
+import Synchronization
+
+/// Where items are that the system does not know to be there yet: because this provider is just moving them, or has seen
+/// that somebody did. It is small, and everything in it is forgotten when the system has heard of it.
+final class PlaceBook: Sendable {
+    /// A name in a directory.
+    struct Place: Hashable, Sendable {
+        var directory: ItemIdentifier
+        var name: String
+
+        static func == (one: Place, other: Place) -> Bool {
+            one.directory == other.directory && one.name.utf8.elementsEqual(other.name.utf8)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(directory)
+            for byte in name.utf8 { hasher.combine(byte) }
+        }
+    }
+
+    private struct Move {
+        var from: RemotePath
+        var to: Place
+        var isUnderWay: Bool
+        var deadline: ContinuousClock.Instant
+    }
+
+    private struct Touch {
+        var place: Place
+        /// Nil while it is under way.
+        var endedAt: Int?
+    }
+
+    private struct State {
+        var moves: [ItemIdentifier: Move] = [:]
+        var touches: [Int: Touch] = [:]
+        var clock = 0
+        var written: [ItemIdentifier: (version: [UInt8], deadline: ContinuousClock.Instant)] = [:]
+        var minted: [Place: ItemIdentifier] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let manager: any FileProviderManager
+    /// How long anything is kept that the system does not come to know: an answer may get lost.
+    private static let patience = Duration.seconds(120)
+    private static let deepest = 64
+    private static let mostEntries = 4096
+
+    init(manager: any FileProviderManager) {
+        self.manager = manager
+    }
+
+    // MARK: - Paths
+
+    /// Where an item is on the remote; nil when that is not known.
+    func path(of identifier: ItemIdentifier) -> RemotePath? {
+        if state.withLock({ $0.moves.isEmpty }) { return manager.remotePath(of: identifier).map(RemotePath.init) }
+        forgetWhatIsKnown()
+        return path(of: identifier, depth: 0)
+    }
+
+    private func path(of identifier: ItemIdentifier, depth: Int) -> RemotePath? {
+        guard depth < Self.deepest else { return nil }
+        let moves = state.withLock { $0.moves }
+        if let move = moves[identifier], !move.isUnderWay {
+            return path(of: move.to.directory, depth: depth + 1)?.appending(move.to.name)
+        }
+        guard let names = manager.remotePath(of: identifier) else { return nil }
+        let path = RemotePath(names)
+        // The directory farthest down that moved decides.
+        let above = moves.filter { !$0.value.isUnderWay && path.isBelow($0.value.from) }
+            .max { $0.value.from.names.count < $1.value.from.names.count }
+        guard let above, let top = self.path(of: above.key, depth: depth + 1) else { return path }
+        return RemotePath(top.names + names.dropFirst(above.value.from.names.count))
+    }
+
+    /// What the system has come to know need not be known here.
+    private func forgetWhatIsKnown() {
+        let now = ContinuousClock.now
+        for (identifier, move) in state.withLock({ $0.moves }) where !move.isUnderWay {
+            let isKnown =
+                manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier
+                || now > move.deadline
+            guard isKnown else { continue }
+            state.withLock { state in
+                if state.moves[identifier]?.to == move.to { state.moves[identifier] = nil }
+            }
+        }
+    }
+
+    /// The item that was moved to a place, and that the system does not know to be there.
+    func identifier(at place: Place) -> ItemIdentifier? {
+        state.withLock { state in
+            if state.moves.isEmpty { return state.minted[place] }
+            return state.moves.first { $0.value.to == place && !$0.value.isUnderWay }?.key ?? state.minted[place]
+        }
+    }
+
+    /// Whether an item was moved, or is being, and the system does not know where to.
+    func isMoving(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.moves[identifier] != nil } }
+
+    /// Where an item was moved that the system knows elsewhere.
+    func place(of identifier: ItemIdentifier) -> Place? {
+        state.withLock { $0.moves[identifier].flatMap { $0.isUnderWay ? nil : $0.to } }
+    }
+
+    /// Whether an item is known to be elsewhere than in a place.
+    func hasMoved(_ identifier: ItemIdentifier, from place: Place) -> Bool {
+        state.withLock { state in
+            guard let move = state.moves[identifier], !move.isUnderWay else { return false }
+            return move.to != place
+        }
+    }
+
+    /// An item was seen in another place than the system knows.
+    func noteSeen(_ identifier: ItemIdentifier, from path: RemotePath, at place: Place) {
+        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.patience))
+    }
+
+    private func note(_ identifier: ItemIdentifier, _ move: Move) {
+        state.withLock { state in
+            if state.moves.count > Self.mostEntries { state.moves = state.moves.filter { $0.value.isUnderWay } }
+            state.moves[identifier] = move
+        }
+    }
+
+    /// An identifier that was not the first choice for its place: the next who looks has to choose the same.
+    func noteMinted(_ identifier: ItemIdentifier, at place: Place) {
+        state.withLock { state in
+            if state.minted.count > Self.mostEntries { state.minted = [:] }
+            state.minted[place] = identifier
+        }
+    }
+
+    // MARK: - Changes of our own
+
+    /// Moves an item, and knows where it is as soon as it is there.
+    func moving<Value: Sendable>(
+        _ identifier: ItemIdentifier, from path: RemotePath, at old: Place, to new: Place,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        let before = state.withLock { $0.moves[identifier] }
+        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.patience)
+        note(identifier, move)
+        state.withLock { $0.minted[new] = nil }
+        do {
+            let value = try await changing([old, new], body)
+            (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
+            note(identifier, move)
+            return value
+        } catch {
+            state.withLock { $0.moves[identifier] = before }
+            throw error
+        }
+    }
+
+    /// Changes what has these names: listings that were asked for before it is over are not believed about them.
+    func changing<Value: Sendable>(
+        _ places: [Place], _ body: () async throws -> Value
+    ) async rethrows -> Value {
+        let touches = state.withLock { state in
+            places.map { place in
+                state.clock += 1
+                state.touches[state.clock] = Touch(place: place)
+                return state.clock
+            }
+        }
+        defer {
+            state.withLock { state in
+                state.clock += 1
+                for touch in touches { state.touches[touch]?.endedAt = state.clock }
+                if state.touches.count > Self.mostEntries {
+                    let oldest = state.clock - Self.mostEntries
+                    state.touches = state.touches.filter { $0.value.endedAt.map { $0 > oldest } ?? true }
+                }
+            }
+        }
+        return try await body()
+    }
+
+    /// A moment, to ask later what was changed since.
+    var now: Int { state.withLock { $0.clock } }
+
+    /// The names in a directory that were changed since a moment, by changes that are over now. Waits for those that are
+    /// not.
+    func changed(in directory: ItemIdentifier, since moment: Int) async throws -> Set<Place> {
+        func find() -> (places: Set<Place>, isOver: Bool) {
+            state.withLock { state in
+                var places: Set<Place> = []
+                var isOver = true
+                for touch in state.touches.values where touch.place.directory == directory {
+                    guard let end = touch.endedAt else {
+                        isOver = false
+                        continue
+                    }
+                    if end > moment { places.insert(touch.place) }
+                }
+                return (places, isOver)
+            }
+        }
+        let deadline = ContinuousClock.now + Self.patience
+        while true {
+            let found = find()
+            if found.isOver || .now > deadline { return found.places }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Waits until nothing is being moved that a path leads through.
+    func waitForMoves(over path: RemotePath) async throws {
+        let deadline = ContinuousClock.now + Self.patience
+        while ContinuousClock.now < deadline {
+            let isUnderWay = state.withLock { state in
+                state.moves.values.contains { $0.isUnderWay && (path == $0.from || path.isBelow($0.from)) }
+            }
+            if !isUnderWay { return }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    // MARK: - What we wrote
+
+    /// We gave an item its content: nobody need doubt it because it is so new.
+    func noteWritten(_ identifier: ItemIdentifier, version: [UInt8]) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            if state.written.count > Self.mostEntries {
+                state.written = state.written.filter { $0.value.deadline > now }
+            }
+            state.written[identifier] = (version, now + Self.patience)
+        }
+    }
+
+    func wrote(_ identifier: ItemIdentifier, version: [UInt8]) -> Bool {
+        state.withLock { $0.written[identifier]?.version == version }
+    }
+}
+
+extension RemotePath {
+    /// Whether it leads through another path, and further.
+    package func isBelow(_ other: RemotePath) -> Bool {
+        names.count > other.names.count && RemotePath(Array(names.prefix(other.names.count))) == other
+    }
+}

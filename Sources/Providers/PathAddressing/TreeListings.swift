@@ -1,0 +1,107 @@
+import FileProvider
+import Synchronization
+
+/// Listings of whole trees: asked for when a walk is seen, and given out directory by directory for a short while. Nobody
+/// waits for them: until they are complete, directories are listed one by one. A change of our own ends a tree: what it
+/// says may be older than that.
+final class TreeListings: Sendable {
+    private struct Tree {
+        var top: RemotePath
+        var askedAt: ContinuousClock.Instant
+        /// The book's time when it was asked for.
+        var moment: Int
+        /// Each goes when it was given.
+        var directories: [RemotePath: [RemoteEntry]] = [:]
+        var count = 0
+        var isComplete = false
+    }
+
+    private struct State {
+        /// Directories that were listed lately.
+        var recent: [(path: RemotePath, at: ContinuousClock.Instant)] = []
+        var tree: Tree?
+        var reader: Task<Void, Never>?
+    }
+
+    private let remote: any PathRemote
+    private let book: PlaceBook
+    private let state = Mutex(State())
+    /// For how long after it was asked for a tree is believed.
+    private static let lifetime = Duration.seconds(20)
+    private static let memory = Duration.seconds(2)
+    private static let neededEvidence = 2
+    private static let mostEntries = 200_000
+
+    init(remote: any PathRemote, book: PlaceBook) {
+        self.remote = remote
+        self.book = book
+    }
+
+    /// What a directory holds, when a tree that was listed just now has it. Notes that the directory is being listed.
+    func listing(of path: RemotePath) -> [RemoteEntry]? {
+        let now = ContinuousClock.now
+        let moment = book.now
+        let (listing, top) = state.withLock { state -> ([RemoteEntry]?, RemotePath?) in
+            if let tree = state.tree, now - tree.askedAt > Self.lifetime || tree.moment != moment {
+                state.reader?.cancel()
+                (state.tree, state.reader) = (nil, nil)
+            }
+            state.recent.removeAll { now - $0.at > Self.memory }
+            let above = state.recent.map(\.path).filter { path.isBelow($0) }
+            state.recent.append((path, now))
+            if state.recent.count > 256 { state.recent.removeFirst() }
+            if let tree = state.tree, path == tree.top || path.isBelow(tree.top) {
+                return (tree.isComplete ? state.tree?.directories.removeValue(forKey: path) : nil, nil)
+            }
+            guard state.reader == nil, above.count >= Self.neededEvidence else { return (nil, nil) }
+            return (nil, above.min { $0.names.count < $1.names.count })
+        }
+        if let top { read(top) }
+        return listing
+    }
+
+    func stop() {
+        state.withLock { state in
+            state.reader?.cancel()
+            (state.tree, state.reader) = (nil, nil)
+        }
+    }
+
+    private func read(_ top: RemotePath) {
+        let moment = book.now
+        state.withLock { state in
+            guard state.reader == nil else { return }
+            state.tree = Tree(top: top, askedAt: .now, moment: moment, directories: [top: []])
+            state.reader = Task { [self] in
+                let isWhole = await readAll(below: top)
+                self.state.withLock { state in
+                    guard state.tree?.top == top else { return }
+                    state.reader = nil
+                    // What went wrong whoever lists a directory by itself hears of.
+                    if isWhole { state.tree?.isComplete = true } else { state.tree = nil }
+                }
+            }
+        }
+    }
+
+    private func readAll(below top: RemotePath) async -> Bool {
+        var token: [UInt8]?
+        repeat {
+            guard let part = try? await remote.tree(below: top, from: token, limit: 5000) else { return false }
+            token = part.next
+            let goesOn = state.withLock { state -> Bool in
+                guard state.tree?.top == top, !Task.isCancelled else { return false }
+                for (parent, entry) in part.entries {
+                    state.tree?.directories[parent, default: []].append(entry)
+                    guard entry.kind == .directory else { continue }
+                    let own = parent.appending(entry.name)
+                    if state.tree?.directories[own] == nil { state.tree?.directories[own] = [] }
+                }
+                state.tree?.count += part.entries.count
+                return state.tree.map { $0.count <= Self.mostEntries } ?? false
+            }
+            guard goesOn else { return false }
+        } while token != nil
+        return true
+    }
+}

@@ -1,0 +1,60 @@
+/// File names for the parts of keys, and back. A key's part between two slashes is a file's name as it stands, but for
+/// what no file system can show; that gets a name with ``mark`` in it, so that nothing is hidden:
+///
+/// | in the bucket | shown as |
+/// |---|---|
+/// | an empty part (`a//b`) | `%yonder-empty` |
+/// | `.` and `..` | `%yonder-dot`, `%yonder-dotdot` |
+/// | keys below `a/` where there is an object `a` too | the directory `a%yonder-directory` |
+/// | content in an object whose key ends with a slash | the file `%yonder-content` in that directory |
+/// | a symbolic link's object where there is an object of that name too | the file `a.rclonelink` |
+/// | a part that has `%yonder-` in it itself | with `%yonder-name-` before it |
+enum KeyNames {
+    static let mark = "%yonder-"
+    static let empty = "%yonder-empty"
+    static let dot = "%yonder-dot"
+    static let dotDot = "%yonder-dotdot"
+    static let directory = "%yonder-directory"
+    static let content = "%yonder-content"
+    static let literal = "%yonder-name-"
+
+    /// What a part of a key is called.
+    static func name(of part: String) -> String {
+        switch part {
+        case "": empty
+        case ".": dot
+        case "..": dotDot
+        default: part.contains(mark) ? literal + part : part
+        }
+    }
+
+    /// The part of a key that a name stands for.
+    static func part(of name: String) -> String {
+        switch name {
+        case empty: return ""
+        case dot: return "."
+        case dotDot: return ".."
+        default:
+            if name.hasPrefix(literal) { return String(name.dropFirst(literal.count)) }
+            if name.hasSuffix(directory) { return String(name.dropLast(directory.count)) }
+            return name
+        }
+    }
+
+    /// Whether a name can only be a directory's.
+    static func isDirectoryOnly(_ name: String) -> Bool {
+        name == empty || !name.hasPrefix(literal) && name.utf8.count > directory.utf8.count && name.hasSuffix(directory)
+    }
+
+    /// Whether something new may have this name: those that mean something else here may not.
+    static func canBeMade(_ name: String) -> Bool { !name.contains(mark) }
+}
+
+/// Symbolic links as `rclone --links` keeps them: objects with this at the end of their key, and the target inside.
+enum LinkNames {
+    static let suffix = ".rclonelink"
+    /// The longest target, in bytes; a larger object is a file.
+    static let longestTarget = 4095
+
+    static func isOne(_ name: String) -> Bool { name.utf8.count > suffix.utf8.count && name.hasSuffix(suffix) }
+}

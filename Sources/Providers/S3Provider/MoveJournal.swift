@@ -1,0 +1,76 @@
+import FileProvider
+import HTTPTransport
+import Synchronization
+import SystemPackage
+
+/// A renaming, which in a bucket is many steps: everything is copied, and when all copies are there, what was copied is
+/// deleted.
+struct MoveRecord: Codable, Hashable, Sendable {
+    enum Stage: String, Codable, Sendable {
+        /// The old place is what counts; what is at the new one by now is hidden.
+        case copying
+        /// The new place is what counts; what is still at the old one is hidden.
+        case deleting
+    }
+
+    /// Keys; of a directory with the slash at the end.
+    var from: String
+    var to: String
+    var stage: Stage
+    /// Seconds since 1970.
+    var begun: Int64
+
+    var isTree: Bool { from.hasSuffix("/") }
+
+    /// What is not shown.
+    var hidden: String { stage == .copying ? to : from }
+}
+
+/// The renamings under way, a file each in the provider's folder.
+final class MoveJournal: Sendable {
+    private let files: JournalFiles<MoveRecord>
+    private let running = Mutex<Set<String>>([])
+
+    init(directory: FilePath) {
+        files = JournalFiles(directory: directory.appending("moves"))
+    }
+
+    var records: [MoveRecord] { files.records }
+
+    /// Whether a key, or all with a prefix, is half of a renaming that is not done.
+    func hides(_ key: String) -> Bool {
+        files.records.contains { record in
+            record.isTree
+                ? key.utf8.starts(with: record.hidden.utf8) : key.utf8.elementsEqual(record.hidden.utf8)
+        }
+    }
+
+    func record(from key: String) -> MoveRecord? {
+        files.records.first { $0.from.utf8.elementsEqual(key.utf8) }
+    }
+
+    /// Renamings that nobody carries on at the moment, and that something at a key would get mixed up with.
+    func idle(over key: String) -> [MoveRecord] {
+        let running = running.withLock { $0 }
+        return files.records.filter { record in
+            !running.contains(record.from)
+                && [record.from, record.to].contains {
+                    key.utf8.starts(with: $0.utf8) || $0.utf8.starts(with: key.utf8)
+                }
+        }
+    }
+
+    func save(_ record: MoveRecord) throws { try files.write(record, as: Self.name(record)) }
+
+    func remove(_ record: MoveRecord) { files.remove(Self.name(record)) }
+
+    func run<Value>(_ record: MoveRecord, _ body: () async throws -> Value) async rethrows -> Value {
+        running.withLock { _ = $0.insert(record.from) }
+        defer { running.withLock { _ = $0.remove(record.from) } }
+        return try await body()
+    }
+
+    private static func name(_ record: MoveRecord) -> String {
+        String(Signature.hash(Array(record.from.utf8)).prefix(32))
+    }
+}

@@ -1,0 +1,126 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import Synchronization
+
+/// Signed requests to one bucket.
+final class S3Client: Sendable {
+    private struct State {
+        var location: S3Location
+        /// How far the server's clock is ahead of this one, in seconds.
+        var skew: Int64 = 0
+    }
+
+    let transport: HTTPTransport
+    let logger: Logger
+    private let state: Mutex<State>
+    private let source: CredentialSource
+    private let isRegionKnown: Bool
+
+    /// - Parameters:
+    ///   - isRegionKnown: the user named the region: another one is not tried.
+    ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
+    init(
+        _ location: S3Location, isRegionKnown: Bool, profile: String?,
+        environment: @escaping @Sendable () -> [String: String],
+        transport: HTTPTransport, logger: Logger, skew: Int64 = 0
+    ) {
+        state = Mutex(State(location: location, skew: skew))
+        self.isRegionKnown = isRegionKnown
+        self.transport = transport
+        self.logger = logger
+        source = CredentialSource(profile: profile, environment: environment, transport: transport)
+    }
+
+    var location: S3Location { state.withLock { $0.location } }
+
+    /// A request about a key, or the bucket.
+    ///
+    /// - Parameter payloadHash: SHA-256 of the body where it is known already.
+    func request(
+        _ method: String, _ key: String?, query: [(String, String)] = [], fields: HTTPFields = [:],
+        body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil
+    ) -> HTTPRequest {
+        var request = HTTPRequest(
+            method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
+        // After the others it may have been done.
+        request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
+        request.followsRedirects = false
+        request.authorizer = Signer(client: self, payloadHash: payloadHash)
+        return request
+    }
+
+    /// Makes a request, and once more where clocks, credentials or the region turned out to be others.
+    ///
+    /// - Throws: ``S3Failure`` for an answer that is no success; ``FileProviderError``.
+    func send(_ make: @Sendable () -> HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
+        try await again {
+            let answer = try await self.transport.send(make(), bodyLimit: limit)
+            guard answer.head.isSuccess else { throw S3Failure(answer, bucket: self.location.bucket) }
+            return answer
+        }
+    }
+
+    /// Does something once more where clocks, credentials or the region turned out to be others.
+    func again<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        var tries = 0
+        while true {
+            do {
+                return try await body()
+            } catch let failure as S3Failure {
+                tries += 1
+                guard tries <= 3, await adapt(to: failure) else { throw failure }
+            }
+        }
+    }
+
+    /// - Returns: whether it may work now.
+    private func adapt(to failure: S3Failure) async -> Bool {
+        if failure.isAboutTime, let date = failure.date {
+            let skew = date - Self.now
+            return state.withLock { state in
+                guard abs(state.skew - skew) > 5 else { return false }
+                state.skew = skew
+                logger.notice("the server's clock is \(skew) seconds ahead of this machine's")
+                return true
+            }
+        }
+        if failure.isAboutExpiry {
+            guard let old = try? await source.credentials(now: Self.now) else { return false }
+            await source.forget(old)
+            return (try? await source.credentials(now: Self.now)) != old
+        }
+        if let region = failure.rightRegion, !isRegionKnown {
+            return state.withLock { state in
+                guard state.location.region != region else { return false }
+                state.location.region = region
+                return true
+            }
+        }
+        return false
+    }
+
+    fileprivate func sign(_ request: inout HTTPRequest, payloadHash: String?) async throws {
+        let (region, skew) = state.withLock { ($0.location.region, $0.skew) }
+        let credentials = try await source.credentials(now: Self.now)
+        let hash: String
+        switch request.body {
+        case nil: hash = Signature.hash([])
+        case .bytes(let bytes): hash = payloadHash ?? Signature.hash(bytes)
+        case .content: hash = payloadHash ?? Signature.unsignedPayload
+        }
+        Signature(region: region, credentials: credentials, time: Self.now + skew).sign(&request, payloadHash: hash)
+    }
+
+    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
+
+    private struct Signer: RequestAuthorizer {
+        let client: S3Client
+        let payloadHash: String?
+
+        func authorize(_ request: inout HTTPRequest) async throws {
+            try await client.sign(&request, payloadHash: payloadHash)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import FileProvider
+import HTTPTransport
+
+/// What a server says is wrong.
+struct S3Failure: Error {
+    var status: Int
+    /// As S3 names it; empty when the server did not say.
+    var code: String
+    var message: String
+    var region: String?
+    var date: Int64?
+    private let bucket: String
+
+    init(_ response: HTTPResponse, bucket: String) {
+        let document = response.body.isEmpty ? nil : try? XMLReader.document(response.body)
+        status = response.status
+        code = document?.child("Code")?.trimmedText ?? ""
+        message = document?.child("Message")?.trimmedText ?? ""
+        region = response.fields["x-amz-bucket-region"] ?? document?.child("Region")?.trimmedText
+        date = response.fields["Date"].flatMap { HTTPDate.seconds(from: $0) }
+        self.bucket = bucket
+    }
+
+    /// The clocks differ.
+    var isAboutTime: Bool { code == "RequestTimeTooSkewed" }
+    /// New credentials may do.
+    var isAboutExpiry: Bool { ["ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"].contains(code) }
+    /// The region's name that would have been right.
+    var rightRegion: String? {
+        guard
+            ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"].contains(code)
+                || status == 301 || status == 400 && code.isEmpty, let region, !region.isEmpty
+        else { return nil }
+        return region
+    }
+    var isUnimplemented: Bool { status == 501 || code == "NotImplemented" }
+    var isUnmetCondition: Bool { status == 412 || code == "PreconditionFailed" }
+    /// Two conditional writes at once: neither is to blame.
+    var isRace: Bool { status == 409 && ["ConditionalRequestConflict", "OperationAborted"].contains(code) }
+
+    /// What it means to the system.
+    var error: FileProviderError {
+        let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
+        let words = said.isEmpty ? "status \(status)" : String(said.prefix(300))
+        switch (status, code) {
+        case (_, "NoSuchBucket"):
+            return FileProviderError(.serverUnreachable, "there is no bucket '\(bucket)' on the server")
+        case (_, "InvalidAccessKeyId"), (_, "SignatureDoesNotMatch"), (_, "InvalidToken"), (_, "TokenRefreshRequired"),
+            (_, "ExpiredToken"), (_, "InvalidSecurity"), (_, "AccountProblem"), (_, "NotSignedUp"), (401, _):
+            return FileProviderError(.notAuthenticated, "S3 refuses the credentials (\(Self.reason(code) ?? words))")
+        case (_, "RequestTimeTooSkewed"):
+            return FileProviderError(.notAuthenticated, "this machine's clock and the server's are too far apart")
+        case (_, "AuthorizationHeaderMalformed"), (_, "IllegalLocationConstraintException"):
+            let right = region.map { ": it is '\($0)'" } ?? ""
+            return FileProviderError(.notAuthenticated, "'\(bucket)' is in another region\(right)")
+        case (403, _):
+            return FileProviderError(.fileReadNoPermission, "the credentials do not allow it in '\(bucket)' (\(words))")
+        case (404, _): return FileProviderError(.noSuchItem, "no such object (\(words))")
+        case (412, _): return FileProviderError(.versionNoLongerAvailable, "the object has changed")
+        case (_, "QuotaExceeded"), (_, "XMinioStorageFull"), (507, _):
+            return FileProviderError(.insufficientQuota, "'\(bucket)' is full (\(words))")
+        case (_, "EntityTooLarge"), (_, "KeyTooLongError"), (_, "MetadataTooLarge"), (413, _):
+            return FileProviderError(.cannotSynchronize, "the server will not take it (\(words))")
+        case (_, "InvalidObjectState"):
+            return FileProviderError(.fileReadNoPermission, "the object is archived, and has to be restored first")
+        case (_, "BadDigest"), (_, "XAmzContentSHA256Mismatch"), (_, "InvalidDigest"):
+            return FileProviderError(.malformedResponse, "what arrived is not what was sent (\(words))")
+        case (_, "NotImplemented"), (501, _), (405, _):
+            return FileProviderError(.featureUnsupported, "the server cannot do it (\(words))")
+        case (429, _), (502...504, _), (_, "SlowDown"):
+            return FileProviderError(.serverUnreachable, "the server is too busy (\(words))")
+        case (500..., _):
+            return FileProviderError(.providerDomainTemporarilyUnavailable, "the server failed (\(words))")
+        case (300..<400, _):
+            return FileProviderError(
+                .serverUnreachable, "'\(bucket)' is elsewhere (\(words)): name its --region or --endpoint")
+        default: return FileProviderError(.malformedResponse, "the server refuses what was asked (\(words))")
+        }
+    }
+
+    /// The server's own sentences quote what was sent, and more than is good in a log.
+    private static func reason(_ code: String) -> String? {
+        switch code {
+        case "InvalidAccessKeyId": "it does not know the access key"
+        case "SignatureDoesNotMatch": "the secret key is not the access key's"
+        case "ExpiredToken", "TokenRefreshRequired": "the session has expired"
+        case "InvalidToken": "the session token is wrong"
+        case "": nil
+        default: code
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import FileProvider
+import HTTPTransport
+import Synchronization
+
+/// An object as a listing has it.
+struct S3Object: Sendable, Hashable {
+    var key: String
+    var tag: String
+    var size: Int64
+    var modified: FileTimestamp?
+}
+
+/// A part of a listing, in the order of the keys' bytes.
+struct S3Listing: Sendable {
+    /// Objects, and what begins many keys.
+    enum Entry: Sendable, Hashable {
+        case object(S3Object)
+        case prefix(String)
+    }
+    var entries: [Entry] = []
+    /// Where it goes on; nil at the end.
+    var next: String?
+    /// Keys that are no text.
+    var unreadable = 0
+}
+
+extension S3Client {
+    /// Lists keys that begin with a prefix.
+    ///
+    /// - Parameter isFlat: every key; otherwise what lies below a further slash is one entry.
+    /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early.
+    func list(prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000) async throws -> S3Listing {
+        try await again { () async throws -> S3Listing in
+            var query = [
+                ("list-type", "2"), ("prefix", prefix), ("encoding-type", "url"),
+                ("max-keys", String(max(1, min(limit, 1000)))),
+            ]
+            if !isFlat { query.append(("delimiter", "/")) }
+            if let token { query.append(("continuation-token", token)) }
+            let parser = ListingParser(host: self.location.endpoint?.host ?? "S3")
+            let bucket = self.location.bucket
+            let request = self.request("GET", nil, query: query)
+            _ = try await self.transport.sendForXML(
+                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
+                failure: { S3Failure($0, bucket: bucket) })
+            return try parser.finish(after: token)
+        }
+    }
+}
+
+/// Makes entries of the children of `ListBucketResult`.
+private final class ListingParser: Sendable {
+    private struct State {
+        var objects: [S3Object] = []
+        var prefixes: [String] = []
+        var isTruncated: Bool?
+        var next: String?
+        var isEncoded = false
+        var unreadable = 0
+    }
+
+    private let host: String
+    private let state = Mutex(State())
+
+    init(host: String) {
+        self.host = host
+    }
+
+    func take(_ elements: [XMLElement]) throws {
+        try state.withLock { state in
+            for element in elements {
+                switch element.name.local {
+                case "Contents": state.objects.append(try object(element))
+                case "CommonPrefixes":
+                    guard let prefix = element.child("Prefix") else { throw wrong("a prefix without a name") }
+                    state.prefixes.append(prefix.text)
+                case "IsTruncated": state.isTruncated = element.trimmedText == "true"
+                case "NextContinuationToken": state.next = element.text
+                case "EncodingType": state.isEncoded = element.trimmedText == "url"
+                case "Code": throw wrong("an error where a listing should be")
+                default: break
+                }
+            }
+        }
+    }
+
+    private func object(_ element: XMLElement) throws -> S3Object {
+        guard let key = element.child("Key")?.text, let size = element.child("Size").flatMap({ Int64($0.trimmedText) }),
+            size >= 0, let tag = element.child("ETag")?.trimmedText
+        else { throw wrong("an object without key, size or tag") }
+        let modified = element.child("LastModified").flatMap { HTTPDate.timestamp(iso8601: $0.trimmedText) }
+        return S3Object(
+            key: key, tag: tag, size: size,
+            modified: modified.map { FileTimestamp(seconds: $0.seconds, nanoseconds: $0.nanoseconds) })
+    }
+
+    func finish(after token: String?) throws -> S3Listing {
+        try state.withLock { state in
+            var listing = S3Listing()
+            guard let isTruncated = state.isTruncated else { throw wrong("a listing without an end") }
+            if isTruncated {
+                guard let next = state.next, !next.isEmpty, next != token else {
+                    throw wrong("a listing that does not go on")
+                }
+                listing.next = next
+            }
+            func decoded(_ text: String) -> String? {
+                guard state.isEncoded else { return text }
+                // Some encode a blank as forms do.
+                let bytes = PercentEncoding.decode(text.replacing("+", with: "%20"))
+                return bytes.flatMap { String(validating: $0, as: UTF8.self) }
+            }
+            for object in state.objects {
+                guard let key = decoded(object.key) else {
+                    listing.unreadable += 1
+                    continue
+                }
+                var whole = object
+                whole.key = key
+                listing.entries.append(.object(whole))
+            }
+            for prefix in state.prefixes {
+                if let key = decoded(prefix) { listing.entries.append(.prefix(key)) } else { listing.unreadable += 1 }
+            }
+            listing.entries.sort { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+            return listing
+        }
+    }
+
+    private func wrong(_ what: String) -> FileProviderError {
+        FileProviderError(.malformedResponse, "\(host) answers with \(what)")
+    }
+}
+
+extension S3Listing.Entry {
+    var key: String {
+        switch self {
+        case .object(let object): object.key
+        case .prefix(let prefix): prefix
+        }
+    }
+}

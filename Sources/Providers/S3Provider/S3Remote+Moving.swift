@@ -1,0 +1,266 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+
+/// Renaming, honestly: copies on the server, and nothing deleted before all of them are there. What is half done is not
+/// shown, is known after a crash, and goes on or is taken back.
+extension S3Remote {
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        try await ready()
+        try check(newPath)
+        return try await translating { [self] in
+            let (from, to) = (place(path, kind), place(newPath, kind))
+            if let other = moves.record(from: from), !other.to.utf8.elementsEqual(to.utf8) { try await takeBack(other) }
+            for other in moves.idle(over: to) where !other.from.utf8.elementsEqual(from.utf8) {
+                try await takeBack(other)
+            }
+            guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
+            try await requireDirectory(newPath.parent)
+            if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
+            var record =
+                moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
+            try moves.save(record)
+            try await moves.run(record) {
+                do {
+                    try await copyAll(record)
+                } catch let failure as S3Failure {
+                    // It will not work the next time either.
+                    try? await takeBack(record)
+                    throw failure
+                }
+                try await keepDirectory(path.parent, without: path)
+                record.stage = .deleting
+                try moves.save(record)
+                try await deleteCopied(record)
+                moves.remove(record)
+            }
+            forget(prefix(of: path))
+            guard let moved = try await present(at: newPath) else { throw Self.missing(newPath) }
+            return moved
+        }
+    }
+
+    /// The key of a file or a link, the prefix of a directory.
+    private func place(_ path: RemotePath, _ kind: ItemKind) -> String {
+        switch kind {
+        case .file: key(of: path)
+        case .directory: prefix(of: path)
+        case .symbolicLink: key(of: path) + LinkNames.suffix
+        }
+    }
+
+    // MARK: - What an earlier start left
+
+    /// Called first by everything: ends what was certain to be ended, once.
+    func ready() async throws {
+        if state.withLock({ $0.isReady }) { return }
+        for record in moves.records {
+            if record.stage == .deleting {
+                try await translating { try await self.deleteCopied(record) }
+                moves.remove(record)
+            } else if S3Client.now - record.begun > 7 * 86_400 {
+                try await translating { try await self.takeBack(record) }
+            }
+        }
+        let isFirst = state.withLock { state in
+            defer { state.isReady = true }
+            return !state.isReady
+        }
+        if isFirst { Task { await self.abortLeftovers() } }
+    }
+
+    /// Takes back what nobody carries on, before something else is made in its place.
+    func abandonMoves(over path: RemotePath) async throws {
+        for record in moves.idle(over: key(of: path)) where record.stage == .copying {
+            let isInTheWay = record.isTree ? prefix(of: path) : key(of: path)
+            guard isInTheWay.utf8.starts(with: record.to.utf8) || record.to.utf8.starts(with: isInTheWay.utf8) else {
+                continue
+            }
+            try await takeBack(record)
+        }
+    }
+
+    /// Deletes the copies: the originals are all there.
+    func takeBack(_ record: MoveRecord) async throws {
+        guard record.stage == .copying else { return try await deleteCopied(record) }
+        guard record.isTree else {
+            if let original = try await listed(record.from), let copy = try await listed(record.to),
+                Self.isCopy(copy, of: original)
+            {
+                try await delete([record.to])
+            }
+            moves.remove(record)
+            return
+        }
+        try await join(record) { pairs in
+            try await delete(
+                pairs.compactMap { original, copy in
+                    copy.flatMap { Self.isCopy($0, of: original) ? $0.key : nil }
+                })
+        }
+        moves.remove(record)
+    }
+
+    // MARK: - Steps
+
+    private func copyAll(_ record: MoveRecord) async throws {
+        guard record.isTree else {
+            guard let original = try await listed(record.from) else { throw Self.vanished(record.from) }
+            let tag = try await copy(original, to: record.to)
+            guard let copy = try await listed(record.to), copy.size == original.size else {
+                throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
+            }
+            if let date = dates.date(of: original) { dates.note([(record.to, tag, date)]) }
+            return
+        }
+        // Others may write meanwhile: until a look at all of it finds nothing more to copy.
+        let copied = CopiedTags()
+        for _ in 1...20 {
+            let missing = Mutex(0)
+            try await join(record) { pairs in
+                let due = pairs.filter { original, copy in
+                    guard let copy, copy.size == original.size else { return true }
+                    return copy.tag != original.tag && copied[copy.key] != original.tag
+                }
+                missing.withLock { $0 += due.count }
+                let noted = Mutex<[(key: String, tag: String, date: FileTimestamp)]>([])
+                try await inParallel(due.map(\.original)) { original in
+                    let key = record.to + String(original.key.dropFirst(record.from.count))
+                    let tag = try await self.copy(original, to: key)
+                    if tag != original.tag { copied[key] = original.tag }
+                    if let date = self.dates.date(of: original) { noted.withLock { $0.append((key, tag, date)) } }
+                }
+                dates.note(noted.withLock { $0 })
+            }
+            if missing.withLock({ $0 }) == 0 { return }
+        }
+        throw FileProviderError(
+            .providerDomainTemporarilyUnavailable, "'\(record.from)' is written all the time: it cannot be renamed now")
+    }
+
+    /// Deletes the originals that have a copy.
+    private func deleteCopied(_ record: MoveRecord) async throws {
+        guard record.isTree else {
+            if let original = try await listed(record.from), let copy = try await listed(record.to),
+                Self.isCopy(copy, of: original)
+            {
+                try await delete([record.from])
+            }
+            return
+        }
+        try await join(record) { pairs in
+            try await delete(
+                pairs.compactMap { original, copy in
+                    copy.flatMap { Self.isCopy($0, of: original) ? original.key : nil }
+                })
+        }
+    }
+
+    /// Copies that the server makes of large objects, or of encrypted ones, have other tags: then their date counts.
+    private static func isCopy(_ copy: S3Object, of original: S3Object) -> Bool {
+        guard copy.size == original.size else { return false }
+        if copy.tag == original.tag { return true }
+        guard let made = copy.modified, let written = original.modified else { return false }
+        return made >= written
+    }
+
+    /// Everything below the old place, with what is in the same place below the new one, many at a time.
+    private func join(
+        _ record: MoveRecord, _ take: ([(original: S3Object, copy: S3Object?)]) async throws -> Void
+    ) async throws {
+        var originals = KeyReader(client: client, prefix: record.from)
+        var copies = KeyReader(client: client, prefix: record.to)
+        var batch: [(original: S3Object, copy: S3Object?)] = []
+        while let original = try await originals.next() {
+            let rest = original.key.utf8.dropFirst(record.from.utf8.count)
+            while let copy = copies.current,
+                copy.key.utf8.dropFirst(record.to.utf8.count).lexicographicallyPrecedes(rest)
+            {
+                try await copies.advance()
+            }
+            if copies.hasNotBegun {
+                try await copies.advance()
+                while let copy = copies.current,
+                    copy.key.utf8.dropFirst(record.to.utf8.count).lexicographicallyPrecedes(rest)
+                {
+                    try await copies.advance()
+                }
+            }
+            let isHere = copies.current?.key.utf8.dropFirst(record.to.utf8.count).elementsEqual(rest) == true
+            batch.append((original, isHere ? copies.current : nil))
+            if batch.count >= 1000 {
+                try await take(batch)
+                batch = []
+            }
+        }
+        if !batch.isEmpty { try await take(batch) }
+    }
+
+    func inParallel<Element: Sendable>(
+        _ elements: [Element], _ body: @escaping @Sendable (Element) async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, element) in elements.enumerated() {
+                if index >= settings.width { try await group.next() }
+                group.addTask { try await body(element) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private static func vanished(_ key: String) -> FileProviderError {
+        FileProviderError(.noSuchItem, "'\(key)' is gone from the bucket")
+    }
+}
+
+/// The tags of originals by the keys of their copies, where the copy got another.
+private final class CopiedTags: Sendable {
+    private let tags = Mutex<[String: String]>([:])
+
+    subscript(_ key: String) -> String? {
+        get { tags.withLock { $0[key] } }
+        set { tags.withLock { $0[key] = newValue } }
+    }
+}
+
+/// All objects whose keys begin with a prefix, one after the other.
+struct KeyReader {
+    let client: S3Client
+    let prefix: String
+    private var page: [S3Object] = []
+    private var index = 0
+    private var token: String?
+    private var isLast = false
+    private(set) var hasNotBegun = true
+    private(set) var current: S3Object?
+
+    init(client: S3Client, prefix: String) {
+        self.client = client
+        self.prefix = prefix
+    }
+
+    mutating func next() async throws -> S3Object? {
+        try await advance()
+        return current
+    }
+
+    mutating func advance() async throws {
+        hasNotBegun = false
+        while index >= page.count {
+            if isLast {
+                current = nil
+                return
+            }
+            let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
+            page = listing.entries.compactMap { if case .object(let object) = $0 { object } else { nil } }
+            index = 0
+            token = listing.next
+            isLast = listing.next == nil
+        }
+        current = page[index]
+        index += 1
+    }
+}

@@ -1,0 +1,253 @@
+import Crypto
+import FileProvider
+import Foundation
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// Making and replacing objects. A PUT is seen whole or not at all, and so is an upload in parts.
+extension S3Remote {
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        try await ready()
+        if condition == .absent { try check(path) }
+        return try await translating { [self] in
+            try await abandonMoves(over: path)
+            let support = condition == .always ? nil : await conditions()
+            if condition == .absent {
+                try await requireDirectory(path.parent)
+                // No condition says that nothing lies below a name.
+                if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
+            } else if support != .honoured {
+                try await require(condition, at: path)
+            }
+            let key = key(of: path)
+            let fields = ObjectMetadata.fields(attributes)
+            do {
+                if contents.size > settings.multipartThreshold {
+                    try await upload(contents, to: key, fields, if: condition, at: path)
+                } else {
+                    try await put(contents, to: key, fields, if: condition)
+                }
+            } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
+                throw RemoteConditionFailure(present: try await present(at: path))
+            } catch let failure as S3Failure where failure.status == 404 && condition != .always {
+                guard let there = try await present(at: path) else { throw RemoteConditionFailure(present: nil) }
+                throw RemoteConditionFailure(present: there)
+            }
+            return try await written(key, path, date: attributes.contentModificationDate)
+        }
+    }
+
+    /// What has just been written, as listings show it.
+    private func written(_ key: String, _ path: RemotePath, date: FileTimestamp?) async throws -> RemoteEntry {
+        note(seen: prefix(of: path.parent))
+        let found: S3Object?
+        if let listed = try await listed(key) { found = listed } else { found = try await object(key) }
+        guard let found else {
+            throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
+        }
+        if let date { dates.note([(key, found.tag, date)]) }
+        return file(found, name: path.name ?? "")
+    }
+
+    private func put(
+        _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition
+    ) async throws {
+        let hashes = try await hashes(of: contents, 0..<contents.size)
+        var fields = fields
+        fields["Content-MD5"] = hashes.md5Base64
+        try await conditional(condition) { condition in
+            var fields = fields
+            for (name, value) in condition { fields[name] = value }
+            let all = fields
+            _ = try await client.send { [client] in
+                client.request("PUT", key, fields: all, body: .content(contents), payloadHash: hashes.sha256)
+            }
+        }
+    }
+
+    /// Makes a change on a condition, and without it where it turns out that the server knows no conditions: the
+    /// condition was looked at before.
+    func conditional(_ condition: RemoteCondition, _ body: ([(String, String)]) async throws -> Void) async throws {
+        let fields = state.withLock { $0.conditions } == .honoured ? condition.fields : []
+        for attempt in 1... {
+            do {
+                return try await body(fields)
+            } catch let failure as S3Failure where failure.isUnimplemented && !fields.isEmpty {
+                state.withLock { $0.conditions = ConditionSupport.none }
+                return try await body([])
+            } catch let failure as S3Failure where failure.isRace && attempt < 3 {
+                try await Task.sleep(for: .milliseconds(100 * attempt))
+            }
+        }
+    }
+
+    /// Looks whether a condition holds.
+    func require(_ condition: RemoteCondition, at path: RemotePath) async throws {
+        switch condition {
+        case .always: return
+        case .absent:
+            if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
+        case .unchanged(let tag):
+            let there = try await present(at: path)
+            guard let there, there.tag == tag else { throw RemoteConditionFailure(present: there) }
+        }
+    }
+
+    // MARK: - Directories
+
+    func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try await ready()
+        try check(path)
+        return try await translating { [self] in
+            try await abandonMoves(over: path)
+            try await requireDirectory(path.parent)
+            if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
+            try await mark(prefix(of: path))
+            return RemoteEntry(name: path.name ?? "", kind: .directory, tag: [], isTagStrong: false)
+        }
+    }
+
+    /// Makes the object that keeps a directory.
+    func mark(_ prefix: String) async throws {
+        _ = try await client.send { [client] in
+            client.request(
+                "PUT", prefix, fields: ["Content-Type": "application/x-directory"], body: .bytes([]))
+        }
+        note(marked: prefix)
+        note(seen: prefix)
+    }
+
+    /// - Throws: `noSuchItem` when no key lies in the directory.
+    func requireDirectory(_ path: RemotePath) async throws {
+        guard !path.names.isEmpty else { return }
+        let prefix = prefix(of: path)
+        let now = S3Client.now
+        // So short a time changes nothing: it may go in the next moment as well.
+        if state.withLock({ ($0.seen[prefix] ?? 0) > now - 5 }) { return }
+        guard try await isDirectory(path) else { throw Self.missing(path) }
+        note(seen: prefix)
+    }
+
+    func note(seen prefix: String) {
+        state.withLock { state in
+            if state.seen.count > 1000 { state.seen.removeAll() }
+            state.seen[prefix] = S3Client.now
+        }
+    }
+
+    func forget(_ prefix: String) {
+        state.withLock { state in
+            state.seen = state.seen.filter { !$0.key.utf8.starts(with: prefix.utf8) }
+            state.marked = state.marked.filter { !$0.utf8.starts(with: prefix.utf8) }
+        }
+    }
+
+    /// Before something goes from a directory: makes what keeps the directory, when nothing else does.
+    func keepDirectory(_ path: RemotePath, without name: RemotePath) async throws {
+        guard !path.names.isEmpty else { return }
+        let prefix = prefix(of: path)
+        if state.withLock({ $0.marked.contains(prefix) }) { return }
+        let (key, below) = (key(of: name), self.prefix(of: name))
+        let listing = try await client.list(prefix: prefix, isFlat: false, limit: 4)
+        let going = [key, below, key + LinkNames.suffix]
+        let isKept = listing.next != nil || listing.entries.contains { !going.contains($0.key) }
+        if !isKept { try await mark(prefix) }
+    }
+
+    // MARK: - What is written beside the content
+
+    func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        try await ready()
+        let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
+        return try await translating { [self] in
+            guard let present = try await present(at: path), present.kind == kind else { throw Self.missing(path) }
+            // What was sent in parts would get another tag, and so be another content.
+            guard kind == .file, let date = attributes.contentModificationDate,
+                (present.size ?? 0) <= settings.largestCopy,
+                !present.tag.contains(UInt8(ascii: "-")), let object = try await listed(key(of: path))
+            else { return (present, others.union(.contentModificationDate)) }
+            let tag = try await rewriteMetadata(of: object, attributes)
+            dates.note([(object.key, tag, date)])
+            return (try await self.present(at: path) ?? present, others)
+        }
+    }
+
+    /// Has the server copy an object onto itself, with other things written beside it.
+    private func rewriteMetadata(of object: S3Object, _ attributes: RemoteAttributes) async throws -> String {
+        let head = try await client.send { [client] in client.request("HEAD", object.key) }.head
+        var fields: HTTPFields = ["x-amz-metadata-directive": "REPLACE"]
+        for field in head.fields {
+            let name = field.name.lowercased()
+            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name)
+            {
+                fields[name] = field.value
+            }
+        }
+        for field in ObjectMetadata.fields(attributes) { fields[field.name] = field.value }
+        return try await copy(object, to: object.key, fields)
+    }
+
+    /// - Throws: `cannotSynchronize` for a name that would come back as another.
+    func check(_ path: RemotePath) throws {
+        guard let name = path.name else { return }
+        if !KeyNames.canBeMade(name) {
+            throw FileProviderError(
+                .cannotSynchronize, "names with '\(KeyNames.mark)' in them stand for special keys in a bucket")
+        }
+        if LinkNames.isOne(name) {
+            throw FileProviderError(
+                .cannotSynchronize, "names that end with '\(LinkNames.suffix)' are links in a bucket")
+        }
+        guard key(of: path).utf8.count <= 1024 - LinkNames.suffix.utf8.count else {
+            throw FileProviderError(.cannotSynchronize, "the path is too long for a bucket: 1,024 bytes are the most")
+        }
+    }
+
+    // MARK: - Hashes
+
+    /// What proves that what arrives is what was sent.
+    struct Hashes: Sendable {
+        var md5: [UInt8]
+        /// Hexadecimal digits; ``Signature/unsignedPayload`` where TLS sees to it.
+        var sha256: String
+        var md5Base64: String { Data(md5).base64EncodedString() }
+    }
+
+    /// Reads a range once. What changes before it is read again does not fit these hashes, and the server refuses it.
+    func hashes(of contents: ContentSource, _ range: Range<Int64>) async throws -> Hashes {
+        let isSecure = client.location.endpoint?.isSecure ?? true
+        return try await BlockingWork.run {
+            // A source of its own: what is only looked at is no progress.
+            let quiet = ContentSource(descriptor: contents.descriptor, size: contents.size)
+            var md5 = Insecure.MD5()
+            var sha256 = SHA256()
+            var position = range.lowerBound
+            while position < range.upperBound {
+                let count = min(Int64(1 << 20), range.upperBound - position)
+                let bytes = try quiet.read(at: position, count: Int(count))
+                md5.update(data: bytes)
+                if !isSecure { sha256.update(data: bytes) }
+                position += count
+            }
+            return Hashes(
+                md5: Array(md5.finalize()),
+                sha256: isSecure ? Signature.unsignedPayload : Signature.hexadecimal(sha256.finalize()))
+        }
+    }
+}
+
+extension RemoteCondition {
+    /// The fields that say so.
+    var fields: [(String, String)] {
+        switch self {
+        case .always: []
+        case .absent: [("If-None-Match", "*")]
+        case .unchanged(let tag): [("If-Match", String(decoding: tag, as: UTF8.self))]
+        }
+    }
+}

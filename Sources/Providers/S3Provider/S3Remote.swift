@@ -1,0 +1,224 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// The objects below a prefix of a bucket, as files.
+///
+/// A directory is what keys have in common up to a slash; one that is made here, or emptied here, is an object without
+/// content whose key ends with a slash, as other tools make them too.
+final class S3Remote: PathRemote {
+    struct Settings: Sendable {
+        /// Files of more bytes are sent in parts.
+        var multipartThreshold: Int64 = 32 << 20
+        var partSize: Int64 = 16 << 20
+        /// What the server copies in one piece.
+        var largestCopy: Int64 = 5 << 30
+        /// How many requests one upload, one copying or one deleting makes at once.
+        var width = 6
+    }
+
+    struct State {
+        /// What of conditional writes the server honours; nil while that is not known.
+        var conditions: ConditionSupport?
+        /// Directories of which it is known that an object of their own keeps them.
+        var marked: Set<String> = []
+        /// When directories were last seen to be there, in seconds since 1970.
+        var seen: [String: Int64] = [:]
+        var deletesMany = true
+        var isReady = false
+    }
+
+    let client: S3Client
+    let manager: any FileProviderManager
+    let settings: Settings
+    let moves: MoveJournal
+    let uploads: UploadJournal
+    let state = Mutex(State())
+    let links = LinkTargets()
+    let dates: DateBook
+
+    init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
+        self.client = client
+        self.manager = manager
+        self.settings = settings
+        moves = MoveJournal(directory: manager.stateDirectory)
+        uploads = UploadJournal(directory: manager.stateDirectory)
+        dates = DateBook(directory: manager.stateDirectory)
+    }
+
+    var traits: RemoteTraits {
+        var traits = RemoteTraits()
+        traits.hasSymbolicLinks = true
+        traits.listsTrees = true
+        traits.storesModificationDates = true
+        traits.concurrentCalls = 16
+        let conditions = state.withLock { $0.conditions }
+        traits.checksConditions = conditions == .honoured
+        if conditions == ConditionSupport.none {
+            traits.peculiarities.append(
+                "this server checks no conditions: what two write at the same moment may overwrite each other")
+        }
+        return traits
+    }
+
+    func close() async {
+        await client.transport.close()
+    }
+
+    // MARK: - Keys
+
+    var rootPrefix: String { client.location.prefix }
+
+    /// The key of a file, or of a directory without its slash.
+    func key(of path: RemotePath) -> String {
+        if path.names.last == KeyNames.content { return prefix(of: path.parent) }
+        return rootPrefix + path.names.map(KeyNames.part).joined(separator: "/")
+    }
+
+    /// What the keys in a directory begin with.
+    func prefix(of path: RemotePath) -> String {
+        path.names.isEmpty ? rootPrefix : rootPrefix + path.names.map(KeyNames.part).joined(separator: "/") + "/"
+    }
+
+    // MARK: - Looking
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry {
+        try await ready()
+        return try await translating { try await self.present(at: path) } ?? { throw Self.missing(path) }()
+    }
+
+    /// What is at a path; nil when nothing is.
+    func present(at path: RemotePath) async throws -> RemoteEntry? {
+        guard let name = path.name else {
+            // An empty bucket is a root too, a bucket that is missing is none.
+            _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
+            return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
+        }
+        let key = key(of: path)
+        if name == KeyNames.content {
+            return try await listed(key).flatMap { $0.size > 0 ? file($0, name: name) : nil }
+        }
+        let directory = RemoteEntry(name: name, kind: .directory, tag: [], isTagStrong: false)
+        if moves.hides(prefix(of: path)) || moves.hides(key) { return nil }
+        if KeyNames.isDirectoryOnly(name) { return try await isDirectory(path) ? directory : nil }
+        // One request shows whatever there is of this name, but where many names begin with it.
+        let listing = try await client.list(prefix: key, isFlat: false, limit: 50)
+        var (link, hasKeysBelow): (S3Object?, Bool) = (nil, false)
+        for entry in listing.entries {
+            switch entry {
+            case .object(let object):
+                if object.key.utf8.elementsEqual(key.utf8) { return file(object, name: name) }
+                if object.key.utf8.elementsEqual((key + LinkNames.suffix).utf8) { link = object }
+            case .prefix(let below): hasKeysBelow = hasKeysBelow || below.utf8.elementsEqual((key + "/").utf8)
+            }
+        }
+        if listing.next != nil {
+            if link == nil { link = try await listed(key + LinkNames.suffix) }
+            if !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
+        }
+        if let link, let entry = try await symbolicLink(link, name: name) { return entry }
+        return hasKeysBelow ? directory : nil
+    }
+
+    /// An object as a listing has it; nil when there is none. Dates of other answers are rounded in other ways.
+    func listed(_ key: String) async throws -> S3Object? {
+        let listing = try await client.list(prefix: key, isFlat: true, limit: 1)
+        guard case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(key.utf8) else {
+            return nil
+        }
+        return first
+    }
+
+    /// Whether any key lies in a directory.
+    func isDirectory(_ path: RemotePath) async throws -> Bool {
+        let prefix = prefix(of: path)
+        let listing = try await client.list(prefix: prefix, isFlat: true, limit: 1)
+        if case .object(let first)? = listing.entries.first, first.key == prefix { note(marked: prefix) }
+        return !listing.entries.isEmpty
+    }
+
+    /// An object as it is just now, without its date; nil when there is none.
+    func object(_ key: String) async throws -> S3Object? {
+        do {
+            return S3Object(key: key, head: try await client.send { [client] in client.request("HEAD", key) }.head)
+        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+            return nil
+        }
+    }
+
+    func file(_ object: S3Object, name: String) -> RemoteEntry {
+        RemoteEntry(
+            name: name, kind: .file, tag: Array(object.tag.utf8), isTagStrong: true, size: object.size,
+            attributes: RemoteAttributes(contentModificationDate: dates.date(of: object)))
+    }
+
+    // MARK: - Reading
+
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        try await ready()
+        let (key, name) = (key(of: path), path.name ?? "")
+        if let range, range.isEmpty { return try await entry(at: path) }
+        let bucket = client.location.bucket
+        return try await translating { [self] in
+            try await client.again { () async throws -> RemoteEntry in
+                var request = client.request("GET", key)
+                let wanted = tag.map { String(decoding: $0, as: UTF8.self) }
+                request.fields["If-Match"] = wanted
+                var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
+                download.check = { head in
+                    if let wanted, let given = head.fields["ETag"], !given.utf8.elementsEqual(wanted.utf8) {
+                        throw FileProviderError(.versionNoLongerAvailable, "'\(name)' has changed")
+                    }
+                }
+                let head = try await client.transport.download(download, into: sink)
+                guard let object = S3Object(key: key, head: head) else {
+                    throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+                }
+                if let date = ObjectMetadata.date(head.fields) { dates.note([(key, object.tag, date)]) }
+                return file(object, name: name)
+            }
+        }
+    }
+
+    func quota() async throws -> RemoteQuota? { nil }
+
+    // MARK: - What others say
+
+    /// Makes of what a server says what the system understands.
+    func translating<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let failure as S3Failure {
+            throw failure.error
+        } catch is CancellationError {
+            throw FileProviderError(.userCancelled)
+        }
+    }
+
+    static func missing(_ path: RemotePath) -> FileProviderError {
+        FileProviderError(.noSuchItem, "there is no '\(path.names.joined(separator: "/"))' in the bucket")
+    }
+
+    func note(marked prefix: String) {
+        state.withLock { state in
+            // What is forgotten is only looked up again.
+            if state.marked.count > 10_000 { state.marked.removeAll() }
+            state.marked.insert(prefix)
+        }
+    }
+}
+
+extension S3Object {
+    /// What the answer to HEAD or GET says; nil when it says too little.
+    init?(key: String, head: HTTPResponseHead) {
+        let range = ContentRange(head.fields["Content-Range"])
+        guard let tag = head.fields["ETag"], let size = range?.total ?? head.contentLength else { return nil }
+        self.init(key: key, tag: tag, size: size, modified: nil)
+    }
+}

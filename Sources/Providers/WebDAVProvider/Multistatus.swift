@@ -1,0 +1,106 @@
+import FileProvider
+import HTTPTransport
+
+/// What a multistatus says of one resource.
+struct DAVResource: Sendable, Hashable {
+    var href: String
+    /// Of the resource itself, where it has one of its own.
+    var status: Int?
+    var isCollection = false
+    /// Whether the server said what it is.
+    var hasType = false
+    var etag: String?
+    var length: Int64?
+    /// Seconds since 1970.
+    var modifiedAt: Int64?
+    var fileIdentifier: String?
+    /// Letters, as ownCloud has them.
+    var permissions: String?
+    var quotaAvailable: Int64?
+    var quotaUsed: Int64?
+
+    static let ownCloud = "http://owncloud.org/ns"
+
+    /// - Returns: nil for what is no response.
+    init?(_ element: XMLElement) {
+        guard element.name.isCalled("response", in: "DAV:"), let href = element.child("DAV:", "href") else {
+            return nil
+        }
+        self.href = href.trimmedText
+        status = element.child("DAV:", "status").flatMap { Self.status($0.trimmedText) }
+        for part in element.children("DAV:", "propstat") {
+            guard let status = part.child("DAV:", "status").flatMap({ Self.status($0.trimmedText) }),
+                (200..<300).contains(status), let properties = part.child("DAV:", "prop")
+            else { continue }
+            for property in properties.children { take(property) }
+        }
+    }
+
+    private mutating func take(_ property: XMLElement) {
+        let text = property.trimmedText
+        if property.name.namespace == Self.ownCloud {
+            switch property.name.local {
+            case "id", "fileid":
+                if fileIdentifier == nil || property.name.local == "fileid", !text.isEmpty { fileIdentifier = text }
+            case "permissions": permissions = text
+            default: break
+            }
+            return
+        }
+        guard property.name.namespace == "DAV:" else { return }
+        switch property.name.local {
+        case "resourcetype":
+            hasType = true
+            isCollection = property.child("DAV:", "collection") != nil
+        case "getetag": if !text.isEmpty { etag = text }
+        case "getcontentlength": length = Int64(text).flatMap { $0 >= 0 ? $0 : nil }
+        case "getlastmodified": modifiedAt = HTTPDate.seconds(from: text)
+        case "quota-available-bytes": quotaAvailable = Int64(text)
+        case "quota-used-bytes": quotaUsed = Int64(text)
+        default: break
+        }
+    }
+
+    /// `HTTP/1.1 404 Not Found`.
+    private static func status(_ line: String) -> Int? {
+        let words = line.split(separator: " ")
+        return words.count >= 2 ? Int(words[1]) : nil
+    }
+
+    /// The properties that are asked for.
+    static func request(withIdentifiers: Bool, withQuota: Bool) -> [UInt8] {
+        // Not the creation date: servers give the time of the last change to the file's place for it.
+        var names = ["resourcetype", "getcontentlength", "getlastmodified", "getetag"]
+        if withQuota { names += ["quota-available-bytes", "quota-used-bytes"] }
+        var text = #"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop>"#
+        text += names.map { "<D:\($0)/>" }.joined()
+        if withIdentifiers {
+            text += #"<o:fileid xmlns:o="\#(ownCloud)"/><o:permissions xmlns:o="\#(ownCloud)"/>"#
+        }
+        return Array((text + "</D:prop></D:propfind>").utf8)
+    }
+}
+
+/// Entity tags.
+enum ETag {
+    /// What is between the quotes, without a mark of weakness: servers differ in how they write one tag in different
+    /// places.
+    static func opaque(_ text: String) -> String {
+        var text = text[...]
+        if text.hasPrefix("W/") || text.hasPrefix("w/") { text = text.dropFirst(2) }
+        if text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") { text = text.dropFirst().dropLast() }
+        return String(text)
+    }
+
+    /// Whether a tag is nothing but a date in seconds and a size, as several servers make it, in decimal or hexadecimal
+    /// numbers.
+    static func isMadeOf(_ opaque: String, seconds: Int64, size: Int64) -> Bool {
+        let parts = opaque.split(separator: "-").map(String.init)
+        guard parts.count >= 2 else { return false }
+        let last = parts.suffix(2)
+        for radix in [10, 16] where last == [String(seconds, radix: radix), String(size, radix: radix)][...] {
+            return true
+        }
+        return false
+    }
+}

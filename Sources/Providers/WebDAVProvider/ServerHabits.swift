@@ -1,0 +1,75 @@
+import FileProvider
+import Foundation
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// What a server does that it does not say, found out by trying it on files of our own.
+struct ServerHabits: Codable, Hashable, Sendable {
+    /// How a change is made on a condition.
+    enum Conditions: String, Codable, Sendable {
+        /// Not at all: the server ignores conditions, or refuses all of them.
+        case none
+        /// By `If` with the resource's own address: RFC 4918 10.4.
+        case tagged
+        /// By `If-Match`.
+        case match
+    }
+
+    /// What becomes of names with control characters and with those that mean something in addresses.
+    enum OddNames: String, Codable, Sendable {
+        case kept
+        /// Only when something is sent under such a name, not when it is moved there.
+        case sent
+        case lost
+    }
+
+    /// The value of `Server`: another one may have other habits.
+    var server: String?
+    /// A move onto something with `Overwrite: F` is refused.
+    var refusesOverwriting = false
+    /// A move onto something keeps to an `If` about what is there.
+    var movesConditionally = false
+    var deletions = Conditions.none
+    /// What was moved has the tag it had before.
+    var tagsSurviveMoves = false
+    var oddNames = OddNames.lost
+    /// Names that begin with a dot are listed.
+    var listsHiddenNames = false
+    /// New content of the same length within a second has another tag.
+    var tagsFollowContent = false
+}
+
+extension ServerHabits.OddNames {
+    /// Whether a name is of the kind that this is about.
+    static func include(_ name: String) -> Bool {
+        name.utf8.contains { $0 < 0x20 || $0 == 0x7F || "?#%;".utf8.contains($0) }
+    }
+}
+
+/// Where habits are kept, so that a server is tried once.
+final class HabitStore: Sendable {
+    private let file: FilePath
+    private let known = Mutex<ServerHabits?>(nil)
+
+    init(in directory: FilePath) {
+        file = directory.appending("webdav.json")
+        let data = FileManager.default.contents(atPath: file.string)
+        let habits = data.flatMap { try? JSONDecoder().decode(ServerHabits.self, from: $0) }
+        known.withLock { $0 = habits }
+    }
+
+    var habits: ServerHabits? { known.withLock { $0 } }
+
+    /// A server of another name is tried again.
+    func forget(unless server: String?) {
+        known.withLock { if $0?.server != server { $0 = nil } }
+    }
+
+    func keep(_ habits: ServerHabits) {
+        known.withLock { $0 = habits }
+        guard let data = try? JSONEncoder().encode(habits) else { return }
+        // Without it the server is tried again.
+        try? data.write(to: URL(fileURLWithPath: file.string), options: .atomic)
+    }
+}

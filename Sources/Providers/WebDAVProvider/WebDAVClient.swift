@@ -1,0 +1,203 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// Requests to one server, with credentials where it wants them, and failures in the words of providers.
+final class WebDAVClient: Sendable {
+    /// The collection that is the root; its path ends in a slash.
+    let base: HTTPURL
+    let transport: HTTPTransport
+    private let authorization: Authorization
+    private static let mostRefusals = 4
+    /// A server copies, moves or deletes much before it answers.
+    static let longPatience = Duration.seconds(600)
+
+    init(base: HTTPURL, transport: HTTPTransport, credentials: @escaping @Sendable () -> WebDAVCredentials?) {
+        self.base = base
+        self.transport = transport
+        authorization = Authorization(credentials)
+    }
+
+    /// An answer that wants to know who asks.
+    private struct Refused: Error {
+        var head: HTTPResponseHead
+    }
+
+    // MARK: - Addresses
+
+    func url(of path: RemotePath, isDirectory: Bool = false) -> HTTPURL {
+        var url = base
+        url.path += path.names.map { PercentEncoding.encode($0) }.joined(separator: "/")
+        if isDirectory, !path.names.isEmpty { url.path += "/" }
+        return url
+    }
+
+    /// Where in the collection an `href` leads.
+    ///
+    /// - Returns: nil for what leads out of it, or cannot be a path.
+    func path(of href: String, on page: HTTPURL) -> RemotePath? {
+        guard let url = page.resolving(href), url.host == base.host, let root = Self.names(in: base.path),
+            let names = Self.names(in: url.path), names.count >= root.count,
+            RemotePath(Array(names.prefix(root.count))) == RemotePath(root)
+        else { return nil }
+        return RemotePath(Array(names.dropFirst(root.count)))
+    }
+
+    private static func names(in path: String) -> [String]? {
+        var parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        if parts.last?.isEmpty == true { parts = parts.dropLast() }
+        var names: [String] = []
+        for part in parts {
+            guard let bytes = PercentEncoding.decode(part), let name = String(validating: bytes, as: UTF8.self) else {
+                return nil
+            }
+            names.append(name)
+        }
+        return names
+    }
+
+    // MARK: - Requests
+
+    /// Makes a request and reads all of the answer, of whatever status but 401.
+    func send(
+        _ method: String, _ url: HTTPURL, _ fields: HTTPFields = [:], body: HTTPBody? = nil,
+        isLong: Bool = false
+    ) async throws -> HTTPResponse {
+        var request = HTTPRequest(method, url, fields: fields, body: body)
+        if isLong { request.patience = Self.longPatience }
+        return try await authorized(request) { [transport] request in
+            let response = try await transport.send(request)
+            if response.status == 401 { throw Refused(head: response.head) }
+            return response
+        }
+    }
+
+    /// Asks for the properties of a resource, or of all in a collection.
+    ///
+    /// - Parameters:
+    ///   - take: given what the answer tells, as it comes.
+    ///   - what: what is asked for, for messages.
+    /// - Returns: the answer's head.
+    func properties(
+        _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
+        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
+    ) async throws -> HTTPResponseHead {
+        let request = HTTPRequest(
+            "PROPFIND", url,
+            fields: ["Depth": String(depth), "Content-Type": "application/xml; charset=utf-8", "Accept": "*/*"],
+            body: .bytes(body))
+        let head = Mutex<HTTPResponseHead?>(nil)
+        let count = Mutex(0)
+        let answer = try await authorized(request) { [transport] request in
+            try await transport.sendForXML(
+                request,
+                isWanted: { answer in
+                    head.withLock { $0 = answer }
+                    return answer.status == 207
+                },
+                take: { elements in
+                    guard let head = head.withLock({ $0 }) else { return }
+                    for element in elements {
+                        guard let resource = DAVResource(element) else { continue }
+                        // RFC 4918 16: a server that has said less than there is.
+                        if resource.status == 507 {
+                            throw FileProviderError(.malformedResponse, "\(head.url.host) lists '\(what)' only in part")
+                        }
+                        count.withLock { $0 += 1 }
+                        try take(resource, head)
+                    }
+                },
+                failure: { response in
+                    if response.status == 401 { return Refused(head: response.head) }
+                    return Self.failure(response, of: what)
+                })
+        }
+        guard answer.root.name.isCalled("multistatus", in: "DAV:") else { throw Self.nonsense(answer.head) }
+        guard count.withLock({ $0 }) > 0 else {
+            throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")
+        }
+        return answer.head
+    }
+
+    /// Fetches content.
+    ///
+    /// - Parameter check: looks at the answer's fields before the first byte is believed.
+    func download(
+        _ url: HTTPURL, range: Range<Int64>?, size: Int64?, what: String, into sink: any ContentSink,
+        check: @escaping @Sendable (HTTPResponseHead) throws -> Void
+    ) async throws -> HTTPResponseHead {
+        // A coding would change the bytes and with them their number.
+        let request = HTTPRequest("GET", url, fields: ["Accept-Encoding": "identity"])
+        return try await authorized(request) { [transport] request in
+            try await transport.download(
+                HTTPDownload(
+                    request, range: range, size: size, check: check,
+                    failure: { response in
+                        if response.status == 401 { return Refused(head: response.head) }
+                        if response.status == 416 || response.status == 412 {
+                            return FileProviderError(.versionNoLongerAvailable)
+                        }
+                        return Self.failure(response, of: what)
+                    }), into: sink)
+        }
+    }
+
+    private func authorized<Value: Sendable>(
+        _ request: HTTPRequest, _ body: (HTTPRequest) async throws -> Value
+    ) async throws -> Value {
+        var refusals = 0
+        while true {
+            let pass = authorization.pass()
+            var request = request
+            request.authorizer = pass
+            do {
+                return try await body(request)
+            } catch let refused as Refused {
+                refusals += 1
+                guard refusals < Self.mostRefusals, refused.head.url.hasSameOrigin(as: base) else {
+                    throw FileProviderError(
+                        .notAuthenticated, "\(refused.head.url.host) wants other credentials again and again")
+                }
+                try authorization.learn(refused.head, refused: pass)
+            }
+        }
+    }
+
+    // MARK: - Failures
+
+    /// What an answer means that is no success.
+    static func failure(_ response: HTTPResponse, of what: String, isChange: Bool = false) -> FileProviderError {
+        let host = response.head.url.host
+        switch response.status {
+        case 404, 410: return FileProviderError(.noSuchItem, "\(host) has no '\(what)'")
+        case 401: return FileProviderError(.notAuthenticated, "\(host) wants other credentials")
+        case 403:
+            return isChange
+                ? FileProviderError(.cannotSynchronize, "\(host) does not permit changing '\(what)'")
+                : FileProviderError(.fileReadNoPermission, "\(host) does not permit reading '\(what)'")
+        case 405,
+            501 where isChange:
+            return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(response.status))")
+        case 409 where isChange: return FileProviderError(.noSuchItem, "\(host) has no directory for '\(what)'")
+        case 413, 414:
+            return FileProviderError(
+                .cannotSynchronize, "\(host) does not take '\(what)': it is too large, or its name")
+        case 423: return FileProviderError(.cannotSynchronize, "'\(what)' is locked on \(host)")
+        case 507: return FileProviderError(.insufficientQuota, "\(host) has no room for '\(what)'")
+        case 502, 503, 504:
+            return FileProviderError(.serverUnreachable, "\(host) is not working at present (\(response.status))")
+        case 200..<300: return nonsense(response.head)
+        default:
+            return FileProviderError(.malformedResponse, "\(host) answers \(response.status) for '\(what)'")
+        }
+    }
+
+    private static func nonsense(_ head: HTTPResponseHead) -> FileProviderError {
+        let kind = head.fields["Content-Type"].map { " (\($0.prefix(40)))" } ?? ""
+        return FileProviderError(
+            .malformedResponse,
+            "\(head.url.host) answers something that is not WebDAV\(kind): another address, or a page to log in?")
+    }
+}

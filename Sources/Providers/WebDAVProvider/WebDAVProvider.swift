@@ -1,0 +1,59 @@
+import FileProvider
+import HTTPTransport
+import Logging
+import PathAddressing
+import SystemPackage
+
+/// The provider for collections on WebDAV servers.
+package enum WebDAVProvider {
+    /// Makes the provider of a domain. Asks nothing of the server.
+    ///
+    /// - Parameters:
+    ///   - credentials: what was given for the domain; without any `~/.netrc` is looked at. Called whenever the server
+    ///     wants credentials.
+    /// - Throws: `providerNotFound` for a source that is none.
+    package static func make(
+        for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
+        credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+    ) throws -> PathAddressedProvider {
+        let remote = try remote(for: manager, configuration: configuration, credentials: credentials, logger: logger)
+        return PathAddressedProvider(remote: remote, manager: manager)
+    }
+
+    /// Connects to a server, and leaves it again.
+    ///
+    /// - Throws: what keeps the source from being mounted, in words for the user.
+    package static func tryOut(
+        _ source: String, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+    ) async throws {
+        let source = try WebDAVSource(source)
+        var settings = HTTPTransport.Configuration()
+        // Somebody waits.
+        settings.retries.attempts = 2
+        let remote = WebDAVRemote(
+            source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: "/nonexistent",
+            credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
+            report: { _ in })
+        do {
+            try await remote.connect()
+        } catch {
+            await remote.close()
+            throw error
+        }
+        await remote.close()
+    }
+
+    /// The remote alone.
+    package static func remote(
+        for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
+        credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+    ) throws -> WebDAVRemote {
+        let source = try WebDAVSource(manager.domain.source)
+        var settings = configuration ?? HTTPTransport.Configuration()
+        settings.connections = WebDAVRemote.concurrentCalls
+        return WebDAVRemote(
+            source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: manager.stateDirectory,
+            credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
+            report: { manager.report($0) })
+    }
+}

@@ -1,0 +1,259 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Changes. A file comes whole or not at all: it is sent under a hidden name beside its place, and moved there.
+extension WebDAVRemote {
+    package func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        try await connect()
+        if isOwnCloud { return try await replace(contents, at: path, if: condition) }
+        let habits = try await habits(tryingIn: path.parent)
+        if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+            return try await writeInPlace(contents, to: path, if: condition, habits)
+        }
+        let hidden = path.parent.appending(HiddenName.make())
+        do {
+            try await put(.content(contents), at: hidden, for: name)
+            // Not every server says of its own accord that it has lost some.
+            guard let sent = try await sight(of: hidden)?.entry, sent.kind == .file, sent.size == contents.size else {
+                throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
+            }
+            try await publish(hidden, at: path, if: condition, habits)
+            if habits.tagsSurviveMoves {
+                var entry = sent
+                entry.name = name
+                return entry
+            }
+        } catch {
+            removeLater(hidden)
+            throw error
+        }
+        let entry = try await entry(at: path)
+        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
+    /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
+    /// only when it is whole.
+    private func replace(
+        _ contents: ContentSource, at path: RemotePath, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        var fields: HTTPFields = [:]
+        switch condition {
+        case .always: break
+        case .absent: fields["If-None-Match"] = "*"
+        case .unchanged(let tag):
+            let there = try await sight(of: path)
+            guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
+            fields = there.etag.map { Self.condition(.match, $0, of: client.url(of: path)) } ?? [:]
+        }
+        try await put(.content(contents), at: path, for: name, fields)
+        let entry = try await entry(at: path)
+        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
+    /// For a name that nothing can be moved to.
+    private func writeInPlace(
+        _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        guard habits.oddNames == .sent else { throw oddName(name) }
+        let there = try await sight(of: path)
+        switch condition {
+        case .always: break
+        case .absent: if let there { throw RemoteConditionFailure(present: there.entry) }
+        case .unchanged(let tag):
+            guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
+        }
+        // Nobody may see a part: what cannot be confirmed before it is sent is not sent.
+        let bytes = try await BlockingWork.run {
+            try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace)))
+        }
+        guard Int64(bytes.count) == contents.size else { throw oddName(name) }
+        try await put(.bytes(bytes), at: path, for: name)
+        let entry = try await entry(at: path)
+        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
+    private static let mostInPlace: Int64 = 8 << 20
+
+    private func oddName(_ name: String) -> FileProviderError {
+        FileProviderError(
+            .cannotSynchronize, "\(client.base.host) does not keep names like '\(name)': give it another one")
+    }
+
+    func put(_ body: HTTPBody, at path: RemotePath, for name: String, _ conditions: HTTPFields = [:]) async throws {
+        var fields = conditions
+        fields["Content-Type"] = "application/octet-stream"
+        let response = try await client.send("PUT", client.url(of: path), fields, body: body)
+        if response.head.isSuccess { return }
+        if response.status == 412 { throw RemoteConditionFailure(present: try await sight(of: path)?.entry) }
+        // Servers say all kinds of things of a directory that is missing.
+        if [403, 404, 409, 500].contains(response.status), try await sight(of: path.parent, isDirectory: true) == nil {
+            throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory for '\(name)'")
+        }
+        throw WebDAVClient.failure(response, of: name, isChange: true)
+    }
+
+    /// Gives what was sent its name.
+    private func publish(
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
+    ) async throws {
+        switch condition {
+        case .absent:
+            if !habits.refusesOverwriting { try await requireAbsence(path) }
+            try await move(hidden, to: path, kind: .file, overwriting: false)
+        case .always:
+            try await move(hidden, to: path, kind: .file, overwriting: true)
+        case .unchanged(let tag):
+            guard let there = try await sight(of: path), there.entry.tag == tag else {
+                throw RemoteConditionFailure(present: try await sight(of: path)?.entry)
+            }
+            let state = habits.movesConditionally ? there.etag : nil
+            try await move(hidden, to: path, kind: .file, overwriting: true, ifTargetHas: state)
+        }
+    }
+
+    private func requireAbsence(_ path: RemotePath) async throws {
+        if let there = try await sight(of: path) { throw RemoteConditionFailure(present: there.entry) }
+    }
+
+    /// - Parameter state: the tag that the target must have, as the server writes it.
+    private func move(
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas state: String? = nil
+    ) async throws {
+        let target = client.url(of: newPath, isDirectory: kind == .directory)
+        var fields: HTTPFields = ["Destination": target.description, "Overwrite": overwriting ? "T" : "F"]
+        if let state { fields["If"] = "<\(target)> ([\(state)])" }
+        let response = try await client.send(
+            "MOVE", client.url(of: path, isDirectory: kind == .directory), fields, isLong: true)
+        switch response.status {
+        case 200, 201, 204: return
+        case 412: throw RemoteConditionFailure(present: try await sight(of: newPath)?.entry)
+        case 207:
+            throw FileProviderError(
+                .malformedResponse, "\(client.base.host) has moved '\(path.name ?? "/")' only in part")
+        case 404, 409, 500:
+            if try await sight(of: newPath.parent, isDirectory: true) == nil {
+                throw FileProviderError(
+                    .noSuchItem, "\(client.base.host) has no directory for '\(newPath.name ?? "/")'")
+            }
+            fallthrough
+        default: throw WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true)
+        }
+    }
+
+    /// What a call broken off has left goes without anybody waiting for it. A server may notice late that a transfer has
+    /// been broken off, and make the file only then.
+    private func removeLater(_ hidden: RemotePath) {
+        Task {
+            for pause in [0, 1, 4, 20] {
+                try? await Task.sleep(for: .seconds(pause))
+                guard let response = try? await client.send("DELETE", client.url(of: hidden)) else { continue }
+                if pause > 0, response.status == 404 { return }
+            }
+        }
+    }
+
+    package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try await connect()
+        // Some servers make again what is there, and say that they did.
+        try await requireAbsence(path)
+        if let name = path.name, ServerHabits.OddNames.include(name),
+            try await habits(tryingIn: path.parent).oddNames == .lost
+        {
+            throw oddName(name)
+        }
+        let response = try await client.send("MKCOL", client.url(of: path, isDirectory: true))
+        guard response.head.isSuccess else {
+            if response.status == 405 || response.status == 409, let there = try await sight(of: path) {
+                throw RemoteConditionFailure(present: there.entry)
+            }
+            throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+        }
+        guard let made = try await sight(of: path, isDirectory: true)?.entry, made.kind == .directory else {
+            throw FileProviderError(.malformedResponse, "\(client.base.host) has not made '\(path.name ?? "/")'")
+        }
+        return made
+    }
+
+    package func makeSymbolicLink(
+        at path: RemotePath, to target: String, attributes: RemoteAttributes
+    ) async throws -> RemoteEntry {
+        throw FileProviderError(.featureUnsupported, "WebDAV has no symbolic links")
+    }
+
+    package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        try await connect()
+        let habits = try await habits(tryingIn: newPath.parent)
+        if let name = newPath.name, ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+            throw oddName(name)
+        }
+        // Whether a directory may be overwritten was not tried.
+        if kind == .directory || !habits.refusesOverwriting { try await requireAbsence(newPath) }
+        try await move(path, to: newPath, kind: kind, overwriting: false)
+        guard let moved = try await sight(of: newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind
+        else {
+            throw FileProviderError(
+                .malformedResponse, "\(client.base.host) has lost '\(newPath.name ?? "/")' in a move")
+        }
+        return moved
+    }
+
+    package func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        (try await entry(at: path), [.contentModificationDate, .permissions, .extendedAttributes])
+    }
+
+    package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await connect()
+        var fields: HTTPFields = [:]
+        if case .unchanged(let tag) = condition {
+            let habits = try await habits(tryingIn: path.parent)
+            guard let there = try await sight(of: path) else { return }
+            guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
+            if let etag = there.etag {
+                fields = Self.condition(habits.deletions, etag, of: client.url(of: path))
+            }
+        }
+        try await delete(path, isDirectory: kind == .directory, fields)
+    }
+
+    static func condition(_ conditions: ServerHabits.Conditions, _ etag: String, of url: HTTPURL) -> HTTPFields {
+        let quoted = etag.hasSuffix("\"") ? etag : "\"\(etag)\""
+        switch conditions {
+        case .none: return [:]
+        case .tagged: return ["If": "<\(url)> ([\(quoted)])"]
+        // A weak one matches nothing.
+        case .match: return quoted.hasPrefix("W/") ? [:] : ["If-Match": quoted]
+        }
+    }
+
+    private func delete(_ path: RemotePath, isDirectory: Bool, _ fields: HTTPFields) async throws {
+        let response = try await client.send(
+            "DELETE", client.url(of: path, isDirectory: isDirectory), fields, isLong: isDirectory)
+        switch response.status {
+        case 200, 202, 204, 404, 410: return
+        case 412:
+            guard let there = try await sight(of: path) else { return }
+            throw RemoteConditionFailure(present: there.entry)
+        case 207 where isDirectory:
+            // Some of it is still there: a server may not get as deep as the tree is.
+            for entry in try await entries(in: path, from: nil, limit: .max).entries {
+                try await delete(path.appending(entry.name), isDirectory: entry.kind == .directory, [:])
+            }
+            let rest = try await client.send("DELETE", client.url(of: path, isDirectory: true), isLong: true)
+            guard rest.head.isSuccess && rest.status != 207 || rest.status == 404 else {
+                throw WebDAVClient.failure(rest, of: path.name ?? "/", isChange: true)
+            }
+        default: throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+        }
+    }
+}

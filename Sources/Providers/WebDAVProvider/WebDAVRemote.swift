@@ -1,0 +1,355 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// A collection on a WebDAV server (RFC 4918), as a remote that knows its items by path.
+///
+/// Nothing is asked of the server before the first call. What servers do differently is not assumed but found out: what
+/// they say by the first answers, what they do by trying it on files of our own before the first change.
+package final class WebDAVRemote: PathRemote {
+    private struct Knowledge {
+        var isConnected = false
+        var server: String?
+        /// The server has identifiers of its own, as ownCloud and Nextcloud do.
+        var hasIdentifiers = false
+        var hasETags = true
+        var connecting: Task<Void, any Error>?
+        var trying: Task<ServerHabits, any Error>?
+    }
+
+    let client: WebDAVClient
+    let habitStore: HabitStore
+    let report: @Sendable (String) -> Void
+    private let knowledge = Mutex(Knowledge())
+    /// How many requests a server gets at once.
+    package static let concurrentCalls = 32
+
+    /// - Parameters:
+    ///   - stateDirectory: a folder for what was found out about the server.
+    ///   - credentials: looks up who wants to be let in, whenever the server asks.
+    ///   - report: told what the user should know of.
+    package init(
+        source: WebDAVSource, transport: HTTPTransport, stateDirectory: FilePath,
+        credentials: @escaping @Sendable () -> WebDAVCredentials?, report: @escaping @Sendable (String) -> Void
+    ) {
+        client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
+        habitStore = HabitStore(in: stateDirectory)
+        self.report = report
+    }
+
+    package var traits: RemoteTraits {
+        let habits = habitStore.habits
+        let (server, hasETags) = knowledge.withLock { ($0.server, $0.hasETags) }
+        var traits = RemoteTraits()
+        traits.checksConditions = habits?.movesConditionally ?? false
+        traits.concurrentCalls = Self.concurrentCalls
+        let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
+        if !hasETags || habits?.tagsFollowContent == false {
+            traits.peculiarities.append(
+                "\(name) tells contents apart by length and time, to the second: what another machine writes twice "
+                    + "within a second may be noticed only at the next change")
+        }
+        if let habits, !habits.movesConditionally {
+            traits.peculiarities.append(
+                "\(name) keeps to no conditions: each change looks first, and what another machine changes in that "
+                    + "very moment is overwritten")
+        }
+        if let habits, habits.oddNames != .kept {
+            traits.peculiarities.append(
+                "\(name) does not keep every name with control characters or one of ? # % ; in it: such items "
+                    + (habits.oddNames == .sent ? "cannot be renamed" : "stay on this machine"))
+        }
+        if let habits, !habits.listsHiddenNames {
+            traits.peculiarities.append(
+                "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen")
+        }
+        if let habits, !habits.refusesOverwriting {
+            traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
+        }
+        return traits
+    }
+
+    package func close() async {
+        let tasks = knowledge.withLock { ($0.connecting, $0.trying) }
+        tasks.0?.cancel()
+        tasks.1?.cancel()
+        await client.transport.close()
+    }
+
+    // MARK: - Connecting
+
+    /// Asks the server for the collection.
+    ///
+    /// - Throws: `notAuthenticated`, `serverUnreachable` also for a collection that is not there, `malformedResponse` for
+    ///   what is no WebDAV; the messages are for users.
+    package func connect() async throws {
+        let task = knowledge.withLock { knowledge -> Task<Void, any Error>? in
+            if knowledge.isConnected { return nil }
+            if let task = knowledge.connecting { return task }
+            let task = Task { try await self.look() }
+            knowledge.connecting = task
+            return task
+        }
+        guard let task else { return }
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            // Others may wait for it too.
+        }
+        knowledge.withLock { if $0.connecting == task { $0.connecting = nil } }
+        try Task.checkCancellation()
+        try result.get()
+    }
+
+    private func look() async throws {
+        let found = Mutex<DAVResource?>(nil)
+        let what = client.base.path
+        let head: HTTPResponseHead
+        do {
+            head = try await client.properties(
+                client.base, depth: 0, body: DAVResource.request(withIdentifiers: true, withQuota: true), what: what
+            ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
+        }
+        guard let root = found.withLock({ $0 }), root.status == nil || root.status == 200 else {
+            throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
+        }
+        guard root.isCollection else {
+            throw FileProviderError(.serverUnreachable, "'\(what)' on \(client.base.host) is no collection")
+        }
+        let server = head.fields["Server"]
+        habitStore.forget(unless: server)
+        knowledge.withLock { knowledge in
+            knowledge.isConnected = true
+            knowledge.server = server
+            knowledge.hasIdentifiers = root.fileIdentifier != nil
+        }
+    }
+
+    /// What the server does; tried on files of our own in a directory the first time.
+    func habits(tryingIn directory: RemotePath) async throws -> ServerHabits {
+        if let habits = habitStore.habits { return habits }
+        let server = knowledge.withLock { $0.server }
+        let task = knowledge.withLock { knowledge in
+            if let task = knowledge.trying { return task }
+            let task = Task { try await HabitTrial(remote: self, directory: directory, server: server).run() }
+            knowledge.trying = task
+            return task
+        }
+        let result = await task.result
+        knowledge.withLock { if $0.trying == task { $0.trying = nil } }
+        try Task.checkCancellation()
+        let habits = try result.get()
+        habitStore.keep(habits)
+        return habits
+    }
+
+    // MARK: - Looking
+
+    /// An entry, and its tag as the server writes it.
+    struct Sight: Sendable {
+        var entry: RemoteEntry
+        var etag: String?
+        var resource: DAVResource
+    }
+
+    /// What is at a path; nil when nothing is.
+    func sight(of path: RemotePath, isDirectory: Bool = false) async throws -> Sight? {
+        try await connect()
+        let found = Mutex<Sight?>(nil)
+        do {
+            _ = try await client.properties(
+                client.url(of: path, isDirectory: isDirectory), depth: 0, body: question, what: path.name ?? "/"
+            ) { [self] resource, head in
+                guard found.withLock({ $0 == nil }), !Self.isMissing(resource) else { return }
+                let sight = sight(resource, named: path.name ?? "", at: head)
+                found.withLock { $0 = sight }
+            }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            return nil
+        }
+        return found.withLock { $0 }
+    }
+
+    package func entry(at path: RemotePath) async throws -> RemoteEntry {
+        guard let sight = try await sight(of: path, isDirectory: path.names.isEmpty) else {
+            throw FileProviderError(.noSuchItem, "\(client.base.host) has no '\(path.name ?? "/")'")
+        }
+        return sight.entry
+    }
+
+    package func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        try await connect()
+        let gathered = Mutex((entries: [RemoteEntry](), own: DAVResource?.none))
+        let what = path.name ?? "/"
+        _ = try await client.properties(
+            client.url(of: path, isDirectory: true), depth: 1, body: question, what: what
+        ) { [self] resource, head in
+            guard let place = client.path(of: resource.href, on: head.url) else {
+                return report("\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
+            }
+            if place == path {
+                gathered.withLock { $0.own = resource }
+                return
+            }
+            guard place.names.count == path.names.count + 1, place.isBelow(path), let name = place.name else {
+                return report("\(head.url.host) lists in '\(what)' what is not in it: '\(resource.href.prefix(200))'")
+            }
+            if Self.isMissing(resource) { return }
+            if let status = resource.status, !(200..<300).contains(status) {
+                return report("\(head.url.host) does not show '\(name)' (\(status))")
+            }
+            let entry = sight(resource, named: name, at: head).entry
+            gathered.withLock { $0.entries.append(entry) }
+        }
+        let (entries, own) = gathered.withLock { ($0.entries, $0.own) }
+        if let own, Self.isMissing(own) || !own.isCollection {
+            throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory '\(what)'")
+        }
+        // Without the directory itself it is no answer to the question: an empty one would look as if all had gone.
+        guard own != nil else {
+            throw FileProviderError(.malformedResponse, "\(client.base.host) does not say what '\(what)' is")
+        }
+        return RemoteListing(entries: entries)
+    }
+
+    package func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
+        throw FileProviderError(.featureUnsupported, "many servers list no trees, and some only a part of them")
+    }
+
+    package func quota() async throws -> RemoteQuota? {
+        let found = Mutex<DAVResource?>(nil)
+        _ = try await client.properties(
+            client.base, depth: 0, body: DAVResource.request(withIdentifiers: false, withQuota: true), what: "/"
+        ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        // Negative numbers stand for what is not known, or not limited.
+        guard let root = found.withLock({ $0 }), let free = root.quotaAvailable, free >= 0 else { return nil }
+        return RemoteQuota(free: free, total: root.quotaUsed.map { $0 + free })
+    }
+
+    /// Whether the server is one of those that identify files, and never show half of one.
+    var isOwnCloud: Bool { knowledge.withLock { $0.hasIdentifiers } }
+
+    private var question: [UInt8] {
+        DAVResource.request(withIdentifiers: knowledge.withLock { $0.hasIdentifiers }, withQuota: false)
+    }
+
+    private static func isMissing(_ resource: DAVResource) -> Bool { resource.status == 404 || resource.status == 410 }
+
+    // MARK: - Entries
+
+    private func sight(_ resource: DAVResource, named name: String, at head: HTTPResponseHead) -> Sight {
+        let kind: ItemKind =
+            resource.isCollection || !resource.hasType && resource.href.hasSuffix("/") ? .directory : .file
+        let tag = Self.tag(kind, resource.etag, resource.modifiedAt, resource.length)
+        if kind == .file, resource.etag == nil { knowledge.withLock { $0.hasETags = false } }
+        var entry = RemoteEntry(
+            name: name, kind: kind, tag: Array(tag.utf8),
+            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent == true,
+            stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
+            attributes: RemoteAttributes(
+                contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
+        entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
+        if let letters = resource.permissions, !letters.isEmpty {
+            entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
+        }
+        return Sight(entry: entry, etag: resource.etag, resource: resource)
+    }
+
+    /// What tells one content from another: after an `e` its length and the server's tag, after an `m` its time and
+    /// length, also where the tag says no more than these: tags like that may change with a rename.
+    static func tag(_ kind: ItemKind, _ etag: String?, _ modifiedAt: Int64?, _ length: Int64?) -> String {
+        let date = modifiedAt.map(String.init) ?? "?"
+        guard let etag else { return kind == .directory ? "m\(date)" : "m\(date)-\(length ?? 0)" }
+        let opaque = ETag.opaque(etag)
+        if kind == .file, let modifiedAt, let length,
+            ETag.isMadeOf(opaque, seconds: modifiedAt, size: length)
+        {
+            return "m\(date)-\(length)"
+        }
+        return kind == .file ? "e\(length ?? 0)-\(opaque)" : "e\(opaque)"
+    }
+
+    /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
+    private func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
+        if tag.utf8.first == UInt8(ascii: "e"), habitStore.habits?.tagsFollowContent == true { return false }
+        guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {
+            return false
+        }
+        return now - modifiedAt < 2 && now - modifiedAt > -60
+    }
+
+    // MARK: - Reading
+
+    /// The fields of an answer do not say which content it is.
+    private struct Unclear: Error {}
+
+    package func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        try await connect()
+        if let tag {
+            do {
+                return try await read(path, wanted: tag, range: range, size: nil, isTrusted: false, into: sink)
+            } catch is Unclear {}
+        }
+        // The answer alone does not say enough: the server is asked before and after.
+        let before = try await file(at: path)
+        guard tag == nil || tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+        _ = try await read(
+            path, wanted: before.tag, range: range, size: before.size, isTrusted: true, into: sink)
+        let after = try await file(at: path)
+        guard after.tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+        return after
+    }
+
+    private func file(at path: RemotePath) async throws -> RemoteEntry {
+        guard let sight = try await sight(of: path), sight.entry.kind == .file else {
+            throw FileProviderError(.noSuchItem, "\(client.base.host) has no file '\(path.name ?? "/")'")
+        }
+        return sight.entry
+    }
+
+    /// - Parameter isTrusted: an answer that does not say which content it is will do.
+    private func read(
+        _ path: RemotePath, wanted: [UInt8], range: Range<Int64>?, size: Int64?, isTrusted: Bool,
+        into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        let wanted = String(decoding: wanted, as: UTF8.self)
+        if let range, range.isEmpty { throw Unclear() }
+        let head = try await client.download(
+            client.url(of: path), range: range, size: size, what: path.name ?? "/", into: sink
+        ) { head in
+            let etag = head.fields["ETag"]
+            let modified = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
+            let isByETag = wanted.utf8.first == UInt8(ascii: "e")
+            guard let length = Self.length(head), isByETag ? etag != nil : modified != nil else {
+                if isTrusted { return }
+                throw Unclear()
+            }
+            let found =
+                isByETag
+                ? "e\(length)-\(ETag.opaque(etag ?? ""))" : Self.tag(.file, nil, modified, length)
+            guard found.utf8.elementsEqual(wanted.utf8) else {
+                throw FileProviderError(.versionNoLongerAvailable, "\(head.url.host) has another version")
+            }
+        }
+        let modified = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
+        guard let length = Self.length(head) ?? size else { throw Unclear() }
+        var entry = RemoteEntry(
+            name: path.name ?? "", kind: .file, tag: Array(wanted.utf8), isTagStrong: false, size: length,
+            attributes: RemoteAttributes(contentModificationDate: modified.map { FileTimestamp(seconds: $0) }))
+        entry.isTagUnsettled = isUnsettled(wanted, modified, head)
+        return entry
+    }
+
+    /// How long the whole content is, as an answer with it says.
+    private static func length(_ head: HTTPResponseHead) -> Int64? {
+        head.status == 206 ? ContentRange(head.fields["Content-Range"])?.total : head.contentLength
+    }
+}

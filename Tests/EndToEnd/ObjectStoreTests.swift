@@ -1,0 +1,101 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// A bucket as a folder.
+    @Suite struct ObjectStores {
+        private func withBucket(_ body: (ObjectStoreProgram, Installation, [String]) async throws -> Void) async throws
+        {
+            let store = try await ObjectStoreProgram()
+            do {
+                let made = try await store.ask(
+                    """
+                    ask -X PUT "$at/bucket" && printf one | ask -T - "$at/bucket/top/a/one" \\
+                        && printf outside | ask -T - "$at/bucket/outside"
+                    """)
+                #expect(made.status == 0, "\(made.errors)")
+                try await Installation.run { installation in
+                    let yonder = installation.with([
+                        "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey,
+                        "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
+                        "HOME": installation.directory.path.string,
+                    ])
+                    let mount = [
+                        "mount", "s3://bucket/top", yonder.mount.string, "--endpoint", store.endpoint, "--region",
+                        ObjectStoreProgram.region,
+                    ]
+                    try await body(store, yonder, mount)
+                }
+            } catch {
+                store.stop()
+                throw error
+            }
+            store.stop()
+        }
+
+        private func run(_ yonder: Installation, _ arguments: [String]) async throws -> Command.Outcome {
+            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
+        }
+
+        @Test("what lies below a prefix of a bucket is a folder, to read and to write") func worksAsAFolder()
+            async throws
+        {
+            try await withBucket { store, yonder, mount in
+                let mounted = try await run(yonder, mount)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let read = try await Command.shell("cd \"$1\" && find . | sort && cat a/one", yonder.mount.string)
+                #expect(read.output == ".\n./a\n./a/one\none")
+                let written = try await Command.shell(
+                    """
+                    cd "$1" && mkdir new && printf two > new/two && ln -s two new/link && mv a b && printf more >> b/one \\
+                        && touch -d @1234567890 new/two
+                    """, yonder.mount.string)
+                #expect(written.status == 0, "\(written.errors)")
+                let waited = try await yonder.yonder("wait", "--timeout", "50")
+                let pending = try await yonder.yonder("pending")
+                #expect(waited.status == 0 && pending.output.isEmpty, "\(waited.errors) \(pending.output)")
+                let there = try await store.ask("ask \"$at/bucket\"; ask \"$at/bucket/top/b/one\"")
+                #expect(
+                    there.output == "outside\ntop/b/one\ntop/new/\ntop/new/link.rclonelink\ntop/new/two\nonemore",
+                    "\(there.output)")
+                let date = try await store.ask("ask -I \"$at/bucket/top/new/two\" | grep -i 'meta-mtime'")
+                #expect(date.output.contains("1234567890"))
+                // What others change is seen.
+                _ = try await store.ask("printf three | ask -T - \"$at/bucket/top/new/three\"")
+                _ = try await yonder.yonder("signal", "--wait")
+                #expect(try await Command.run("cat", yonder["new/three"]).output == "three")
+                let gone = try await Command.shell("cd \"$1\" && rm -r new b", yonder.mount.string)
+                #expect(gone.status == 0, "\(gone.errors)")
+                _ = try await yonder.yonder("wait", "--timeout", "50")
+                #expect(try await store.ask("ask \"$at/bucket\"").output == "outside\n")
+            }
+        }
+
+        @Test("credentials are kept for the next mount where only their owner can read them, and nowhere else")
+        func keepsCredentials() async throws {
+            try await withBucket { _, yonder, mount in
+                let wrong = yonder.with(["AWS_SECRET_ACCESS_KEY": "not-the-secret"])
+                let refused = try await run(wrong, mount)
+                #expect(refused.status == 1)
+                #expect(refused.errors.contains("the secret key is not the access key's"), "\(refused.errors)")
+                #expect(!refused.errors.contains("not-the-secret"))
+                #expect(try await run(yonder, mount).status == 0)
+                _ = try await yonder.yonder("shutdown")
+                // Another shell, which knows nothing of them.
+                let other = Installation(
+                    directory: yonder.directory, source: yonder.source, mount: yonder.mount,
+                    environment: yonder.environment.filter { !$0.key.hasPrefix("AWS_") })
+                let again = try await run(other, ["mount", "mount"])
+                #expect(again.status == 0, "\(again.errors)")
+                #expect(try await Command.run("cat", yonder["a/one"]).output == "one")
+                let modes = try await Command.shell(
+                    "stat -c '%a %n' \"$1\"/credentials/* && ! grep -rqF '\"\(ObjectStoreProgram.secretKey)\"' \"$1/state\" "
+                        + "&& ! grep -rq AWS_ \"$1/state\"", yonder.directory.path.string)
+                #expect(modes.status == 0 && modes.output.hasPrefix("600 "), "\(modes.output)")
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import FileProvider
+import FileProviderTesting
+import HTTPTransport
+import SystemPackage
+import Testing
+
+@Suite struct DownloadTests {
+    private func download(_ url: HTTPURL, range: Range<Int64>? = nil, size: Int64? = nil) -> HTTPDownload {
+        HTTPDownload(HTTPRequest("GET", url), range: range, size: size) {
+            FileProviderError(.malformedResponse, "status \($0.status)")
+        }
+    }
+
+    @Test(arguments: ["/file", "/file?short=300000"])
+    func givesAllOfAFile(target: String) async throws {
+        try await withServer { server, transport in
+            let sink = CollectingSink()
+            let size = Int64(servedContent.count)
+            let head = try await transport.download(download(server.at(target), size: size), into: sink)
+            #expect(try sink.bytes(in: 0..<size) == servedContent)
+            #expect(head.fields["ETag"] == "\"one\"")
+        }
+    }
+
+    @Test(arguments: ["/file", "/file?whole", "/file?cut=50000", "/file?whole&cut=700000"])
+    func givesExactlyARange(target: String) async throws {
+        try await withServer { server, transport in
+            let sink = CollectingSink()
+            let range: Range<Int64> = 100_000..<400_001
+            _ = try await transport.download(download(server.at(target), range: range), into: sink)
+            #expect(sink.count == range.count)
+            #expect(try sink.bytes(in: range) == Array(servedContent[100_000..<400_001]))
+        }
+    }
+
+    @Test func goesOnWhereItBroke() async throws {
+        try await withServer { server, transport in
+            let sink = CollectingSink()
+            _ = try await transport.download(download(server.at("/file?cut=100000")), into: sink)
+            #expect(try sink.bytes(in: 0..<Int64(servedContent.count)) == servedContent)
+            #expect(try await server.log().entries(below: "/file").count >= 10)
+        }
+    }
+
+    @Test(arguments: ["/file?shift=5", "/file?gzip"])
+    func refusesWhatIsNotTheRange(target: String) async throws {
+        try await withServer { server, transport in
+            let url = try server.at(target)
+            let error = await failure {
+                _ = try await transport.download(download(url, range: 10..<20), into: CollectingSink())
+            }
+            #expect(error?.code == .malformedResponse)
+        }
+    }
+
+    @Test func refusesAnotherSizeThanWasSaid() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/file")
+            for wrong in [Int64(servedContent.count) + 1, 17] {
+                let error = await failure {
+                    _ = try await transport.download(download(url, size: wrong), into: CollectingSink())
+                }
+                #expect(error?.code == .malformedResponse)
+            }
+        }
+    }
+
+    @Test func neverMixesTwoVersions() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/file?cut=100000&changes")
+            let error = await failure { _ = try await transport.download(download(url), into: CollectingSink()) }
+            #expect(error?.code == .versionNoLongerAvailable)
+        }
+    }
+
+    @Test func whatTheSinkThrowsIsThrown() async throws {
+        try await withServer { server, transport in
+            let sink = CollectingSink { throw FileProviderError(.posix, "full", errno: .noSpace) }
+            let url = try server.at("/file")
+            let error = await failure { _ = try await transport.download(download(url), into: sink) }
+            #expect(error?.errno == .noSpace)
+        }
+    }
+}

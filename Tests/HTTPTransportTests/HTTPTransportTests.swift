@@ -1,0 +1,178 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Testing
+import TestSupport
+
+@Suite struct HTTPTransportTests {
+    @Test func sendsAddressFieldsAndBodyAsTheyAre() async throws {
+        try await withServer { server, transport in
+            let target = "/echo/a//b/../%2F%C3%A4/?list-type=2&prefix=a%20b%2Fc&x"
+            var request = HTTPRequest("PUT", try server.at(target), fields: ["X-One": "1"])
+            request.body = .bytes(Array("hello".utf8))
+            let echo = try Echo(await transport.send(request))
+            #expect(echo.method == "PUT")
+            #expect(echo.path == target)
+            #expect(echo.fields["x-one"] == "1")
+            #expect(echo.fields["content-length"] == "5")
+            #expect(echo.fields["host"] == server.base.authority)
+            #expect(echo.fields["user-agent"] == "yonder")
+        }
+    }
+
+    @Test func keepsConnectionsAndHasNoMoreThanAllowed() async throws {
+        try await withServer({ $1.connections = 3 }) { server, transport in
+            let url = try server.at("/think?seconds=0.02")
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<30 { group.addTask { try await transport.send(HTTPRequest("GET", url)).status } }
+                for try await status in group { #expect(status == 200) }
+            }
+            // The log's own connection is one more.
+            let log = try await server.log()
+            #expect(log.entries(below: "/think").count == 30)
+            #expect(log.most <= 4)
+        }
+    }
+
+    @Test func waitsWhereTheServerSaysNotNow() async throws {
+        try await withServer { server, transport in
+            let answer = try await transport.send(
+                HTTPRequest("POST", server.at("/status/a?status=503&times=2&after=0")))
+            #expect(answer.status == 200)
+            let limited = try await transport.send(HTTPRequest("GET", server.at("/status/b?status=429&after=3000")))
+            #expect(limited.status == 429)
+            let log = try await server.log()
+            #expect(log.entries(below: "/status/a").count == 3)
+            #expect(log.entries(below: "/status/b").count == 1)
+        }
+    }
+
+    @Test func givesOtherStatusesToTheCaller() async throws {
+        try await withServer { server, transport in
+            for status in [204, 404, 412, 500] {
+                let answer = try await transport.send(
+                    HTTPRequest("GET", server.at("/status/\(status)?status=\(status)")))
+                #expect(answer.status == status)
+            }
+        }
+    }
+
+    @Test func makesAgainOnlyWhatIsHarmless() async throws {
+        try await withServer { server, transport in
+            #expect(try await transport.send(HTTPRequest("GET", server.at("/cut/a?times=2"))).status == 200)
+            let url = try server.at("/cut/b?times=2")
+            let moved = await failure { _ = try await transport.send(HTTPRequest("MOVE", url)) }
+            #expect(moved?.code == .serverUnreachable)
+            let conditional = HTTPRequest("PUT", try server.at("/cut/c?times=2"), fields: ["If-None-Match": "*"])
+            let put = await failure { _ = try await transport.send(conditional) }
+            #expect(put?.code == .serverUnreachable)
+            let log = try await server.log()
+            #expect(log.entries(below: "/cut/a").count == 3)
+            #expect(log.entries(below: "/cut/b").count == 1)
+            #expect(log.entries(below: "/cut/c").count == 1)
+        }
+    }
+
+    @Test func saysWhoCannotBeReachedAtOnce() async throws {
+        let server = try await TestServer()
+        let url = server.base
+        server.stop()
+        let transport = makeTransport()
+        let start = ContinuousClock.now
+        let refused = await eventually {
+            await failure { _ = try await transport.send(HTTPRequest("GET", url)) }?.message.contains("refused") == true
+        }
+        #expect(refused)
+        let unknown = HTTPURL(isSecure: false, host: "no-such-host.invalid")
+        let lost = await failure { _ = try await transport.send(HTTPRequest("GET", unknown)) }
+        #expect(lost?.code == .serverUnreachable)
+        #expect(lost?.message.contains("no-such-host.invalid") == true)
+        #expect(ContinuousClock.now - start < .seconds(8))
+        await transport.close()
+    }
+
+    @Test func givesUpOnlyWhatDoesNotMove() async throws {
+        try await withServer({ $1.stallTimeout = .milliseconds(600) }) { server, transport in
+            // Takes much longer than the limit, but moves.
+            let dripped = try await transport.send(HTTPRequest("GET", server.at("/drip?count=12&pause=0.15")))
+            #expect(dripped.body.count == 12)
+            let stall = try server.at("/stall")
+            let stalled = await failure { _ = try await transport.send(HTTPRequest("GET", stall)) }
+            #expect(stalled?.code == .timedOut)
+            let think = try server.at("/think?seconds=20")
+            let silent = await failure { _ = try await transport.send(HTTPRequest("GET", think)) }
+            #expect(silent?.code == .timedOut)
+            var patient = HTTPRequest("GET", try server.at("/think?seconds=1.2"))
+            patient.patience = .seconds(20)
+            #expect(try await transport.send(patient).status == 200)
+        }
+    }
+
+    @Test func aSlowReceiverIsNoStall() async throws {
+        try await withServer({ $1.stallTimeout = .milliseconds(400) }) { server, transport in
+            let count = try await transport.send(HTTPRequest("GET", server.at("/file"))) { _, body in
+                var count = 0
+                while let chunk = try await body.next() {
+                    if count == 0 { try await body.locally { Thread.sleep(forTimeInterval: 1) } }
+                    count += chunk.count
+                }
+                return count
+            }
+            #expect(count == servedContent.count)
+        }
+    }
+
+    @Test func cancellingEndsARequestAtOnce() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/think?seconds=30")
+            let task = Task { await failure { _ = try await transport.send(HTTPRequest("GET", url)) } }
+            try await Task.sleep(for: .milliseconds(300))
+            let start = ContinuousClock.now
+            task.cancel()
+            #expect(await task.value?.code == .userCancelled)
+            #expect(ContinuousClock.now - start < .seconds(1))
+        }
+    }
+
+    @Test func waitingInLineCanBeCancelled() async throws {
+        try await withServer({ $1.connections = 1 }) { server, transport in
+            let url = try server.at("/think?seconds=3")
+            let first = Task { try await transport.send(HTTPRequest("GET", url)).status }
+            try await Task.sleep(for: .milliseconds(200))
+            let second = Task { await failure { _ = try await transport.send(HTTPRequest("GET", url)) } }
+            try await Task.sleep(for: .milliseconds(100))
+            second.cancel()
+            #expect(await second.value?.code == .userCancelled)
+            #expect(try await first.value == 200)
+            #expect(try await transport.send(HTTPRequest("GET", server.at("/echo"))).status == 200)
+        }
+    }
+
+    @Test func nonsenseIsNamedNonsense() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/nonsense")
+            let error = await failure { _ = try await transport.send(HTTPRequest("GET", url)) }
+            #expect(error?.code == .malformedResponse || error?.code == .serverUnreachable)
+            let big = try server.at("/file")
+            let tooMuch = await failure { _ = try await transport.send(HTTPRequest("GET", big), bodyLimit: 1000) }
+            #expect(tooMuch?.code == .malformedResponse)
+        }
+    }
+
+    @Test func verifiesCertificates() async throws {
+        try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) {
+            server, transport in
+            #expect(try await transport.send(HTTPRequest("GET", server.at("/echo"))).status == 200)
+            let stranger = makeTransport()
+            let url = try server.at("/echo")
+            let error = await failure { _ = try await stranger.send(HTTPRequest("GET", url)) }
+            await stranger.close()
+            #expect(error?.code == .serverUnreachable)
+            #expect(error?.message.contains("certificate") == true)
+            // The right certificate of another host.
+            let other = HTTPURL(isSecure: true, host: "127.0.0.1", port: url.port)
+            let wrongHost = await failure { _ = try await transport.send(HTTPRequest("GET", other)) }
+            #expect(wrongHost?.code == .serverUnreachable)
+        }
+    }
+}

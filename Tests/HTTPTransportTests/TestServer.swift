@@ -1,0 +1,135 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import SystemPackage
+import TestSupport
+
+/// A real server for one test (Programs/server.py).
+struct TestServer: Sendable {
+    let base: HTTPURL
+    let scratch: TemporaryDirectory
+    private let program: BackgroundProgram
+
+    /// - Parameter isSecure: with a certificate of its own authority: ``certificate``.
+    init(isSecure: Bool = false) async throws {
+        scratch = try TemporaryDirectory()
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "Programs/server.py")
+        if isSecure {
+            let made = try await Command.run(
+                "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                "-addext", "subjectAltName=DNS:localhost", "-keyout", scratch["key"].string, "-out",
+                scratch["certificate"].string)
+            guard made.status == 0 else { throw TestFailure("openssl: \(made.errors)") }
+            program = try BackgroundProgram(
+                "python3", script.path, scratch["port"].string, scratch["certificate"].string, scratch["key"].string)
+        } else {
+            program = try BackgroundProgram("python3", script.path, scratch["port"].string)
+        }
+        let (path, running) = (scratch["port"].string, program)
+        guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }),
+            let port = Int(try String(contentsOfFile: path, encoding: .utf8))
+        else {
+            running.kill()
+            throw TestFailure("the server does not start")
+        }
+        base = HTTPURL(isSecure: isSecure, host: isSecure ? "localhost" : "127.0.0.1", port: port)
+    }
+
+    var certificate: String { scratch["certificate"].string }
+
+    func stop() {
+        program.kill()
+        scratch.remove()
+    }
+
+    /// An address on it.
+    func at(_ target: String) throws -> HTTPURL {
+        guard let url = base.resolving(target) else { throw TestFailure("no address: \(target)") }
+        return url
+    }
+
+    /// What it was asked.
+    func log() async throws -> ServerLog {
+        let client = makeTransport()
+        let answer = try await client.send(HTTPRequest("GET", at("/log")))
+        await client.close()
+        return try JSONDecoder().decode(ServerLog.self, from: Data(answer.body))
+    }
+}
+
+struct ServerLog: Decodable {
+    struct Entry: Decodable {
+        var path: String
+        var method: String
+        var length: Int
+        var whole: Bool
+        var fields: [String: String]
+    }
+    var log: [Entry]
+    /// The most connections at once.
+    var most: Int
+
+    func entries(below path: String) -> [Entry] { log.filter { $0.path.hasPrefix(path) } }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// What `/echo` answers.
+struct Echo: Decodable {
+    var method: String
+    var path: String
+    var fields: [String: String]
+
+    init(_ response: HTTPResponse) throws {
+        self = try JSONDecoder().decode(Echo.self, from: Data(response.body))
+    }
+}
+
+/// One without what the environment says, that waits for nothing long.
+func makeTransport(_ change: (inout HTTPTransport.Configuration) -> Void = { _ in }) -> HTTPTransport {
+    var configuration = HTTPTransport.Configuration()
+    configuration.environment = [:]
+    configuration.retries.firstPause = .milliseconds(10)
+    configuration.stallTimeout = .seconds(5)
+    change(&configuration)
+    return HTTPTransport(configuration, logger: Logger(label: "test"))
+}
+
+/// Runs a body with a server and a transport to it.
+func withServer(
+    isSecure: Bool = false, _ change: (TestServer, inout HTTPTransport.Configuration) -> Void = { _, _ in },
+    _ body: (TestServer, HTTPTransport) async throws -> Void
+) async throws {
+    let server = try await TestServer(isSecure: isSecure)
+    let transport = makeTransport { change(server, &$0) }
+    do {
+        try await body(server, transport)
+    } catch {
+        await transport.close()
+        server.stop()
+        throw error
+    }
+    await transport.close()
+    server.stop()
+}
+
+/// The code that a call fails with; nil when it does not.
+func failure(of body: () async throws -> Void) async -> FileProviderError? {
+    do {
+        try await body()
+        return nil
+    } catch let error as FileProviderError {
+        return error
+    } catch {
+        return FileProviderError(.posix, "another error: \(error)")
+    }
+}
+
+/// The content that `/file` has.
+let servedContent = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 / 251) }

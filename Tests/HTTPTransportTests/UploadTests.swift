@@ -1,0 +1,81 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Synchronization
+import SystemPackage
+import Testing
+import TestSupport
+
+@Suite struct UploadTests {
+    /// A file's content as a source.
+    private func withSource(
+        _ count: Int, confirm: @escaping @Sendable () throws -> Void = {},
+        progress: @escaping @Sendable (Int64) -> Void = { _ in },
+        _ body: (ContentSource) async throws -> Void
+    ) async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let path = try scratch.makeFile("content", servedContent.prefix(count))
+        let file = try FileDescriptor.open(path, .readOnly)
+        defer { try? file.close() }
+        try await body(ContentSource(descriptor: file, size: Int64(count), confirm: confirm, progress: progress))
+    }
+
+    @Test func sendsContentAndSaysHowFar() async throws {
+        let sent = Mutex<Int64>(0)
+        try await withServer { server, transport in
+            try await withSource(1_000_000, progress: { count in sent.withLock { $0 += count } }) { source in
+                var request = HTTPRequest("PUT", try server.at("/echo/put"))
+                request.body = .content(source)
+                let first = try await transport.send(request)
+                var bytes = request
+                bytes.body = .bytes(Array(servedContent.prefix(1_000_000)))
+                let second = try await transport.send(bytes)
+                #expect(first.text.contains("digest"))
+                #expect(try digest(first) == digest(second))
+                var part = request
+                part.body = .content(source, 1000..<2000)
+                #expect(try await Echo(transport.send(part)).fields["content-length"] == "1000")
+            }
+        }
+        #expect(sent.withLock { $0 } == 1_001_000)
+    }
+
+    private func digest(_ response: HTTPResponse) throws -> String {
+        struct Digest: Decodable { var digest: String }
+        return try JSONDecoder().decode(Digest.self, from: Data(response.body)).digest
+    }
+
+    @Test func aFileWrittenMeanwhileNeverArrivesWhole() async throws {
+        try await withServer { server, transport in
+            let confirm: @Sendable () throws -> Void = { throw FileProviderError(.userCancelled, "written meanwhile") }
+            try await withSource(600_000, confirm: confirm) { source in
+                var request = HTTPRequest("PUT", try server.at("/echo/broken"))
+                request.body = .content(source)
+                let outgoing = request
+                let error = await failure { _ = try await transport.send(outgoing) }
+                #expect(error?.message == "written meanwhile")
+            }
+            let isSeen = await eventually {
+                (try? await server.log().entries(below: "/echo/broken").count) == 1
+            }
+            #expect(isSeen)
+            let entry = try #require(try await server.log().entries(below: "/echo/broken").first)
+            #expect(!entry.whole && entry.length < 600_000)
+        }
+    }
+
+    @Test func anEarlyRefusalIsRead() async throws {
+        try await withServer { server, transport in
+            try await withSource(1_000_000) { source in
+                var request = HTTPRequest("PUT", try server.at("/put?early=412"), fields: ["If-None-Match": "*"])
+                request.body = .content(source)
+                let outgoing = request
+                let seen = await eventually {
+                    (try? await transport.send(outgoing).status) == 412
+                }
+                #expect(seen)
+            }
+        }
+    }
+}

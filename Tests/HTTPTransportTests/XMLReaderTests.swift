@@ -1,0 +1,110 @@
+import FileProvider
+import HTTPTransport
+import Synchronization
+import Testing
+
+@Suite struct XMLReaderTests {
+    @Test(arguments: [1, 2, 3, 7, 64, 100_000])
+    func readsTheSameInPiecesOfAnySize(size: Int) throws {
+        let text = """
+            \u{FEFF}<?xml version="1.0" encoding="UTF-8"?>\r\n<!-- a > comment -->
+            <d:multi xmlns:d="DAV:" xmlns="urn:other" a='1 &lt; 2' d:b="x>y">
+              <d:response><d:href>/ä&#228;&#xE4;&amp;&quot;&apos;&gt;</d:href><own d:at="1"/></d:response>
+              <d:response><![CDATA[<raw> & ]] ]]><sub xmlns="">one\r\ntwo</sub></d:response>
+              <d:token>urn:1</d:token>
+            </d:multi>
+
+            """
+        let bytes = Array(text.utf8)
+        var reader = XMLReader()
+        var children: [XMLElement] = []
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            children += try reader.feed(bytes[start..<min(start + size, bytes.count)])
+        }
+        let root = try reader.finish()
+        #expect(root.name == XMLName("DAV:", "multi"))
+        #expect(root.attributes == [XMLName("", "a"): "1 < 2", XMLName("DAV:", "b"): "x>y"])
+        #expect(children.map(\.name.local) == ["response", "response", "token"])
+        #expect(children[0].child("DAV:", "href")?.text == "/äää&\"'>")
+        #expect(children[0].children[1].name == XMLName("urn:other", "own"))
+        #expect(children[0].children[1].attributes == [XMLName("DAV:", "at"): "1"])
+        #expect(children[1].text == "<raw> & ]] ")
+        #expect(children[1].children.first?.name == XMLName("", "sub"))
+        #expect(children[1].children.first?.text == "one\ntwo")
+        #expect(children[2].trimmedText == "urn:1")
+    }
+
+    @Test func longTextsMayBeCutAnywhere() throws {
+        let text = String(repeating: "abc&amp;ä€😀\r\n", count: 2000)
+        let expected = String(repeating: "abc&ä€😀\n", count: 2000)
+        let bytes = Array("<r><c>\(text)</c></r>".utf8)
+        for size in [1500, 1501, 1502, 1503, 1511, 4099] {
+            var reader = XMLReader()
+            var found: [XMLElement] = []
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                found += try reader.feed(bytes[start..<min(start + size, bytes.count)])
+            }
+            _ = try reader.finish()
+            #expect(found.first?.text.utf8.elementsEqual(expected.utf8) == true)
+        }
+    }
+
+    @Test(arguments: [
+        "", "   ", "text", "<a>", "<a></b>", "<a><b></a></b>", "<a/><b/>", "<a/>text", "<a b></a>", "<a b=c/>",
+        "<a b='1' b='2'/>", "<a b='1'c='2'/>", "<a>&unknown;</a>", "<a>&#0;</a>", "<a>&#xD800;</a>", "<a>& </a>",
+        "<x:a/>", "<a:b:c xmlns:a='u'/>", "< a/>", "<1a/>", "<!DOCTYPE a><a/>",
+        "<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", "<a><!ENTITY x 'y'></a>",
+        "<?xml version='1.0' encoding='ISO-8859-1'?><a/>", "<a b='<'/>", "<html><br></html>",
+    ])
+    func refusesWhatIsNotWellFormed(text: String) {
+        #expect(throws: FileProviderError.self) { try XMLReader.document(Array(text.utf8)) }
+    }
+
+    @Test func refusesOtherEncodings() {
+        #expect(throws: FileProviderError.self) {
+            try XMLReader.document([0xFF, 0xFE, 0x3C, 0, 0x61, 0, 0x2F, 0, 0x3E, 0])
+        }
+        #expect(throws: FileProviderError.self) {
+            try XMLReader.document(Array("<a>".utf8) + [0xFF] + Array("</a>".utf8))
+        }
+    }
+
+    @Test func capsDepthTextAndSize() throws {
+        var limits = XMLLimits()
+        limits.depth = 10
+        limits.piece = 1000
+        limits.element = 2000
+        limits.total = 10_000
+        func isRefused(_ text: String) -> Bool {
+            (try? XMLReader.document(Array(text.utf8), limits: limits)) == nil
+        }
+        #expect(!isRefused(String(repeating: "<a>", count: 10) + String(repeating: "</a>", count: 10)))
+        #expect(isRefused(String(repeating: "<a>", count: 11) + String(repeating: "</a>", count: 11)))
+        #expect(isRefused("<a><b>\(String(repeating: "x", count: 1001))</b></a>"))
+        #expect(isRefused("<a b='\(String(repeating: "x", count: 1100))'"))
+        #expect(isRefused("<a><b>\(String(repeating: "<c>0123456789</c>", count: 200))</b></a>"))
+        #expect(!isRefused("<a>\(String(repeating: "<c>0123456789</c>", count: 200))</a>"))
+        #expect(isRefused("<a>\(String(repeating: "<c>0123456789</c>", count: 1000))</a>"))
+    }
+
+    @Test func takesManyElementsAsTheyCome() async throws {
+        try await withServer { server, transport in
+            let seen = Mutex((count: 0, calls: 0))
+            let request = HTTPRequest("PROPFIND", try server.at("/xml?count=20000"))
+            let answer = try await transport.sendForXML(
+                request, isWanted: { $0.status == 207 },
+                take: { elements in seen.withLock { $0 = ($0.count + elements.count, $0.calls + 1) } },
+                failure: { FileProviderError(.malformedResponse, "\($0.status)") })
+            #expect(answer.root.name == XMLName("DAV:", "many"))
+            #expect(seen.withLock { $0.count } == 20_001)
+            #expect(seen.withLock { $0.calls } > 10)
+            let cut = HTTPRequest("PROPFIND", try server.at("/xml?count=1000&length=20000"))
+            let error = await failure {
+                _ = try await transport.sendForXML(
+                    cut, isWanted: { _ in true }, take: { _ in },
+                    failure: { _ in FileProviderError(.malformedResponse) })
+            }
+            #expect(error?.code == .malformedResponse)
+        }
+    }
+}

@@ -1,0 +1,308 @@
+import FileProvider
+import FileProviderTesting
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// A remote in memory that knows only paths, with the habits that real ones have.
+final class MemoryPathRemote: PathRemote {
+    struct Habits: Sendable {
+        var hasSymbolicLinks = false
+        var storesEverything = false
+        var isTagStrong = true
+        var hasIdentifiers = false
+        var listsTrees = false
+        /// How many entries a part of a listing has.
+        var part = 1000
+    }
+
+    fileprivate struct Node {
+        var kind: ItemKind
+        var bytes: [UInt8] = []
+        var tag: Int
+        var number: Int
+        var attributes = RemoteAttributes()
+        var isUnsettled = false
+    }
+
+    private struct State {
+        var nodes: [RemotePath: Node] = [.root: Node(kind: .directory, tag: 0, number: 0)]
+        var clock = 0
+        var calls: [String] = []
+    }
+
+    private let state = Mutex(State())
+    let habits: Habits
+    /// Waited for in the middle of a move, when it is done and not answered.
+    let duringMove = Mutex<(@Sendable () async -> Void)?>(nil)
+
+    init(habits: Habits = Habits()) {
+        self.habits = habits
+    }
+
+    var traits: RemoteTraits {
+        var traits = RemoteTraits()
+        traits.checksConditions = true
+        traits.hasSymbolicLinks = habits.hasSymbolicLinks
+        traits.storesModificationDates = habits.storesEverything
+        traits.storesPermissions = habits.storesEverything
+        traits.storesExtendedAttributes = habits.storesEverything
+        traits.listsTrees = habits.listsTrees
+        return traits
+    }
+
+    /// The calls up to now, by name and path, and none from then on.
+    func takeCalls() -> [String] {
+        state.withLock { state in
+            defer { state.calls = [] }
+            return state.calls
+        }
+    }
+
+    // MARK: - Behind the provider's back
+
+    func change(_ body: (inout Contents) throws -> Void) rethrows {
+        try state.withLock { state in
+            var contents = Contents(nodes: state.nodes, clock: state.clock)
+            try body(&contents)
+            (state.nodes, state.clock) = (contents.nodes, contents.clock)
+        }
+    }
+
+    struct Contents {
+        fileprivate var nodes: [RemotePath: Node]
+        fileprivate var clock: Int
+
+        mutating func make(_ path: RemotePath, kind: ItemKind, _ bytes: [UInt8] = []) {
+            clock += 1
+            nodes[path] = Node(kind: kind, bytes: bytes, tag: clock, number: nodes[path]?.number ?? clock)
+        }
+
+        mutating func setUnsettled(_ path: RemotePath, _ isUnsettled: Bool) {
+            nodes[path]?.isUnsettled = isUnsettled
+        }
+
+        mutating func setDate(_ path: RemotePath, _ date: FileTimestamp) {
+            nodes[path]?.attributes.contentModificationDate = date
+        }
+
+        mutating func move(_ path: RemotePath, to newPath: RemotePath) {
+            let below = nodes.keys.filter { ($0 == path || $0.isBelow(path)) }
+            for old in below {
+                nodes[RemotePath(newPath.names + old.names.dropFirst(path.names.count))] = nodes.removeValue(
+                    forKey: old)
+            }
+        }
+
+        mutating func delete(_ path: RemotePath) {
+            for old in nodes.keys.filter({ ($0 == path || $0.isBelow(path)) }) { nodes[old] = nil }
+        }
+    }
+
+    /// The names in a directory, sorted.
+    func names(in path: RemotePath) -> [String] {
+        state.withLock { $0.nodes.keys.filter { !$0.names.isEmpty && $0.parent == path }.compactMap(\.name).sorted() }
+    }
+
+    // MARK: - The remote
+
+    func close() async {}
+
+    private func call<Value>(_ name: String, _ path: RemotePath, _ body: (inout State) throws -> Value) rethrows
+        -> Value
+    {
+        try state.withLock { state in
+            state.calls.append(name + " /" + path.names.joined(separator: "/"))
+            return try body(&state)
+        }
+    }
+
+    private func entry(_ path: RemotePath, _ node: Node) -> RemoteEntry {
+        var entry = RemoteEntry(
+            name: path.name ?? "", kind: node.kind, tag: Array("\(node.tag)".utf8), isTagStrong: habits.isTagStrong,
+            stableIdentifier: habits.hasIdentifiers ? "\(node.number)" : nil,
+            size: node.kind == .file ? Int64(node.bytes.count) : nil, attributes: node.attributes)
+        entry.isTagUnsettled = node.isUnsettled
+        return entry
+    }
+
+    private static func missing(_ path: RemotePath) -> FileProviderError {
+        FileProviderError(.noSuchItem, "nothing at '\(path.names.joined(separator: "/"))'")
+    }
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry {
+        try call("entry", path) { state in
+            guard let node = state.nodes[path] else { throw Self.missing(path) }
+            return entry(path, node)
+        }
+    }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        try call("entries", path) { state in
+            guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
+            let all = state.nodes.filter { $0.key.names.count == path.names.count + 1 && $0.key.parent == path }
+                .sorted { ($0.key.name ?? "").utf8.lexicographicallyPrecedes(($1.key.name ?? "").utf8) }
+            let rest = all.drop { pair in
+                token.map { !$0.lexicographicallyPrecedes(Array((pair.key.name ?? "").utf8)) } ?? false
+            }
+            let part = rest.prefix(habits.part)
+            return RemoteListing(
+                entries: part.map { entry($0.key, $0.value) },
+                next: part.count < rest.count ? part.last?.key.name.map { Array($0.utf8) } : nil)
+        }
+    }
+
+    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
+        try call("tree", path) { state in
+            guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
+            let below = state.nodes.filter { $0.key != path && $0.key.isBelow(path) }
+            return RemoteTreeListing(entries: below.map { ($0.key.parent, entry($0.key, $0.value)) })
+        }
+    }
+
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        let node = try call("read", path) { state in
+            guard let node = state.nodes[path], node.kind == .file else { throw Self.missing(path) }
+            return node
+        }
+        let (present, bytes) = (entry(path, node), node.bytes)
+        guard tag == nil || tag == present.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+        let wanted = (range ?? 0..<Int64(bytes.count)).clamped(to: 0..<Int64(bytes.count))
+        var offset = wanted.lowerBound
+        while offset < wanted.upperBound {
+            try Task.checkCancellation()
+            let end = min(offset + 65_536, wanted.upperBound)
+            try sink.write(Array(bytes[Int(offset)..<Int(end)]), at: offset)
+            offset = end
+        }
+        return present
+    }
+
+    private static func check(_ condition: RemoteCondition, _ present: RemoteEntry?) throws {
+        switch condition {
+        case .always: return
+        case .absent: if let present { throw RemoteConditionFailure(present: present) }
+        case .unchanged(let tag):
+            guard let present, present.tag == tag else { throw RemoteConditionFailure(present: present) }
+        }
+    }
+
+    private func put(
+        _ name: String, _ path: RemotePath, _ kind: ItemKind, _ bytes: [UInt8], _ attributes: RemoteAttributes,
+        if condition: RemoteCondition
+    ) throws -> RemoteEntry {
+        try call(name, path) { state in
+            let old = state.nodes[path]
+            try Self.check(condition, old.map { entry(path, $0) })
+            guard state.nodes[path.parent]?.kind == .directory else { throw Self.missing(path.parent) }
+            state.clock += 1
+            var node = Node(kind: kind, bytes: bytes, tag: state.clock, number: old?.number ?? state.clock)
+            if habits.storesEverything { node.attributes = old?.attributes.merged(with: attributes) ?? attributes }
+            if kind == .symbolicLink { node.attributes.symbolicLinkTarget = attributes.symbolicLinkTarget }
+            state.nodes[path] = node
+            return entry(path, node)
+        }
+    }
+
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        let bytes = try contents.read(at: 0, count: Int(contents.size))
+        return try put("write", path, .file, bytes, attributes, if: condition)
+    }
+
+    func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try put("makeDirectory", path, .directory, [], attributes, if: .absent)
+    }
+
+    func makeSymbolicLink(
+        at path: RemotePath, to target: String, attributes: RemoteAttributes
+    ) async throws -> RemoteEntry {
+        var attributes = attributes
+        attributes.symbolicLinkTarget = target
+        return try put("makeSymbolicLink", path, .symbolicLink, [], attributes, if: .absent)
+    }
+
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        let moved = try call("move", path) { state in
+            guard state.nodes[path] != nil else { throw Self.missing(path) }
+            guard state.nodes[newPath.parent]?.kind == .directory else { throw Self.missing(newPath.parent) }
+            if let there = state.nodes[newPath] { throw RemoteConditionFailure(present: entry(newPath, there)) }
+            var contents = Contents(nodes: state.nodes, clock: state.clock)
+            contents.move(path, to: newPath)
+            state.nodes = contents.nodes
+            guard let node = state.nodes[newPath] else { throw Self.missing(newPath) }
+            return entry(newPath, node)
+        }
+        await duringMove.withLock { $0 }?()
+        return moved
+    }
+
+    func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        try call("set", path) { state in
+            guard var node = state.nodes[path] else { throw Self.missing(path) }
+            if habits.storesEverything { node.attributes = node.attributes.merged(with: attributes) }
+            state.nodes[path] = node
+            return (entry(path, node), [])
+        }
+    }
+
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try call("delete", path) { state in
+            guard let node = state.nodes[path] else { return }
+            try Self.check(condition, entry(path, node))
+            var contents = Contents(nodes: state.nodes, clock: state.clock)
+            contents.delete(path)
+            state.nodes = contents.nodes
+        }
+    }
+
+    func quota() async throws -> RemoteQuota? { nil }
+}
+
+extension RemoteAttributes {
+    fileprivate func merged(with other: RemoteAttributes) -> RemoteAttributes {
+        RemoteAttributes(
+            contentModificationDate: other.contentModificationDate ?? contentModificationDate,
+            creationDate: other.creationDate ?? creationDate, permissions: other.permissions ?? permissions,
+            symbolicLinkTarget: other.symbolicLinkTarget ?? symbolicLinkTarget,
+            extendedAttributes: other.extendedAttributes ?? extendedAttributes)
+    }
+}
+
+/// Such a remote as the conformance suite wants it.
+struct MemoryRemoteUnderTest: RemoteUnderTest {
+    let remote: MemoryPathRemote
+    let domain = FileProviderDomain(identifier: "test", source: "memory:")
+    let stateDirectory: FilePath = "/nonexistent"
+
+    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
+        PathAddressedProvider(remote: remote, manager: manager)
+    }
+
+    private static func path(_ text: String) -> RemotePath {
+        RemotePath(text.split(separator: "/").map(String.init))
+    }
+
+    func makeDirectory(_ path: String) async throws {
+        remote.change { $0.make(Self.path(path), kind: .directory) }
+    }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        remote.change { $0.make(Self.path(path), kind: .file, bytes) }
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        remote.change { $0.move(Self.path(path), to: Self.path(newPath)) }
+    }
+
+    func delete(_ path: String) async throws {
+        remote.change { $0.delete(Self.path(path)) }
+    }
+
+    func dispose() async {}
+}

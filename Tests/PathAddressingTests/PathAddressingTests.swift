@@ -1,0 +1,286 @@
+import FileProvider
+import FileProviderTesting
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite("remotes that know only paths")
+struct PathAddressingTests {
+    /// What the remotes of the conformance suite are like.
+    enum Remote: String, CaseIterable {
+        case strong, weak, complete, identified, inParts, flat
+
+        var habits: MemoryPathRemote.Habits {
+            var habits = MemoryPathRemote.Habits()
+            switch self {
+            case .strong: break
+            case .weak: habits.isTagStrong = false
+            case .complete: (habits.hasSymbolicLinks, habits.storesEverything) = (true, true)
+            case .identified: habits.hasIdentifiers = true
+            case .inParts: habits.part = 3
+            case .flat: habits.listsTrees = true
+            }
+            return habits
+        }
+    }
+
+    @Test("S130: conforms, whatever the remote is like", arguments: ProviderConformance.Check.allCases, Remote.allCases)
+    func conforms(to check: ProviderConformance.Check, _ remote: Remote) async throws {
+        try await ProviderConformance {
+            MemoryRemoteUnderTest(remote: MemoryPathRemote(habits: remote.habits))
+        }.run(check)
+    }
+
+    /// Runs a test with a remote and a provider of its own.
+    private func run(
+        _ habits: MemoryPathRemote.Habits = MemoryPathRemote.Habits(),
+        _ test: (MemoryPathRemote, ProviderSession) async throws -> Void
+    ) async throws {
+        let remote = MemoryPathRemote(habits: habits)
+        let under = MemoryRemoteUnderTest(remote: remote)
+        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
+        let provider = PathAddressedProvider(remote: remote, manager: manager, leftoverAge: 3600)
+        try await test(remote, ProviderSession(provider: provider, manager: manager))
+        await provider.invalidate()
+    }
+
+    private func path(_ text: String) -> RemotePath { RemotePath(text.split(separator: "/").map(String.init)) }
+
+    @Test("S131: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
+    func renames() async throws {
+        try await run { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, Array("1".utf8))
+                $0.make(path("stays"), kind: .file, Array("2".utf8))
+                $0.make(path("to"), kind: .directory)
+            }
+            let one = try await session.find("one").itemIdentifier
+            let to = try await session.find("to").itemIdentifier
+            try await session.list(to)
+            remote.change { $0.move(path("one"), to: path("to/uno")) }
+            // The new place is looked at first.
+            let moved = try await session.find("to/uno")
+            #expect(moved.itemIdentifier == one)
+            let looked = try await session.item(one)
+            #expect(looked == moved)
+            let stays = try await session.find("stays").itemIdentifier
+            #expect(stays != one)
+        }
+    }
+
+    @Test("S131: a directory moved by somebody keeps its identifier and those of all below it")
+    func directories() async throws {
+        try await run { remote, session async throws in
+            remote.change {
+                $0.make(path("a"), kind: .directory)
+                $0.make(path("a/b"), kind: .directory)
+                $0.make(path("a/b/file"), kind: .file, [1])
+                $0.make(path("c"), kind: .directory)
+            }
+            let file = try await session.find("a/b/file").itemIdentifier
+            let b = try await session.find("a/b").itemIdentifier
+            remote.change { $0.move(path("a/b"), to: path("c/d")) }
+            #expect(try await session.find("c/d").itemIdentifier == b)
+            #expect(try await session.find("c/d/file").itemIdentifier == file)
+        }
+    }
+
+    @Test("S131: another directory of the same tag is another item, where it holds something else")
+    func strangers() async throws {
+        try await run { remote, session async throws in
+            remote.change {
+                $0.make(path("a"), kind: .directory)
+                $0.make(path("a/file"), kind: .file, [1])
+            }
+            let a = try await session.find("a")
+            _ = try await session.find("a/file")
+            remote.change { contents in
+                contents.move(path("a"), to: path("b"))
+                contents.move(path("b/file"), to: path("b/other"))
+            }
+            #expect(try await session.find("b").itemIdentifier != a.itemIdentifier)
+        }
+    }
+
+    @Test("S131: a directory in the place of a file is another item")
+    func takenOver() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("name"), kind: .file, [1]) }
+            let file = try await session.find("name").itemIdentifier
+            remote.change { contents in
+                contents.delete(path("name"))
+                contents.make(path("name"), kind: .directory)
+            }
+            await #expect(throws: FileProviderError.self) { try await session.item(file) }
+            #expect(try await session.find("name").itemIdentifier != file)
+        }
+    }
+
+    @Test("S131: a new file under the name of one that was moved here is another item")
+    func succeeded() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("name"), kind: .file, [1]) }
+            var item = try await session.find("name")
+            item.filename = "other"
+            let moved = try await session.modify(item, .filename)
+            remote.change { $0.make(path("name"), kind: .file, [2]) }
+            #expect(try await session.find("name").itemIdentifier != moved.item.itemIdentifier)
+            #expect(try await session.find("other").itemIdentifier == moved.item.itemIdentifier)
+            let again = try await session.create(ProviderSession.template("third"), content: [3])
+            let names = try await session.list().map(\.itemIdentifier)
+            #expect(Set(names).count == 3 && names.contains(again.item.itemIdentifier))
+        }
+    }
+
+    @Test("S132: a listing in the middle of a move shows the item once, and as itself")
+    func listingsDuringMoves() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("from"), kind: .directory)
+                contents.make(path("to"), kind: .directory)
+                contents.make(path("from/file"), kind: .file, [1])
+            }
+            let from = try await session.find("from").itemIdentifier
+            let to = try await session.find("to").itemIdentifier
+            let before = try await session.find("from/file")
+            let provider = session.provider
+            let seen = Mutex<[Task<[FileProviderItem], any Error>]>([])
+            remote.duringMove.withLock { hook in
+                hook = {
+                    let tasks = [from, to].map { directory in
+                        Task {
+                            let enumerator = try provider.enumerator(
+                                for: directory, request: FileProviderRequest(reason: .synchronization))
+                            return try await enumerator.enumerateItems(
+                                startingAt: .initial, suggestedPageSize: 10
+                            ).items
+                        }
+                    }
+                    seen.withLock { $0 = tasks }
+                    try? await Task.sleep(for: .milliseconds(50))
+                }
+            }
+            var item = before
+            item.parentItemIdentifier = to
+            let request = FileProviderRequest(reason: .synchronization)
+            _ = try await provider.modifyItem(
+                item, baseVersion: before.itemVersion, changedFields: .parentItemIdentifier, contents: nil,
+                options: [], request: request)
+            var listed: [FileProviderItem] = []
+            for task in seen.withLock({ $0 }) { listed += try await task.value }
+            #expect(listed.map(\.itemIdentifier) == [before.itemIdentifier])
+            #expect(listed.first?.parentItemIdentifier == to)
+            // The system has not been told yet.
+            let looked = try await session.item(before.itemIdentifier)
+            #expect(looked.parentItemIdentifier == to)
+        }
+    }
+
+    @Test(
+        "S133: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not"
+    )
+    func unsettledVersions() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("theirs"), kind: .file, [1])
+                contents.setUnsettled(path("theirs"), true)
+            }
+            let first = try await session.find("theirs")
+            let fetched = try await session.fetch(first.itemIdentifier, version: first.itemVersion.contentVersion)
+            #expect(fetched.item.itemVersion == first.itemVersion)
+            remote.change { $0.setUnsettled(path("theirs"), false) }
+            let later = try await session.find("theirs")
+            #expect(later.itemIdentifier == first.itemIdentifier)
+            #expect(later.itemVersion.contentVersion != first.itemVersion.contentVersion)
+            // It is the base of a change all the same.
+            try await session.modify(first, .contents, content: [1, 2])
+            remote.change { $0.setUnsettled(path("theirs"), true) }
+            let mine = try await session.find("theirs")
+            remote.change { $0.setUnsettled(path("theirs"), false) }
+            #expect(try await session.find("theirs") == mine)
+        }
+    }
+
+    @Test("S134: what the provider needs for itself is not shown, and goes when a crash left it")
+    func hiddenNames() async throws {
+        try await run { remote, session async throws in
+            let old = path(HiddenName.make())
+            let new = path(HiddenName.make())
+            remote.change { contents in
+                contents.make(old, kind: .file, [1])
+                contents.setDate(old, FileTimestamp(seconds: 1_000_000_000))
+                contents.make(new, kind: .file, [1])
+                contents.setDate(new, FileTimestamp(seconds: 32_000_000_000))
+                contents.make(path("file"), kind: .file, [1])
+            }
+            #expect(try await session.list().map(\.filename) == ["file"])
+            let isGone = await eventually {
+                let names = remote.names(in: .root)
+                return names.count == 2 && names.contains("file") && new.name.map(names.contains) == true
+            }
+            #expect(isGone, "\(remote.names(in: .root))")
+            await #expect(throws: FileProviderError.self) {
+                try await session.create(ProviderSession.template(HiddenName.make()), content: [1])
+            }
+        }
+    }
+
+    @Test("S135: a walk is answered out of one listing of the tree, and not about what was changed here since")
+    func trees() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.listsTrees = true
+        try await run(habits) { remote, session async throws in
+            remote.change { contents in
+                for directory in ["a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e"] {
+                    contents.make(path(directory), kind: .directory)
+                    contents.make(path(directory + "/file"), kind: .file, [1])
+                }
+            }
+            func list(_ directory: ItemIdentifier) async throws -> [FileProviderItem] {
+                let enumerator = try session.provider.enumerator(
+                    for: directory, request: FileProviderRequest(reason: .listing))
+                let items = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 100).items
+                session.manager.learn(listingOf: directory, items)
+                return items
+            }
+            var directory = try await session.item(.rootContainer)
+            for name in ["a", "b", "c"] {
+                directory = try #require(try await list(directory.itemIdentifier).first { $0.filename == name })
+            }
+            let isRead = await eventually { remote.takeCalls().contains { $0.starts(with: "tree") } }
+            #expect(isRead)
+            try? await Task.sleep(for: .milliseconds(50))
+            _ = remote.takeCalls()
+            let d = try #require(try await list(directory.itemIdentifier).first { $0.filename == "d" })
+            let inner = try await list(d.itemIdentifier)
+            #expect(inner.map(\.filename).sorted() == ["e", "file"])
+            #expect(remote.takeCalls().isEmpty)
+            let e = try #require(inner.first { $0.filename == "e" })
+            let created = try await session.create(
+                ProviderSession.template("new", in: e.itemIdentifier), content: [1, 2])
+            let last = try await list(e.itemIdentifier)
+            #expect(last.contains(created.item) && last.count == 2)
+        }
+    }
+
+    @Test("S136: a change that was made and never answered is known again")
+    func lostAnswers() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("file"), kind: .file, [1]) }
+            let base = try await session.find("file")
+            // The upload arrived, its answer did not.
+            remote.change { $0.make(path("file"), kind: .file, [1, 2, 3]) }
+            let stored = try await session.modify(base, .contents, content: [1, 2, 3])
+            #expect(stored.item.documentSize == 3)
+            // So did the rename.
+            remote.change { $0.move(path("file"), to: path("renamed")) }
+            var renamed = stored.item
+            renamed.filename = "renamed"
+            let moved = try await session.modify(renamed, .filename)
+            #expect(moved.item.itemIdentifier == base.itemIdentifier)
+            #expect(remote.names(in: .root) == ["renamed"])
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import FileProvider
+import FileProviderTesting
+import HTTPTransport
+import PathAddressing
+import Testing
+
+@testable import S3Provider
+
+/// What of a bucket is no tree of files is shown all the same.
+@Suite struct KeyTests {
+    static let odd = [
+        "plain", "a//b", "a/./c", "a/../d", "both", "both-between", "both/inner", "marked/", "content/", "content/x",
+        "%yonder-mine", "a/%yonder-file", "trailing//", "ünï", "q?&=+ %41#;",
+    ]
+
+    /// All files with their contents, by path, walked directory by directory.
+    private func walk(_ remote: S3Remote, _ path: RemotePath = .root, limit: Int) async throws -> [String: String] {
+        var found: [String: String] = [:]
+        var token: [UInt8]?
+        repeat {
+            let part = try await remote.entries(in: path, from: token, limit: limit)
+            for entry in part.entries {
+                let place = path.appending(entry.name)
+                let name = place.names.joined(separator: "/")
+                #expect(try await remote.entry(at: place).kind == entry.kind, "\(name)")
+                switch entry.kind {
+                case .directory:
+                    found[name + "/"] = ""
+                    found.merge(try await walk(remote, place, limit: limit)) { one, _ in "twice: \(one)" }
+                case .file:
+                    let sink = CollectingSink()
+                    _ = try await remote.read(place, tag: entry.tag, range: nil, into: sink)
+                    found[name] = String(decoding: try sink.bytes(in: 0..<(entry.size ?? 0)), as: UTF8.self)
+                case .symbolicLink: found[name] = entry.attributes.symbolicLinkTarget
+                }
+            }
+            token = part.next
+        } while token != nil
+        return found
+    }
+
+    @Test(arguments: [1000, 1])
+    func nothingIsLost(limit: Int) async throws {
+        try await withBucket { bucket, remote in
+            for key in Self.odd {
+                try await bucket.put(bucket.prefix + key, key == "marked/" || key == "trailing//" ? "" : key)
+            }
+            let found = try await walk(remote, limit: limit)
+            #expect(
+                found == [
+                    "plain": "plain", "a/": "", "a/%yonder-empty/": "", "a/%yonder-empty/b": "a//b",
+                    "a/%yonder-dot/": "", "a/%yonder-dot/c": "a/./c", "a/%yonder-dotdot/": "",
+                    "a/%yonder-dotdot/d": "a/../d", "both": "both", "both-between": "both-between",
+                    "both%yonder-directory/": "", "both%yonder-directory/inner": "both/inner", "marked/": "",
+                    "content/": "", "content/%yonder-content": "content/", "content/x": "content/x",
+                    "%yonder-name-%yonder-mine": "%yonder-mine",
+                    "a/%yonder-name-%yonder-file": "a/%yonder-file", "trailing/": "", "trailing/%yonder-empty/": "",
+                    "ünï": "ünï", "q?&=+ %41#;": "q?&=+ %41#;",
+                ])
+            #expect(try await tree(remote, limit: limit == 1 ? 2 : limit) == Set(found.keys))
+        }
+    }
+
+    private func tree(_ remote: S3Remote, limit: Int) async throws -> Set<String> {
+        var (found, token): (Set<String>, [UInt8]?) = ([], nil)
+        repeat {
+            let part = try await remote.tree(below: .root, from: token, limit: limit)
+            for (parent, entry) in part.entries {
+                let name = parent.appending(entry.name).names.joined(separator: "/")
+                #expect(found.insert(name + (entry.kind == .directory ? "/" : "")).inserted, "twice: \(name)")
+            }
+            token = part.next
+        } while token != nil
+        return found
+    }
+
+    @Test func namesThatMeanSomethingElseAreRefused() async throws {
+        try await withBucket { _, remote in
+            try await withSource([1]) { source in
+                for name in [
+                    "a%yonder-directory", "%yonder-empty", "x.rclonelink", String(repeating: "x", count: 1020),
+                ] {
+                    let error = await failure {
+                        _ = try await remote.write(
+                            source, to: RemotePath([name]), attributes: RemoteAttributes(), if: .absent)
+                    }
+                    #expect(error?.code == .cannotSynchronize, "\(name.prefix(30))")
+                }
+            }
+        }
+    }
+
+    @Test func linksAreObjectsAsRcloneMakesThem() async throws {
+        try await withBucket { bucket, remote in
+            let made = try await remote.makeSymbolicLink(
+                at: RemotePath("link"), to: "some/where ü", attributes: RemoteAttributes())
+            #expect(made.kind == .symbolicLink)
+            #expect(try await bucket.get(bucket.prefix + "link.rclonelink").text == "some/where ü")
+            try await bucket.put(bucket.prefix + "both", "a file")
+            try await bucket.put(bucket.prefix + "both.rclonelink", "target")
+            let found = try await walk(remote, limit: 1000)
+            #expect(found == ["link": "some/where ü", "both": "a file", "both.rclonelink": "target"])
+            let moved = try await remote.move(RemotePath("link"), to: RemotePath("other"), kind: .symbolicLink)
+            #expect(moved.attributes.symbolicLinkTarget == "some/where ü")
+            try await remote.delete(RemotePath("other"), kind: .symbolicLink, if: .unchanged(tag: moved.tag))
+            #expect(try await bucket.keys() == [bucket.prefix + "both", bucket.prefix + "both.rclonelink"])
+        }
+    }
+
+    @Test func directoriesStayWhenTheyAreEmptiedHere() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "implicit/one", "1")
+            try await bucket.put(bucket.prefix + "moving/one", "1")
+            try await bucket.put(bucket.prefix + "deep/er/one", "1")
+            let one = try await remote.entry(at: RemotePath("implicit/one"))
+            try await remote.delete(RemotePath("implicit/one"), kind: .file, if: .unchanged(tag: one.tag))
+            #expect(try await remote.entry(at: RemotePath("implicit")).kind == .directory)
+            _ = try await remote.move(RemotePath("moving/one"), to: RemotePath("one"), kind: .file)
+            #expect(try await remote.entry(at: RemotePath("moving")).kind == .directory)
+            try await remote.delete(RemotePath("deep/er"), kind: .directory, if: .always)
+            #expect(try await remote.entries(in: RemotePath("deep"), from: nil, limit: 10).entries.isEmpty)
+            let missing = await failure {
+                _ = try await remote.entries(in: RemotePath("deep/er"), from: nil, limit: 10)
+            }
+            #expect(missing?.code == .noSuchItem)
+            try await remote.delete(RemotePath("deep"), kind: .directory, if: .always)
+            #expect(try await bucket.keys(bucket.prefix + "deep").isEmpty)
+        }
+    }
+}

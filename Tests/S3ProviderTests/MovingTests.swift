@@ -1,0 +1,116 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Testing
+
+@testable import S3Provider
+
+@Suite struct MovingTests {
+    private let paths = ["a/1", "a/2", "a/deep/er/3", "a/empty/", "a-other", "ab"]
+
+    private func fill(_ bucket: Bucket) async throws {
+        for path in paths { try await bucket.put(bucket.prefix + path, path) }
+    }
+
+    private func keys(_ bucket: Bucket) async throws -> [String] {
+        try await bucket.keys().map { String($0.dropFirst(bucket.prefix.count)) }
+    }
+
+    private static let moved = ["a-other", "ab", "b/1", "b/2", "b/deep/er/3", "b/empty/"]
+
+    @Test func aDirectoryMovesWithAllBelow() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            let entry = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            #expect(entry.kind == .directory && entry.name == "b")
+            #expect(try await keys(bucket) == Self.moved)
+            #expect(try await bucket.get(bucket.prefix + "b/deep/er/3").text == "a/deep/er/3")
+            #expect(remote.moves.records.isEmpty)
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(RemotePath("ab"), to: RemotePath("b"), kind: .file)
+            }
+        }
+    }
+
+    @Test func whatWasCopiedBeforeACrashIsHiddenAndGoesOn() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            // A life that ended after the first copies.
+            try remote.moves.save(record(bucket, .copying))
+            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            let again = try bucket.remote()
+            let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
+            #expect(shown.sorted() == ["a", "a-other", "ab"])
+            let hidden = await failure { _ = try await again.entry(at: RemotePath("b")) }
+            #expect(hidden?.code == .noSuchItem)
+            _ = try await again.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            #expect(try await keys(bucket) == Self.moved)
+            #expect(again.moves.records.isEmpty)
+            await again.close()
+        }
+    }
+
+    @Test func aMoveThatIsNotWantedAnyMoreIsTakenBack() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            try remote.moves.save(record(bucket, .copying))
+            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            try await bucket.put(bucket.prefix + "b/theirs", "somebody else's")
+            let again = try bucket.remote()
+            _ = try await again.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
+            #expect(
+                try await keys(bucket) == [
+                    "a-other", "ab", "b/theirs", "c/1", "c/2", "c/deep/er/3", "c/empty/",
+                ])
+            await again.close()
+        }
+    }
+
+    @Test func whatWasNotDeletedBeforeACrashIsDeletedAtTheNextStart() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            for path in paths where path.hasPrefix("a/") {
+                try await bucket.put(bucket.prefix + "b/" + path.dropFirst(2), path.hasSuffix("/") ? path : path)
+            }
+            try await bucket.delete("a/1")
+            // Written by another meanwhile: it has no copy, and stays.
+            try await bucket.put(bucket.prefix + "a/new", "new")
+            try remote.moves.save(record(bucket, .deleting))
+            let again = try bucket.remote()
+            let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
+            #expect(shown.sorted() == ["a", "a-other", "ab", "b"])
+            #expect(try await keys(bucket) == ["a-other", "a/new", "ab"] + Self.moved.filter { $0.hasPrefix("b/") })
+            #expect(again.moves.records.isEmpty)
+            await again.close()
+        }
+    }
+
+    private func record(_ bucket: Bucket, _ stage: MoveRecord.Stage) -> MoveRecord {
+        MoveRecord(
+            from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now)
+    }
+
+    @Test func largeObjectsAreCopiedInParts() async throws {
+        var settings = S3Remote.Settings()
+        settings.largestCopy = 10_000
+        try await withBucket(settings: settings) { bucket, remote in
+            let text = String(repeating: "0123456789", count: 2500)
+            try await bucket.put(bucket.prefix + "large", text, fields: ["x-amz-meta-own": "kept"])
+            let moved = try await remote.move(RemotePath("large"), to: RemotePath("moved"), kind: .file)
+            #expect(moved.size == 25_000)
+            let there = try await bucket.get(bucket.prefix + "moved")
+            #expect(there.text == text && there.fields["x-amz-meta-own"] == "kept")
+            #expect(try await keys(bucket) == ["moved"])
+            #expect(remote.uploads.records.isEmpty)
+        }
+    }
+
+    @Test func manyAreDeletedTogether() async throws {
+        try await withBucket { bucket, remote in
+            for number in 0..<25 { try await bucket.put(bucket.prefix + "many/<&>'\" \(number)", "x") }
+            try await bucket.put(bucket.prefix + "many-more", "x")
+            try await remote.delete(RemotePath("many"), kind: .directory, if: .always)
+            #expect(try await keys(bucket) == ["many-more"])
+        }
+    }
+}

@@ -1,0 +1,178 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+
+@testable import S3Provider
+
+/// The object store that all tests share: each has a bucket of its own.
+struct ObjectStore: Sendable {
+    let endpoint: String
+
+    private static let started = Mutex<Task<ObjectStore, any Error>?>(nil)
+
+    static func shared() async throws -> ObjectStore {
+        let task = started.withLock { started in
+            if let started { return started }
+            let task = Task { try await ObjectStore() }
+            started = task
+            return task
+        }
+        return try await task.value
+    }
+
+    private init() async throws {
+        // Another server to try by hand, with the same keys.
+        if let other = ProcessInfo.processInfo.environment["YONDER_TEST_S3_ENDPOINT"] {
+            endpoint = other
+            return
+        }
+        // Ends with this process, and its folder is one of the scratch that scripts/test removes.
+        endpoint = try await ObjectStoreProgram().endpoint
+    }
+
+    static let environment = [
+        "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey, "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
+        "HOME": "/nowhere",
+    ]
+
+    func options() -> S3Provider.Options { S3Provider.Options(endpoint: endpoint, region: "us-east-1") }
+}
+
+/// A bucket for one test, with a prefix in it.
+struct Bucket: RemoteUnderTest {
+    let store: ObjectStore
+    let name: String
+    let scratch: TemporaryDirectory
+    /// Talks to it behind the provider's back.
+    let client: S3Client
+
+    init() async throws {
+        store = try await ObjectStore.shared()
+        name = "bucket-\(UUID().uuidString.lowercased())"
+        scratch = try TemporaryDirectory()
+        let location = try S3Location(source: "s3://\(name)", endpoint: store.endpoint)
+        var configuration = HTTPTransport.Configuration()
+        configuration.environment = [:]
+        let transport = HTTPTransport(configuration, logger: Logger(label: "test"))
+        client = S3Client(
+            location, isRegionKnown: true, profile: nil, environment: { ObjectStore.environment }, transport: transport,
+            logger: Logger(label: "test"))
+        _ = try await client.send { [client] in client.request("PUT", nil) }
+        _ = try scratch.makeDirectory("state")
+    }
+
+    var domain: FileProviderDomain { FileProviderDomain(identifier: "test", source: "s3://\(name)/top/level") }
+    var stateDirectory: FilePath { scratch["state"] }
+    var prefix: String { "top/level/" }
+
+    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
+        try S3Provider.make(
+            store.options(), for: manager, environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+    }
+
+    /// The remote itself, without what gives its items identifiers.
+    func remote(settings: S3Remote.Settings = S3Remote.Settings()) throws -> S3Remote {
+        try S3Provider.remote(
+            store.options(), for: TestManager(domain: domain, stateDirectory: stateDirectory),
+            environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
+    }
+
+    func put(_ key: String, _ text: String, fields: HTTPFields = [:]) async throws {
+        _ = try await client.send { [client] in
+            client.request("PUT", key, fields: fields, body: .bytes(Array(text.utf8)))
+        }
+    }
+
+    func get(_ key: String) async throws -> HTTPResponse {
+        try await client.send { [client] in client.request("GET", key) }
+    }
+
+    /// All keys in the bucket.
+    func keys(_ prefix: String = "") async throws -> [String] {
+        var reader = KeyReader(client: client, prefix: prefix)
+        var keys: [String] = []
+        while let object = try await reader.next() { keys.append(object.key) }
+        return keys
+    }
+
+    func makeDirectory(_ path: String) async throws { try await put("\(prefix)\(path)/", "") }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        _ = try await client.send { [client] in client.request("PUT", prefix + path, body: .bytes(bytes)) }
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        for key in try await keys(prefix + path) {
+            let rest = key.dropFirst((prefix + path).count)
+            guard rest.isEmpty || rest.first == "/" else { continue }
+            let source = "/\(name)/\(PercentEncoding.encode(key, keeping: "/"))"
+            _ = try await client.send { [client] in
+                client.request("PUT", prefix + newPath + rest, fields: ["x-amz-copy-source": source])
+            }
+            _ = try await client.send { [client] in client.request("DELETE", key) }
+        }
+    }
+
+    func delete(_ path: String) async throws {
+        for key in try await keys(prefix + path) {
+            let rest = key.dropFirst((prefix + path).count)
+            guard rest.isEmpty || rest.first == "/" else { continue }
+            _ = try await client.send { [client] in client.request("DELETE", key) }
+        }
+    }
+
+    func dispose() async {
+        await client.transport.close()
+        scratch.remove()
+    }
+}
+
+/// Runs a body with a bucket and the remote over it.
+func withBucket(
+    settings: S3Remote.Settings = S3Remote.Settings(), _ body: (Bucket, S3Remote) async throws -> Void
+) async throws {
+    let bucket = try await Bucket()
+    let remote = try bucket.remote(settings: settings)
+    do {
+        try await body(bucket, remote)
+    } catch {
+        await remote.close()
+        await bucket.dispose()
+        throw error
+    }
+    await remote.close()
+    await bucket.dispose()
+}
+
+/// A file's content as a source.
+func withSource(
+    _ bytes: [UInt8], confirm: @escaping @Sendable () throws -> Void = {}, _ body: (ContentSource) async throws -> Void
+) async throws {
+    let scratch = try TemporaryDirectory()
+    defer { scratch.remove() }
+    let file = try FileDescriptor.open(try scratch.makeFile("content", bytes), .readOnly)
+    defer { try? file.close() }
+    try await body(ContentSource(descriptor: file, size: Int64(bytes.count), confirm: confirm))
+}
+
+extension RemotePath {
+    init(_ text: String) { self.init(text.split(separator: "/").map(String.init)) }
+}
+
+/// The code that a call fails with; nil when it does not.
+func failure(of body: () async throws -> Void) async -> FileProviderError? {
+    do {
+        try await body()
+        return nil
+    } catch let error as FileProviderError {
+        return error
+    } catch {
+        return FileProviderError(.posix, "another error: \(error)")
+    }
+}

@@ -1,0 +1,115 @@
+"""A small object store that knows conditions, as the large ones do; it does not look at signatures.
+
+usage: strict_store.py PORTFILE [expired=TOKEN] [region=REGION] [ignores]
+expired: requests with this session token are refused. region: those signed for another region are. ignores: conditions are
+ignored instead. `/log` is what was asked, a line each.
+"""
+
+import hashlib
+import http.server
+import os
+import sys
+import threading
+import time
+import urllib.parse
+
+options = dict(word.partition("=")[::2] for word in sys.argv[2:])
+objects, log, lock = {}, [], threading.Lock()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, body=b"", **fields):
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def refuse(self, status, code, more=""):
+        self.answer(status, f"<Error><Code>{code}</Code><Message>no</Message>{more}</Error>".encode())
+
+    def handle_any(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urllib.parse.urlsplit(self.path)
+        if url.path == "/log":
+            return self.answer(200, "\n".join(log).encode())
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
+        key = urllib.parse.unquote(url.path.lstrip("/")).partition("/")[2]
+        with lock:
+            condition = self.headers.get("If-Match") or self.headers.get("If-None-Match") or ""
+            log.append(f"{self.command} {key} {condition}".strip())
+            if "expired" in options and self.headers.get("x-amz-security-token") == options["expired"]:
+                return self.refuse(400, "ExpiredToken")
+            scope = self.headers.get("Authorization", "").split("/")
+            if "region" in options and scope[2:3] != [options["region"]]:
+                return self.refuse(400, "AuthorizationHeaderMalformed", f"<Region>{options['region']}</Region>")
+            getattr(self, "do_" + self.command.lower() + "_object")(key, query, body)
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = handle_any
+
+    def do_put_object(self, key, query, body):
+        there = objects.get(key)
+        if "ignores" not in options:
+            if self.headers.get("If-None-Match") == "*" and there is not None:
+                return self.refuse(412, "PreconditionFailed")
+            wanted = self.headers.get("If-Match")
+            if wanted and there is None:
+                return self.refuse(404, "NoSuchKey")
+            if wanted and wanted != tag(there):
+                return self.refuse(412, "PreconditionFailed")
+        objects[key] = body
+        self.answer(200, ETag=tag(body))
+
+    def do_delete_object(self, key, query, body):
+        objects.pop(key, None)
+        self.answer(204)
+
+    def do_head_object(self, key, query, body):
+        self.do_get_object(key, query, body)
+
+    def do_get_object(self, key, query, body):
+        if "list-type" in query:
+            return self.list(query)
+        if key not in objects:
+            return self.refuse(404, "NoSuchKey")
+        self.answer(200, objects[key], ETag=tag(objects[key]))
+
+    def list(self, query):
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
+        parts, below = [], []
+        for key in sorted(objects, key=str.encode):
+            if not key.startswith(prefix):
+                continue
+            rest = key[len(prefix):]
+            if delimiter and delimiter in rest:
+                folder = prefix + rest.split(delimiter)[0] + delimiter
+                if folder not in below:
+                    below.append(folder)
+                continue
+            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(objects[key])}</Size><ETag>"
+                         f"{tag(objects[key])}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
+        parts += [f"<CommonPrefixes><Prefix>{urllib.parse.quote(p)}</Prefix></CommonPrefixes>" for p in below]
+        self.answer(200, ("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
+                          + "".join(parts) + "</ListBucketResult>").encode())
+
+
+def tag(body):
+    return '"' + hashlib.md5(body).hexdigest() + '"'
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(str(server.server_address[1]))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+parent = os.getppid()
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while os.getppid() == parent:
+    time.sleep(0.5)

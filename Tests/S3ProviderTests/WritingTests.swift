@@ -1,0 +1,177 @@
+import FileProvider
+import FileProviderTesting
+import HTTPTransport
+import PathAddressing
+import SystemPackage
+import Testing
+
+@testable import S3Provider
+
+@Suite struct WritingTests {
+    private static let small = { () -> S3Remote.Settings in
+        var settings = S3Remote.Settings()
+        settings.multipartThreshold = 100_000
+        settings.partSize = 1 << 20
+        settings.width = 2
+        return settings
+    }()
+
+    private func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ $0 / 255) }
+    }
+
+    @Test func conditionsHoldAlsoWhereTheServerKnowsNone() async throws {
+        try await withBucket { bucket, remote in
+            let path = RemotePath("file")
+            func write(_ text: String, if condition: RemoteCondition) async throws -> RemoteEntry {
+                var entry: RemoteEntry?
+                try await withSource(Array(text.utf8)) {
+                    entry = try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
+                }
+                return try #require(entry)
+            }
+            let first = try await write("one", if: .absent)
+            await #expect(throws: RemoteConditionFailure.self) { try await write("two", if: .absent) }
+            let second = try await write("two", if: .unchanged(tag: first.tag))
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await write("three", if: .unchanged(tag: first.tag))
+            }
+            #expect(try await bucket.get(bucket.prefix + "file").text == "two")
+            // Keys below the name are in the way as well.
+            try await bucket.put(bucket.prefix + "folder/x", "")
+            try await withSource([1]) { source in
+                await #expect(throws: RemoteConditionFailure.self) {
+                    try await remote.write(
+                        source, to: RemotePath("folder"), attributes: RemoteAttributes(), if: .absent)
+                }
+                let orphan = await failure {
+                    _ = try await remote.write(
+                        source, to: RemotePath("missing/file"), attributes: RemoteAttributes(), if: .absent)
+                }
+                #expect(orphan?.code == .noSuchItem)
+            }
+            #expect(try await remote.entry(at: path).tag == second.tag)
+            #expect(!remote.traits.checksConditions && remote.traits.peculiarities.count == 1)
+            #expect(try await bucket.keys().allSatisfy { !$0.contains(".yonder-partial-") })
+        }
+    }
+
+    @Test func datesAndModesAreThoseOfOtherTools() async throws {
+        try await withBucket { bucket, remote in
+            let date = FileTimestamp(seconds: 1_234_567_890, nanoseconds: 12_345_678)
+            try await withSource(Array("text".utf8)) { source in
+                let entry = try await remote.write(
+                    source, to: RemotePath("a"),
+                    attributes: RemoteAttributes(contentModificationDate: date, permissions: 0o640), if: .absent)
+                #expect(entry.attributes.contentModificationDate == date)
+            }
+            let head = try await bucket.get(bucket.prefix + "a").head
+            #expect(head.fields["x-amz-meta-mtime"] == "1234567890.012345678")
+            #expect(head.fields["x-amz-meta-mode"] == "33184")
+            // A listing shows it too, also after a rename, and in another life.
+            let moved = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .file)
+            #expect(moved.attributes.contentModificationDate == date)
+            let again = try bucket.remote()
+            let listed = try await again.entries(in: .root, from: nil, limit: 10).entries
+            #expect(listed.map(\.attributes.contentModificationDate) == [date])
+            let touched = FileTimestamp(seconds: 1_300_000_000)
+            let (entry, notStored) = try await again.set(
+                RemoteAttributes(contentModificationDate: touched), of: RemotePath("b"), kind: .file)
+            #expect(entry.attributes.contentModificationDate == touched && entry.tag == moved.tag)
+            #expect(!notStored.contains(.contentModificationDate))
+            let kept = try await bucket.get(bucket.prefix + "b").fields
+            #expect(kept["x-amz-meta-mtime"] == "1300000000" && kept["x-amz-meta-mode"] == "33184")
+            await again.close()
+        }
+    }
+
+    @Test func whatAnotherToolWroteBesideAnObjectIsShownOnceItIsRead() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "a", "text", fields: ["x-amz-meta-mtime": "1111111111.5"])
+            let first = try await remote.entry(at: RemotePath("a"))
+            #expect(
+                first.attributes.contentModificationDate
+                    != FileTimestamp(seconds: 1_111_111_111, nanoseconds: 500_000_000))
+            _ = try await remote.read(RemotePath("a"), tag: first.tag, range: 1..<3, into: CollectingSink())
+            let second = try await remote.entry(at: RemotePath("a"))
+            #expect(
+                second.attributes.contentModificationDate
+                    == FileTimestamp(seconds: 1_111_111_111, nanoseconds: 500_000_000))
+        }
+    }
+
+    @Test func anUploadInPartsGoesOnAfterARestart() async throws {
+        try await withBucket(settings: Self.small) { bucket, remote in
+            let path = RemotePath("large")
+            let first = pattern(5 << 20)
+            let interrupted = await failure {
+                try await withSource(first, confirm: { throw FileProviderError(.userCancelled, "written") }) {
+                    _ = try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
+                }
+            }
+            #expect(interrupted?.message == "written")
+            #expect(try await bucket.keys().isEmpty)
+            let record = try #require(remote.uploads.records.first)
+
+            // Another life, and content of which one part is another.
+            let again = try bucket.remote(settings: Self.small)
+            #expect(again.uploads.records == [record])
+            var second = first
+            second[2 << 20] ^= 0xFF
+            try await withSource(second) {
+                let entry = try await again.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
+                #expect(entry.size == 5 << 20)
+            }
+            let sink = CollectingSink()
+            _ = try await again.read(path, tag: nil, range: nil, into: sink)
+            #expect(try sink.bytes(in: 0..<(5 << 20)) == second)
+            #expect(again.uploads.records.isEmpty)
+            await again.close()
+        }
+    }
+
+    @Test func onlyPartsThatAreMissingAreSentAgain() async throws {
+        try await withBucket(settings: Self.small) { bucket, remote in
+            let content = pattern(4 << 20)
+            _ = await failure {
+                try await withSource(content, confirm: { throw FileProviderError(.userCancelled) }) {
+                    _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
+                }
+            }
+            let record = try #require(remote.uploads.records.first)
+            let before = try await parts(of: record, bucket)
+            #expect(before.count >= 3)
+            try await Task.sleep(for: .milliseconds(1100))
+            // Broken off once more, after all parts are there.
+            _ = await failure {
+                try await withSource(content, confirm: { throw FileProviderError(.userCancelled) }) {
+                    _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
+                }
+            }
+            let after = try await parts(of: record, bucket)
+            #expect(before.allSatisfy { after[$0.key] == $0.value })
+            // Another size is another upload: the old one is given up.
+            try await withSource(pattern(3 << 20)) {
+                _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
+            }
+            #expect(try await parts(of: record, bucket).isEmpty)
+            #expect(remote.uploads.records.isEmpty)
+        }
+    }
+
+    /// When each part of an upload was written.
+    private func parts(of record: UploadRecord, _ bucket: Bucket) async throws -> [String: String] {
+        do {
+            let answer = try await bucket.client.send {
+                bucket.client.request("GET", record.key, query: [("uploadId", record.identifier)])
+            }
+            let parts = try XMLReader.document(answer.body).children.filter { $0.name.local == "Part" }
+            return Dictionary(
+                uniqueKeysWithValues: parts.map {
+                    ($0.child("PartNumber")?.text ?? "", $0.child("LastModified")?.text ?? "")
+                })
+        } catch let failure as S3Failure where failure.status == 404 {
+            return [:]
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("WebDAV servers with bad habits", .serialized)
+struct OddServerTests {
+    /// Runs a test on a folder of a server that does everything wrong in one way.
+    private func run(
+        _ folders: String..., test: (ProviderSession, TestManager, HTTPURL) async throws -> Void
+    ) async throws {
+        let port = Int.random(in: 33_000...45_000)
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("Programs/odd_server.py").path
+        let program = try BackgroundProgram("python3", script, "\(port)")
+        let answers = await eventually(within: .seconds(10)) {
+            (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+        }
+        try #require(answers)
+        for folder in folders {
+            let manager = TestManager(
+                domain: FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(folder)"),
+                stateDirectory: "/nonexistent")
+            var configuration = HTTPTransport.Configuration()
+            configuration.retries.attempts = 1
+            let provider = try WebDAVProvider.make(
+                for: manager, configuration: configuration, credentials: { nil }, logger: Logger(label: "test"))
+            do {
+                try await test(
+                    ProviderSession(provider: provider, manager: manager), manager,
+                    HTTPURL(isSecure: false, host: "127.0.0.1", port: port))
+            } catch {
+                Issue.record("\(folder): \(error)")
+            }
+            await provider.invalidate()
+        }
+        program.kill()
+    }
+
+    @Test("S147: what lies elsewhere, or cannot be a name, is left out and said; the rest is listed")
+    func hrefs() async throws {
+        try await run("elsewhere") { session, manager, _ async throws in
+            let items = try await session.list()
+            #expect(items.map(\.filename) == ["good"])
+            for text in [
+                "other.example", "/outside/two", "deep/three", "'..'", "slash", "NUL", "%FF", "%zz", "300 bytes",
+                "twice",
+            ] {
+                #expect(manager.warnings.contains { $0.contains(text) }, "'\(text)' is not among \(manager.warnings)")
+            }
+        }
+    }
+
+    @Test("S147: half a listing is no listing")
+    func truncated() async throws {
+        try await run("truncated", "cut", "partly", "empty", "nothing", "entities") { session, _, _ async throws in
+            do {
+                let items = try await session.list()
+                Issue.record("\(session.manager.domain.source): \(items.map(\.filename)) is taken for a listing")
+            } catch let error as FileProviderError {
+                #expect(error.code == .malformedResponse || error.code == .serverUnreachable, "\(error)")
+            }
+        }
+    }
+
+    @Test("S147: what a server lists and says it has not is not there")
+    func innerNotFound() async throws {
+        try await run("inner404") { session, _, _ async throws in
+            #expect(try await session.list().map(\.filename) == ["file"])
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            do {
+                _ = try await provider.remote.entry(at: RemotePath(["gone"]))
+                Issue.record("what is gone was found")
+            } catch let error as FileProviderError {
+                #expect(error.code == .noSuchItem)
+            }
+        }
+    }
+
+    @Test("S147: a page to log in is neither a listing nor a file")
+    func portals() async throws {
+        try await run("plain") { session, _, base async throws in
+            let file = try await session.find("file")
+            let transport = HTTPTransport(logger: Logger(label: "test"))
+            var toggle = base
+            toggle.path = "/toggle"
+            _ = try await transport.send(HTTPRequest("PROPFIND", toggle))
+            await transport.close()
+            for attempt in ["listing", "looking", "reading"] {
+                do {
+                    switch attempt {
+                    case "listing": _ = try await session.list()
+                    case "looking": _ = try await session.item(file.itemIdentifier)
+                    default:
+                        _ = try await session.fetch(
+                            file.itemIdentifier, version: file.itemVersion.contentVersion)
+                    }
+                    Issue.record("\(attempt) succeeds")
+                } catch let error as FileProviderError {
+                    #expect(error.code == .malformedResponse, "\(attempt): \(error)")
+                }
+            }
+        }
+    }
+
+    @Test("S148: ranges are right also where the server ignores them; content that is not what was listed is refused")
+    func contents() async throws {
+        try await run("plain", "anonymous") { session, _, _ async throws in
+            let file = try await session.find("file")
+            let bytes = try await session.fetch(
+                file.itemIdentifier, version: file.itemVersion.contentVersion, range: 1..<3
+            ).bytes
+            #expect(bytes == Array("el".utf8))
+        }
+        try await run("short", "other") { session, _, _ async throws in
+            let file = try await session.find("file")
+            do {
+                _ = try await session.fetch(file.itemIdentifier, version: file.itemVersion.contentVersion)
+                Issue.record("content is taken that is not what was listed")
+            } catch let error as FileProviderError {
+                #expect([.malformedResponse, .versionNoLongerAvailable].contains(error.code), "\(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import WebDAVProvider
+
+/// A folder of a server's, changed on the disk behind the provider's back.
+final class ServedFolder: RemoteUnderTest {
+    let server: DAVServer
+    /// The folder's name on the server.
+    let name: String
+    let stateDirectory: FilePath
+    let domain: FileProviderDomain
+    private let credentials: WebDAVCredentials?
+    private let configuration: HTTPTransport.Configuration?
+    /// Servers that know only seconds tell two contents apart by them: each write gets a second of its own, long ago.
+    private static let clock = Mutex(Int64(1_000_000_000))
+
+    init(
+        _ server: DAVServer, credentials: WebDAVCredentials? = nil, configuration: HTTPTransport.Configuration? = nil
+    ) throws {
+        self.server = server
+        self.credentials = credentials
+        self.configuration = configuration
+        name = "a folder \(UUID().uuidString)"
+        domain = FileProviderDomain(identifier: "test", source: server.source + name)
+        stateDirectory = try server.directory.makeDirectory("state-\(UUID().uuidString)")
+        try makeFolder(server.root.appending(name).string)
+    }
+
+    /// A path in the folder.
+    subscript(_ path: String) -> String { server.root.appending(name).string + "/" + path }
+
+    private func makeFolder(_ path: String) throws {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        // For whomever the server runs as.
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
+    }
+
+    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
+        try makePathProvider(for: manager)
+    }
+
+    func makePathProvider(for manager: any FileProviderManager) throws -> PathAddressedProvider {
+        let credentials = credentials
+        return try WebDAVProvider.make(
+            for: manager, configuration: configuration, credentials: { credentials }, logger: Logger(label: "test"))
+    }
+
+    func makeDirectory(_ path: String) async throws { try makeFolder(self[path]) }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        let seconds = Self.clock.withLock { clock in
+            clock += 2
+            return clock
+        }
+        try write(bytes, to: path, at: Date(timeIntervalSince1970: TimeInterval(seconds)))
+    }
+
+    /// Writes a file as it would be at a time; nil for now.
+    func write(_ bytes: [UInt8], to path: String, at date: Date?) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: self[path]))
+        if let date { try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: self[path]) }
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        try FileManager.default.moveItem(atPath: self[path], toPath: self[newPath])
+    }
+
+    func delete(_ path: String) async throws {
+        try FileManager.default.removeItem(atPath: self[path])
+    }
+
+    func dispose() async {
+        try? FileManager.default.removeItem(atPath: self[""])
+    }
+
+    /// The names in it, hidden ones too.
+    var names: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: self[""])) ?? []).sorted()
+    }
+
+    /// Runs a test with a provider on a server of its own.
+    static func run(
+        on kind: DAVServer.Kind, _ admission: DAVServer.Admission = .everybody, isSecure: Bool = false,
+        credentials: WebDAVCredentials? = nil,
+        configure: (DAVServer) -> HTTPTransport.Configuration? = { _ in nil },
+        _ test: (ServedFolder, ProviderSession) async throws -> Void
+    ) async throws {
+        let server = try await DAVServer.start(kind, admission, isSecure: isSecure)
+        do {
+            let folder = try ServedFolder(server, credentials: credentials, configuration: configure(server))
+            let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+            let provider = try await folder.makeProvider(for: manager)
+            do {
+                try await test(folder, ProviderSession(provider: provider, manager: manager))
+            } catch {
+                await provider.invalidate()
+                throw error
+            }
+            await provider.invalidate()
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+    }
+}

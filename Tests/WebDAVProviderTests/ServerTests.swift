@@ -1,0 +1,215 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("WebDAV servers", .serialized)
+struct ServerTests {
+    @Test("S140: conforms on every server that is installed", arguments: DAVServer.Kind.installed)
+    func conforms(on kind: DAVServer.Kind) async throws {
+        let server = try await DAVServer.start(kind)
+        for check in ProviderConformance.Check.allCases {
+            do {
+                try await ProviderConformance { try ServedFolder(server) }.run(check)
+                // nginx lists no names with a dot at their beginning, rclone no control characters, as the provider says.
+                if check == .anyNameIsKept { #expect(kind == .apache || kind == .wsgidav) }
+            } catch {
+                if check == .anyNameIsKept, kind == .nginx || kind == .rclone { continue }
+                Issue.record("\(kind), \(check): \(error)")
+            }
+        }
+        await server.stop()
+    }
+
+    @Test("S141: what a server does with conditions and tags is found out", arguments: DAVServer.Kind.installed)
+    func habits(of kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            let made = try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
+            #expect(folder.names == ["file"])
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let remote = try #require(provider.remote as? WebDAVRemote)
+            let habits = try #require(remote.habitStore.habits)
+            #expect(habits.refusesOverwriting)
+            #expect(habits.oddNames == (kind == .wsgidav ? .sent : kind == .rclone ? .lost : .kept))
+            #expect(habits.listsHiddenNames == (kind != .nginx))
+            #expect(habits.movesConditionally == (kind == .apache))
+            #expect(habits.tagsFollowContent == (kind == .apache || kind == .rclone))
+            #expect((habits.deletions == .tagged) == (kind == .apache))
+            #expect(provider.remarks.isEmpty == (kind == .apache), "\(provider.remarks)")
+            // The next instance knows it already.
+            let again = try #require(try folder.makePathProvider(for: session.manager).remote as? WebDAVRemote)
+            #expect(again.habitStore.habits == habits)
+            await again.close()
+            let stored = try await session.modify(made.item, .contents, content: [4])
+            #expect(stored.item.itemIdentifier == made.item.itemIdentifier)
+        }
+    }
+
+    @Test(
+        "S142: what others write in the moment of an upload is not written over",
+        .enabled(if: DAVServer.Kind.apache.program != nil))
+    func conditionsInTheProtocol() async throws {
+        try await ServedFolder.run(on: .apache) { folder, session async throws in
+            try await folder.write(Array("base".utf8), to: "file")
+            let base = try await session.find("file")
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let remote = try #require(provider.remote as? WebDAVRemote)
+            let tag = try await remote.entry(at: RemotePath(["file"])).tag
+            try await folder.write(Array("theirs".utf8), to: "file")
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath(["file"]), kind: .file, if: .unchanged(tag: tag))
+            }
+            let mine = try TestContent([1])
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await remote.write(
+                    mine.source, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("theirs".utf8))
+            #expect(base.documentSize == 4)
+        }
+    }
+
+    @Test("S143: an upload that breaks off leaves nothing", arguments: DAVServer.Kind.installed)
+    func brokenUploads(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            struct Broken: Error {}
+            _ = try await session.create(ProviderSession.template("whole"), content: [1])
+            let content = try TestContent([UInt8](repeating: 7, count: 3 << 20)) { throw Broken() }
+            await #expect(throws: Broken.self) {
+                _ = try await session.create(ProviderSession.template("new"), source: content.source)
+            }
+            let whole = try await session.find("whole")
+            await #expect(throws: Broken.self) {
+                _ = try await session.modify(whole, .contents, source: content.source)
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["whole"])) == Data([1]))
+            let isClean = await eventually(within: .seconds(15)) { folder.names == ["whole"] }
+            #expect(isClean, "\(folder.names)")
+        }
+    }
+
+    @Test(
+        "S133: another content of the same length within the second is seen in the end",
+        arguments: DAVServer.Kind.installed)
+    func sameSecond(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            try folder.write(Array("one".utf8), to: "file", at: nil)
+            let first = try await session.find("file")
+            let version = first.itemVersion.contentVersion
+            _ = try await session.fetch(first.itemIdentifier, version: version)
+            try folder.write(Array("two".utf8), to: "file", at: nil)
+            try await Task.sleep(for: .milliseconds(2500))
+            let second = try await session.find("file")
+            #expect(second.itemIdentifier == first.itemIdentifier)
+            #expect(second.itemVersion.contentVersion != version)
+            let bytes = try await session.fetch(
+                second.itemIdentifier, version: second.itemVersion.contentVersion
+            ).bytes
+            #expect(bytes == Array("two".utf8))
+        }
+    }
+
+    @Test("S144: a deep tree is deleted", .enabled(if: DAVServer.Kind.apache.program != nil))
+    func deepTrees() async throws {
+        try await ServedFolder.run(on: .apache) { folder, session async throws in
+            var path = "deep"
+            try await folder.makeDirectory(path)
+            for number in 0..<70 {
+                path += "/\(number)"
+                try await folder.makeDirectory(path)
+            }
+            try await folder.write([1], to: path + "/file")
+            try await session.delete(try await session.find("deep"), recursively: true)
+            #expect(folder.names.isEmpty)
+        }
+    }
+}
+
+@Suite("WebDAV credentials", .enabled(if: DAVServer.Kind.apache.program != nil), .serialized)
+struct CredentialTests {
+    private static let right = WebDAVCredentials(user: "user", password: "secret word")
+
+    @Test("S145: lets itself in as the server wants it", arguments: [DAVServer.Admission.basic, .digest])
+    func admission(_ admission: DAVServer.Admission) async throws {
+        try await ServedFolder.run(on: .apache, admission, credentials: Self.right) { folder, session async throws in
+            try await folder.write([1, 2, 3], to: "file")
+            let file = try await session.find("file")
+            #expect(try await session.fetch(file.itemIdentifier).bytes == [1, 2, 3])
+            let content = [UInt8](repeating: 1, count: 300_000)
+            let made = try await session.create(ProviderSession.template("new name?"), content: content)
+            #expect(try await session.fetch(made.item.itemIdentifier).bytes == content)
+        }
+    }
+
+    @Test("S145: says who was not let in, and asks again when the credentials have changed")
+    func refusal() async throws {
+        for admission in [DAVServer.Admission.basic, .digest] {
+            for credentials in [nil, WebDAVCredentials(user: "user", password: "guess")] {
+                try await ServedFolder.run(on: .apache, admission, credentials: credentials) {
+                    _, session async throws in
+                    do {
+                        _ = try await session.list()
+                        Issue.record("listed without the right credentials")
+                    } catch let error as FileProviderError {
+                        #expect(error.code == .notAuthenticated)
+                        #expect(!error.message.contains("guess"))
+                        #expect(error.message.contains(credentials == nil ? "~/.netrc" : "user"))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("S145: new credentials are looked up at the next attempt")
+    func change() async throws {
+        let server = try await DAVServer.start(.apache, .digest)
+        do {
+            let known = Mutex(WebDAVCredentials(user: "user", password: "guess"))
+            let folder = try ServedFolder(server)
+            let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+            let provider = try WebDAVProvider.make(
+                for: manager, credentials: { known.withLock { $0 } }, logger: Logger(label: "test"))
+            let session = ProviderSession(provider: provider, manager: manager)
+            await #expect(throws: FileProviderError.self) { try await session.list() }
+            known.withLock { $0 = Self.right }
+            #expect(try await session.list().isEmpty)
+            await provider.invalidate()
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+    }
+
+    @Test("S146: a certificate that nobody vouches for is refused; SSL_CERT_FILE names who vouches")
+    func certificates() async throws {
+        try await ServedFolder.run(on: .apache, isSecure: true) { _, session async throws in
+            do {
+                _ = try await session.list()
+                Issue.record("listed over a connection that is not safe")
+            } catch let error as FileProviderError {
+                #expect(error.code == .serverUnreachable)
+                #expect(error.message.contains("SSL_CERT_FILE"))
+            }
+        }
+        try await ServedFolder.run(
+            on: .apache, .basic, isSecure: true, credentials: Self.right,
+            configure: { server in
+                var configuration = HTTPTransport.Configuration()
+                configuration.environment["SSL_CERT_FILE"] = server.authorityFile.string
+                return configuration
+            }
+        ) { folder, session async throws in
+            try await folder.write([1], to: "file")
+            #expect(try await session.list().map(\.filename) == ["file"])
+        }
+    }
+}

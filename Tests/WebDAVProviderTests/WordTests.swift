@@ -1,0 +1,79 @@
+import FileProvider
+import HTTPTransport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("WebDAV words")
+struct WordTests {
+    @Test("sources: server, collection and user, and never a password")
+    func sources() throws {
+        let plain = try WebDAVSource("webdav://example.org:8080/a b/ü")
+        #expect(plain.url.description == "http://example.org:8080/a%20b/%C3%BC/")
+        let secure = try WebDAVSource("webdavs://some%40one@example.org")
+        #expect(secure.url.description == "https://example.org/" && secure.user == "some@one")
+        for wrong in [
+            "webdav://user:secret@example.org/", "http://example.org/", "webdav:///path", "webdav://host/?query",
+            "webdav://host:99999/",
+        ] {
+            do {
+                _ = try WebDAVSource(wrong)
+                Issue.record("'\(wrong)' is taken")
+            } catch {
+                #expect(error.code == .providerNotFound && !error.message.contains("secret"))
+            }
+        }
+    }
+
+    @Test("digests as in RFC 7616")
+    func digests() throws {
+        for (algorithm, response) in [
+            ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
+            ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+        ] {
+            let fields: HTTPFields = [
+                "WWW-Authenticate":
+                    "Basic realm=\"x, y\", Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", "
+                    + "algorithm=\(algorithm), nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", "
+                    + "opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\""
+            ]
+            let challenges = Challenge.all(in: fields)
+            #expect(challenges.map(\.scheme) == ["basic", "digest"])
+            #expect(challenges.first?.parameters["realm"] == "x, y")
+            let answer = try #require(challenges.last.flatMap(DigestAnswer.init))
+            let text = answer.authorization(
+                "GET", "/dir/index.html", WebDAVCredentials(user: "Mufasa", password: "Circle of Life"), count: 1,
+                clientNonce: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ")
+            #expect(text.contains("response=\"\(response)\""), "\(text)")
+        }
+    }
+
+    @Test("netrc: the machine's own entry, else the default one, and comments and macros are passed over")
+    func netrc() {
+        let text = """
+            # machine example.org login comment password comment
+            machine other.org login a password b
+            macdef init
+            machine example.org login macro password macro
+
+            machine example.org
+                login "some one"
+                password "a \\"quoted\\" word"
+            machine example.org login second password two
+            default login any password thing
+            """
+        #expect(Netrc.credentials(for: "EXAMPLE.org", user: nil, in: text)?.password == "a \"quoted\" word")
+        #expect(Netrc.credentials(for: "example.org", user: "second", in: text)?.password == "two")
+        #expect(Netrc.credentials(for: "third.org", user: nil, in: text)?.user == "any")
+        #expect(Netrc.credentials(for: "third.org", user: "somebody", in: text) == nil)
+        #expect(Netrc.credentials(for: "example.org", user: nil, in: "machine example.org") == nil)
+    }
+
+    @Test("tags that are only a date and a length are known for that")
+    func tags() {
+        #expect(WebDAVRemote.tag(.file, "\"6b017be3-5\"", 0x6b01_7be3, 5) == "m1795259363-5")
+        #expect(WebDAVRemote.tag(.file, "16534100-1795259376-5", 1_795_259_376, 5) == "m1795259376-5")
+        #expect(WebDAVRemote.tag(.file, "W/\"5-660c7641322c0\"", 1_795_259_376, 5) == "e5-5-660c7641322c0")
+        #expect(WebDAVRemote.tag(.file, nil, 7, 5) == "m7-5")
+    }
+}
