@@ -14,12 +14,16 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// A file has an enumerator, too: it gives the file as its only item, and its changes where it has a sync anchor. It is
     /// asked every few seconds while a process has the file open.
     public var documentEnumeration: Bool
+    /// The provider wants to be told when the sets of materialized and of pending items change. Whoever does not spares
+    /// the system the bookkeeping.
+    public var followsLocalSets: Bool
     /// How many calls the provider likes to serve at once.
     public var concurrentCalls: Int
 
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
-        conditionalWrites: Bool = false, documentEnumeration: Bool = false, concurrentCalls: Int = 16
+        conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,
+        concurrentCalls: Int = 16
     ) {
         self.partialContentFetching = partialContentFetching
         self.changeFeed = changeFeed
@@ -27,6 +31,7 @@ public struct ProviderFeatures: Hashable, Sendable {
         self.trash = trash
         self.conditionalWrites = conditionalWrites
         self.documentEnumeration = documentEnumeration
+        self.followsLocalSets = followsLocalSets
         self.concurrentCalls = concurrentCalls
     }
 }
@@ -118,10 +123,10 @@ public protocol FileProviderReplicatedExtension: Sendable {
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws
 
-    /// The set of materialized items has changed.
+    /// The set of materialized items has changed. Called where ``features`` say `followsLocalSets`.
     func materializedItemsDidChange() async
 
-    /// The set of items with changes under way has changed.
+    /// The set of items with changes under way has changed. Likewise.
     func pendingItemsDidChange() async
 
     /// An import or reimport has offered every item.

@@ -32,6 +32,11 @@ actor LocalSetNotices {
 
     func start() {
         guard loop == nil else { return }
+        do {
+            try replica.database.followSets()
+        } catch {
+            warnings.report("the set of \(set) items cannot be followed: \(error)")
+        }
         loop = Task { [wakes] in
             for await _ in wakes {
                 try? await Task.sleep(for: Self.delay)

@@ -168,7 +168,9 @@ package final class SyncEngine: Sendable {
             if hasTrash { await trashKeeper.start() }
             await keeper.start()
             await documents.start()
-            for notice in notices { await notice.start() }
+            if calls.provider.features.followsLocalSets {
+                for notice in notices { await notice.start() }
+            }
             await budget.start()
         }
     }

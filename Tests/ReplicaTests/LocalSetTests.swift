@@ -10,6 +10,8 @@ import Testing
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
         try await replica.list((0..<20).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
+        #expect(try replica.database.lastChange(of: .materialized) == 0, "nobody follows it")
+        try replica.database.followSets()
         let start = try replica.database.lastChange(of: .materialized)
         for number in 0..<20 { try await replica.fill(#require(try replica.number("f\(number)"))) }
         let database = replica.database

@@ -15,7 +15,10 @@ struct LocalSetEnumerator: FileProviderEnumerator {
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         try known {
-            if page == .initial { try prepare() }
+            if page == .initial {
+                try database.followSets()
+                try prepare()
+            }
             guard let place = page == .initial ? 0 : Int64(String(decoding: page.rawValue, as: UTF8.self)) else {
                 throw FileProviderError(.pageExpired, "no page begins there")
             }
@@ -41,6 +44,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
 
     func currentSyncAnchor() async throws -> SyncAnchor? {
         try known {
+            try database.followSets()
             try prepare()
             return try anchor(at: try database.lastChange(of: set))
         }

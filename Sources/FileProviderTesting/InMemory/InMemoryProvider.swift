@@ -99,7 +99,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
-            documentEnumeration: options.documentEnumeration, concurrentCalls: options.concurrentCalls)
+            documentEnumeration: options.documentEnumeration, followsLocalSets: true,
+            concurrentCalls: options.concurrentCalls)
     }
 
     /// The system's side, once it is attached.

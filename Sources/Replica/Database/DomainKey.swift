@@ -21,6 +21,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case listingNumber
     /// Whether the provider can trash.
     case hasTrash
+    /// Whether anybody follows the sets of materialized and pending items: their histories are kept from then on.
+    case setsAreFollowed
     /// The folder that the domain was made of, as long as something is left to remove there.
     case importedFrom
 

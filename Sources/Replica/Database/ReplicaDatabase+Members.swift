@@ -33,6 +33,12 @@ extension ReplicaDatabase {
     /// So far back a set's history goes: who asks for what was before has to enumerate the set again.
     package static let longestHistory: Int64 = 100_000
 
+    /// Somebody follows the sets from now on.
+    package func followSets() throws {
+        guard try value(of: .setsAreFollowed) == nil else { return }
+        try set(.setsAreFollowed, to: "1")
+    }
+
     /// The newest moment of a set's history; 0 while nothing has happened.
     package func lastChange(of set: LocalSet) throws -> Int64 {
         try glance { db in

@@ -2,6 +2,8 @@ extension Schema {
     /// What came into the set of materialized items and that of pending ones, or went: a row for each identifier, newest
     /// last. Triggers write it, so that nothing that changes an item can forget to.
     ///
+    /// Nothing is written before anybody follows the sets, because it would double what making a file costs.
+    ///
     /// A row says only that something happened; what is so now is in the tables of items. Rows are replaced in two
     /// statements, because a conflict clause in a trigger gives way to that of the statement that fires it.
     static let members = [
@@ -12,7 +14,7 @@ extension Schema {
         // Content that came, went or changed its length.
         """
         CREATE TRIGGER contentChanged AFTER UPDATE OF content, hasContentFile, size ON inode
-        WHEN NEW.kind IN (1, 2) AND (OLD.content = 2 OR NEW.content = 2)
+        WHEN \(isFollowed) AND NEW.kind IN (1, 2) AND (OLD.content = 2 OR NEW.content = 2)
             AND (OLD.content <> NEW.content OR OLD.hasContentFile <> NEW.hasContentFile
                 OR OLD.size <> NEW.size AND NEW.kind = 1)
         BEGIN
@@ -73,7 +75,7 @@ extension Schema {
             """
         }
         return """
-            CREATE TRIGGER \(name) AFTER \(event) ON item WHEN \(condition)
+            CREATE TRIGGER \(name) AFTER \(event) ON item WHEN \(isFollowed) AND (\(condition))
             BEGIN
             \(statements.joined(separator: "\n"))
             END;
@@ -82,7 +84,7 @@ extension Schema {
 
     private static func deletionTrigger(_ name: String, on event: String, of row: String) -> String {
         """
-        CREATE TRIGGER \(name) AFTER \(event) ON deletion
+        CREATE TRIGGER \(name) AFTER \(event) ON deletion WHEN \(isFollowed)
         BEGIN
             DELETE FROM pendingChange WHERE identifier = \(row).identifier;
             INSERT INTO pendingChange (identifier) VALUES (\(row).identifier);
@@ -101,6 +103,8 @@ extension Schema {
             AND (kind = 2 OR kind = 1 AND hasContentFile = 1))
         """
     }
+
+    private static let isFollowed = "EXISTS (SELECT 1 FROM domain WHERE key = 'setsAreFollowed')"
 
     private static let isElsewhere = """
         (OLD.identifier IS NOT NEW.identifier OR OLD.name <> NEW.name OR OLD.parent IS NOT NEW.parent
