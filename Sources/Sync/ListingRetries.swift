@@ -6,14 +6,9 @@ import Replica
 /// What the person has to see to is not asked for again until somebody triggers it: credentials, a remote that is away, what
 /// the remote will never do, nonsense that it answered.
 actor ListingRetries {
-    private struct Waiting {
-        var attempts: Int
-        var task: Task<Void, Never>
-    }
-
     private let replica: Replica
     private let list: @Sendable (InodeNumber) async throws(FileProviderError) -> Void
-    private var waiting: [InodeNumber: Waiting] = [:]
+    private var waiting: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
     private static let first = Duration.seconds(2)
@@ -37,7 +32,7 @@ actor ListingRetries {
 
     func stop() {
         isStopped = true
-        for entry in waiting.values { entry.task.cancel() }
+        for task in waiting.values { task.cancel() }
         waiting = [:]
     }
 
@@ -47,12 +42,11 @@ actor ListingRetries {
 
     private func schedule(_ number: InodeNumber, attempts: Int) {
         let pause = min(Self.longest, Self.first * (1 << min(attempts, 10)))
-        let task = Task {
+        waiting[number] = Task {
             try? await Task.sleep(for: pause)
             guard !Task.isCancelled else { return }
             await self.retry(number, attempts: attempts + 1)
         }
-        waiting[number] = Waiting(attempts: attempts, task: task)
     }
 
     private func retry(_ number: InodeNumber, attempts: Int) async {
