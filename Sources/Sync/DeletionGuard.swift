@@ -40,7 +40,8 @@ final class DeletionGuard: Sendable {
     func admits(gone: Int, of known: Int) -> Bool {
         guard gone > Self.mostItems, gone * 100 > known * Self.mostPercent else { return true }
         let text =
-            "\(gone) of \(known) items have vanished from the remote at once; 'yonder retry \(domainName)' applies it"
+            "\(gone) of \(known) items have vanished from the remote at once; 'yonder retry \(domainName)' applies it, "
+            + "and 'yonder reimport' finds out whether they are there under other identifiers"
         let outdated: String?
         let isAdmitted: Bool
         (isAdmitted, outdated) = state.withLock { state in

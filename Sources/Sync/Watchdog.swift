@@ -19,6 +19,8 @@ struct Watchdog: Sendable {
     /// How long nothing may move. Longer than any server that is still worth waiting for takes to answer.
     static let usualPatience = Duration.seconds(90)
 
+    private static let longestSleep = Duration.seconds(2)
+
     let patience: Duration
 
     /// Runs a call.
@@ -39,7 +41,8 @@ struct Watchdog: Sendable {
             while true {
                 let due = progress.lastAdvance + patience
                 guard due > .now else { break }
-                try await Task.sleep(until: due, clock: .continuous)
+                // A sleep that is cancelled leaves its timer behind until it would have ended.
+                try await Task.sleep(until: min(due, .now + Self.longestSleep), clock: .continuous)
             }
             work.cancel()
             answer.give(.failure(FileProviderError(.timedOut, "the remote made no progress for \(patience)")))

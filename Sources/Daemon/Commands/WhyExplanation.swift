@@ -56,6 +56,9 @@ struct WhyExplanation: Sendable {
 
     private func pending(of item: ItemRecord) async throws -> [String] {
         if item.isExcluded { return ["It stays on this machine: the remote has no such items, or does not want it."] }
+        if item.isToBeOffered {
+            return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
+        }
         guard let state = try host.replica.database.pendingItem(item.id)?.state else {
             return ["Every change of it is on the remote; nothing is pending."]
         }

@@ -123,7 +123,8 @@ extension Replica {
                 row: row, inode: item.inode.number, identifier: nil, item: described, base: item.base.version,
                 fields: described.knownFields(withContents: hasContent),
                 contentStamp: nil, isReplay: item.wasSent,
-                offer: Offer(round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
+                offer: Offer(
+                    round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
                     isAtOrigin: place.isAtOrigin))
         }
     }
