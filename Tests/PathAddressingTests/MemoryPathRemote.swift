@@ -82,6 +82,11 @@ final class MemoryPathRemote: PathRemote {
             nodes[path]?.isUnsettled = isUnsettled
         }
 
+        /// With its tag, as where times are kept and tell contents apart.
+        mutating func copy(_ path: RemotePath, to newPath: RemotePath) {
+            nodes[newPath] = nodes[path]
+        }
+
         mutating func setDate(_ path: RemotePath, _ date: FileTimestamp) {
             nodes[path]?.attributes.contentModificationDate = date
         }

@@ -87,6 +87,31 @@ struct PathAddressingTests {
         }
     }
 
+    @Test("S131: of a copied tree each directory costs one look at the original, and nothing of it is taken for moved")
+    func copies() async throws {
+        for isStrong in [true, false] {
+            var habits = MemoryPathRemote.Habits()
+            habits.isTagStrong = isStrong
+            try await run(habits) { remote, session async throws in
+                remote.change { contents in
+                    contents.make(path("original"), kind: .directory)
+                    for number in 0..<50 { contents.make(path("original/\(number)"), kind: .file, [1]) }
+                }
+                let original = try await session.find("original")
+                let files = try await session.list(original.itemIdentifier)
+                remote.change { contents in
+                    contents.make(path("copy"), kind: .directory)
+                    for number in 0..<50 { contents.copy(path("original/\(number)"), to: path("copy/\(number)")) }
+                }
+                let copy = try await session.find("copy").itemIdentifier
+                _ = remote.takeCalls()
+                let copies = try await session.list(copy)
+                #expect(Set(copies.map(\.itemIdentifier)).isDisjoint(with: files.map(\.itemIdentifier)))
+                #expect(remote.takeCalls().count <= 2)
+            }
+        }
+    }
+
     @Test("S131: another directory of the same tag is another item, where it holds something else")
     func strangers() async throws {
         try await run { remote, session async throws in

@@ -9,8 +9,10 @@ final class PathIdentities: Sendable {
     private struct Missing {
         var known: KnownItem
         var path: RemotePath
-        /// What a directory was known to hold.
-        var children: Set<[UInt8]>
+        /// What a directory was known to hold; nil for what the system knows of it.
+        var children: Set<[UInt8]>?
+        /// When a listing showed that it is gone; nil for one that may still be there.
+        var noticedAt: ContinuousClock.Instant?
     }
 
     private let remote: any PathRemote
@@ -19,6 +21,10 @@ final class PathIdentities: Sendable {
     private let missing = Mutex<[ItemIdentifier: Missing]>([:])
     private static let mostMissing = 2048
     private static let mostAttempts = 1000
+    /// How long what a listing did not show is taken for gone without another look.
+    private static let trust = Duration.seconds(60)
+    /// In how many other directories one listing looks for old names.
+    private static let mostPlaces = 4
 
     init(remote: any PathRemote, manager: any FileProviderManager, book: PlaceBook) {
         self.remote = remote
@@ -72,11 +78,11 @@ final class PathIdentities: Sendable {
             if book.hasMoved(known.itemIdentifier, from: place) { continue }
             let children =
                 MintedIdentifier.kind(of: known.itemIdentifier) == .directory
-                ? Set(manager.knownItems(in: known.itemIdentifier).map { Array($0.filename.utf8) }) : []
+                ? children(of: known.itemIdentifier) : []
             missing.withLock { missing in
                 if missing.count > Self.mostMissing { missing = [:] }
                 missing[known.itemIdentifier] = Missing(
-                    known: known, path: path.appending(known.filename), children: children)
+                    known: known, path: path.appending(known.filename), children: children, noticedAt: .now)
             }
         }
     }
@@ -134,25 +140,23 @@ final class PathIdentities: Sendable {
         for candidate in gone.values {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
-        for known in remembered {
+        for known in remembered where gone[known.itemIdentifier] == nil {
             guard let old = book.path(of: known.itemIdentifier) else { continue }
-            let children =
-                gone[known.itemIdentifier]?.children
-                ?? Set(manager.knownItems(in: known.itemIdentifier).map { Array($0.filename.utf8) })
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
-                known: known, path: old, children: children)
+                known: known, path: old, children: nil,
+                // This listing is what shows it.
+                noticedAt: known.parentItemIdentifier == parent ? .now : nil)
         }
-        var taken: Set<ItemIdentifier> = []
+        var search = Search(places: [:], taken: [], parent: parent, present: present)
         var result: [ItemIdentifier?] = []
         for (entry, version) in zip(entries, versions) {
-            let fitting = (candidates[version] ?? [:]).values.filter { candidate in
-                !taken.contains(candidate.known.itemIdentifier)
-                    && !(candidate.known.parentItemIdentifier == parent
-                        && present.contains(Array(candidate.known.filename.utf8)))
+            guard let all = candidates[version] else {
+                result.append(nil)
+                continue
             }
-            let found = try await match(entry, path.appending(entry.name), among: fitting)
+            let found = try await match(entry, path.appending(entry.name), among: Array(all.values), &search)
             if let found {
-                taken.insert(found.known.itemIdentifier)
+                search.taken.insert(found.known.itemIdentifier)
                 missing.withLock { $0[found.known.itemIdentifier] = nil }
                 book.noteSeen(
                     found.known.itemIdentifier, from: found.path, at: Place(directory: parent, name: entry.name))
@@ -162,28 +166,45 @@ final class PathIdentities: Sendable {
         return result
     }
 
+    /// One listing's search for old names.
+    private struct Search {
+        /// What is in the directories that were looked at, by name; nil for one that is gone.
+        var places: [RemotePath: Set<[UInt8]>?]
+        var taken: Set<ItemIdentifier>
+        /// The directory that was listed.
+        var parent: ItemIdentifier
+        var present: Set<[UInt8]>
+    }
+
     private func match(
-        _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing]
+        _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ search: inout Search
     ) async throws -> Missing? {
+        let (taken, parent, present) = (search.taken, search.parent, search.present)
         let fitting = candidates.filter { candidate in
-            MintedIdentifier.kind(of: candidate.known.itemIdentifier) == entry.kind
-                && !MintedIdentifier.isRemote(candidate.known.itemIdentifier)
-                && (entry.kind != .file
-                    || candidate.known.documentSize == entry.size && !entry.isTagUnsettled)
+            let known = candidate.known
+            return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
+                && !MintedIdentifier.isRemote(known.itemIdentifier) && !taken.contains(known.itemIdentifier)
+                && (entry.kind != .file || known.documentSize == entry.size && !entry.isTagUnsettled)
+                && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
                 && candidate.path != path && !path.isBelow(candidate.path)
         }
+        // What many share tells nothing of one that was not noticed to be missing.
+        let mayBeAnywhere = entry.isTagStrong || fitting.count == 1
         var gone: [Missing] = []
-        for candidate in fitting.prefix(8) {
-            do {
-                _ = try await remote.entry(at: candidate.path)
-            } catch let error as FileProviderError where error.code == .noSuchItem {
+        for candidate in fitting {
+            if let noticed = candidate.noticedAt, ContinuousClock.now - noticed < Self.trust {
+                gone.append(candidate)
+            } else if mayBeAnywhere, entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8),
+                try await isGone(candidate.path, &search)
+            {
                 gone.append(candidate)
             }
         }
         if entry.kind == .directory, !gone.isEmpty {
             let names = try await names(in: path)
-            gone = gone.filter { $0.children.isEmpty || $0.children == names }
-            if gone.contains(where: { !$0.children.isEmpty }) { gone.removeAll { $0.children.isEmpty } }
+            let held = gone.map { ($0, $0.children ?? children(of: $0.known.itemIdentifier)) }
+            let same = held.filter { !$0.1.isEmpty && $0.1 == names }
+            gone = (same.isEmpty ? held.filter { $0.1.isEmpty } : same).map { $0.0 }
         }
         if gone.count > 1 {
             // Of several that look the same, the one with the same name has been moved.
@@ -191,6 +212,25 @@ final class PathIdentities: Sendable {
             if gone.count > 1, !entry.isTagStrong { return nil }
         }
         return gone.first
+    }
+
+    /// Whether nothing has an old name any more. Looks into a few old places at the most: a copy of a tree has many.
+    private func isGone(_ path: RemotePath, _ search: inout Search) async throws -> Bool {
+        guard let name = path.name else { return false }
+        if search.places[path.parent] == nil {
+            guard search.places.count < Self.mostPlaces else { return false }
+            do {
+                search.places[path.parent] = .some(try await names(in: path.parent))
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                search.places[path.parent] = .some(nil)
+            }
+        }
+        guard let names = search.places[path.parent] ?? nil else { return true }
+        return !names.contains(Array(name.utf8))
+    }
+
+    private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {
+        Set(manager.knownItems(in: directory).map { Array($0.filename.utf8) })
     }
 
     private func names(in path: RemotePath) async throws -> Set<[UInt8]> {

@@ -250,7 +250,7 @@ package final class WebDAVRemote: PathRemote {
         if kind == .file, resource.etag == nil { knowledge.withLock { $0.hasETags = false } }
         var entry = RemoteEntry(
             name: name, kind: kind, tag: Array(tag.utf8),
-            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent == true,
+            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false,
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
                 contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
