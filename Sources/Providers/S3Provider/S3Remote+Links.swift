@@ -47,7 +47,7 @@ extension S3Remote {
         }
         return RemoteEntry(
             name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
-            attributes: RemoteAttributes(contentModificationDate: object.modified, symbolicLinkTarget: target))
+            attributes: RemoteAttributes(contentModificationDate: dates.date(of: object), symbolicLinkTarget: target))
     }
 
     func makeSymbolicLink(
@@ -65,6 +65,9 @@ extension S3Remote {
             let key = key(of: path) + LinkNames.suffix
             _ = try await client.send { [client] in
                 client.request("PUT", key, fields: ObjectMetadata.fields(attributes), body: .bytes(Array(target.utf8)))
+            }
+            if let date = attributes.contentModificationDate, let made = try await listed(key) {
+                dates.note([(key, made.tag, date)])
             }
             guard let entry = try await present(at: path) else { throw Self.missing(path) }
             return entry
