@@ -66,7 +66,8 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing",
-            "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system, toml,
+            "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system,
+            toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),

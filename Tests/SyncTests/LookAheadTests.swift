@@ -66,8 +66,8 @@ extension EngineTests {
 
         private func files(_ tree: inout RemoteTree) {
             for number in 0..<Self.count {
-                tree.addFile(
-                    Self.name(number), content: RemoteContent("content \(number)"), identifier: ItemIdentifier(Self.name(number)))
+                let name = Self.name(number)
+                tree.addFile(name, content: RemoteContent("content \(number)"), identifier: ItemIdentifier(name))
             }
             tree.addFile("large", content: .pattern(size: 300 << 10, seed: 1), identifier: "large")
         }

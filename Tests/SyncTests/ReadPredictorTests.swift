@@ -13,7 +13,8 @@ import Testing
     /// What follows a file where the names run against the listing: by name 10, 11, 12…, by listing the other way.
     private func following(_ value: Int64) -> ReadPredictor.Following {
         ReadPredictor.Following(
-            byName: (value + 1..<200).map { file($0) }, byListing: stride(from: value - 1, to: 9, by: -1).map { file($0) })
+            byName: (value + 1..<200).map { file($0) },
+            byListing: stride(from: value - 1, to: 9, by: -1).map { file($0) })
     }
 
     private func read(_ predictor: inout ReadPredictor, _ value: Int64) -> [Int64] {
@@ -57,7 +58,8 @@ import Testing
     @Test func largeFilesAndWhatIsHereAreLeftOut() {
         var predictor = ReadPredictor()
         let next = [
-            file(3, size: ReadPredictor.largestFile + 1), file(4, isDataless: false), file(5), file(6, size: 90), file(7),
+            file(3, size: ReadPredictor.largestFile + 1), file(4, isDataless: false), file(5), file(6, size: 90),
+            file(7),
         ]
         for (value, left) in [(1, [file(2)] + next), (2, next)] as [(Int64, [SiblingFile])] {
             _ = predictor.read(

@@ -103,9 +103,6 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             concurrentCalls: options.concurrentCalls)
     }
 
-    /// The system's side, once it is attached.
-    public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
-
     /// How often the system has said that the set of materialized items changed.
     public var materializedNotices: Int { state.withLock { $0.materializedNotices } }
 
