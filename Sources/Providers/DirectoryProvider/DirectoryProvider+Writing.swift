@@ -11,7 +11,7 @@ extension DirectoryProvider {
         try await write(template.parentItemIdentifier, template.filename, contents) { [watcher] writer, contents in
             let change = try writer.create(template, fields, contents: contents, options: options)
             // Nobody will list it, because what it holds is known.
-            if case .applied(let item, _, _) = change, item.kind == .directory, let watcher {
+            if case .applied(let item, _, _) = change, item.kind == .directory, !item.isTrashed, let watcher {
                 let parent = try writer.folder.openDirectory(item.parentItemIdentifier)
                 defer { try? parent.close() }
                 let directory = try parent.openDirectory(named: item.filename)
