@@ -74,6 +74,38 @@ extension RealMount {
             }
         }
 
+        @Test("a daemon that is killed while a directory is renamed leaves nothing twice, and loses nothing")
+        func survivesBeingKilledInARenaming() async throws {
+            try await withBucket { store, yonder, mount in
+                try #require(try await run(yonder, mount).status == 0)
+                let made = try await Command.shell(
+                    "cd \"$1\" && mkdir d && for i in $(seq 120); do printf %s $i > d/$i; done", yonder.mount.string)
+                #expect(made.status == 0, "\(made.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                let daemon = try #require(yonder.daemon)
+                let moved = try await Command.shell("mv \"$1/d\" \"$1/e\"", yonder.mount.string)
+                #expect(moved.status == 0, "\(moved.errors)")
+                // In the midst of the copies.
+                let killed = try await store.ask(
+                    """
+                    for i in $(seq 500); do ask "$at/bucket?prefix=top/e/" | grep -q . && break; sleep 0.01; done
+                    kill -9 \(daemon)
+                    ask "$at/bucket?prefix=top/d/" | wc -l
+                    """)
+                #expect(killed.line == "121", "too late: \(killed.output) are still where they were")
+                let again = try await run(yonder, mount)
+                #expect(again.status == 0, "\(again.errors)")
+                let waited = try await yonder.yonder("wait", "--timeout", "50")
+                #expect(waited.status == 0, "\(waited.errors)")
+                let there = try await store.ask("ask \"$at/bucket?prefix=top/\" | sort")
+                let expected = (["top/a/one", "top/e/"] + (1...120).map { "top/e/\($0)" }).sorted().joined(
+                    separator: "\n")
+                #expect(there.line.split(separator: "\n").sorted().joined(separator: "\n") == expected)
+                let read = try await Command.shell("cd \"$1\" && ls && cat e/* | wc -c", yonder.mount.string)
+                #expect(read.output == "a\ne\n252\n", "\(read.output) \(read.errors)")
+            }
+        }
+
         @Test("credentials are kept for the next mount where only their owner can read them, and nowhere else")
         func keepsCredentials() async throws {
             try await withBucket { _, yonder, mount in

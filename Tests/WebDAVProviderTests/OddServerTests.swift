@@ -58,6 +58,20 @@ struct OddServerTests {
         }
     }
 
+    @Test("S147: a directory that holds only what cannot be shown is not empty")
+    func unshown() async throws {
+        try await run("unshown") { session, _, _ async throws in
+            let directory = try await session.find("unshown")
+            #expect(try await session.list(directory.itemIdentifier).isEmpty)
+            do {
+                try await session.delete(directory)
+                Issue.record("it was deleted with what it held")
+            } catch let error as FileProviderError {
+                #expect(error.code == .directoryNotEmpty)
+            }
+        }
+    }
+
     @Test("S147: half a listing is no listing")
     func truncated() async throws {
         try await run("truncated", "cut", "partly", "empty", "nothing", "entities") { session, _, _ async throws in

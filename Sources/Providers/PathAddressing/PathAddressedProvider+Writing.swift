@@ -233,7 +233,7 @@ extension PathAddressedProvider {
         var token: [UInt8]?
         repeat {
             let part = try await remote.entries(in: path, from: token, limit: 100)
-            if part.entries.contains(where: { !HiddenName.isOne($0.name) }) { return true }
+            if part.leavesOut || part.entries.contains(where: { !HiddenName.isOne($0.name) }) { return true }
             token = part.next
         } while token != nil
         return false

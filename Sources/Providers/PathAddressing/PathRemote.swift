@@ -166,6 +166,8 @@ package struct RemoteListing: Hashable, Sendable {
     package var entries: [RemoteEntry]
     /// Where it goes on; nil at the end.
     package var next: [UInt8]?
+    /// Whether the directory holds something that cannot be an entry: it is not empty, whatever the entries are.
+    package var leavesOut = false
 
     package init(entries: [RemoteEntry], next: [UInt8]? = nil) {
         self.entries = entries

@@ -65,7 +65,8 @@ package final class WebDAVRemote: PathRemote {
         }
         if let habits, !habits.listsHiddenNames {
             traits.peculiarities.append(
-                "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen")
+                "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen, "
+                    + "and goes with its directory")
         }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
@@ -185,12 +186,13 @@ package final class WebDAVRemote: PathRemote {
 
     package func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         try await connect()
-        let gathered = Mutex((entries: [RemoteEntry](), own: DAVResource?.none))
+        let gathered = Mutex((entries: [RemoteEntry](), own: DAVResource?.none, leavesOut: false))
         let what = path.name ?? "/"
         _ = try await client.properties(
             client.url(of: path, isDirectory: true), depth: 1, body: question, what: what
         ) { [self] resource, head in
             guard let place = client.path(of: resource.href, on: head.url) else {
+                gathered.withLock { $0.leavesOut = true }
                 return report("\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
             }
             if place == path {
@@ -202,12 +204,13 @@ package final class WebDAVRemote: PathRemote {
             }
             if Self.isMissing(resource) { return }
             if let status = resource.status, !(200..<300).contains(status) {
+                gathered.withLock { $0.leavesOut = true }
                 return report("\(head.url.host) does not show '\(name)' (\(status))")
             }
             let entry = sight(resource, named: name, at: head).entry
             gathered.withLock { $0.entries.append(entry) }
         }
-        let (entries, own) = gathered.withLock { ($0.entries, $0.own) }
+        let (entries, own, leavesOut) = gathered.withLock { $0 }
         if let own, Self.isMissing(own) || !own.isCollection {
             throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory '\(what)'")
         }
@@ -215,7 +218,9 @@ package final class WebDAVRemote: PathRemote {
         guard own != nil else {
             throw FileProviderError(.malformedResponse, "\(client.base.host) does not say what '\(what)' is")
         }
-        return RemoteListing(entries: entries)
+        var listing = RemoteListing(entries: entries)
+        listing.leavesOut = leavesOut
+        return listing
     }
 
     package func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {

@@ -60,6 +60,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = path.strip("/").split("/")[0]
         own = collection(f"/{name}/" if name else "/")
         if depth == "0":
+            if path.rstrip("/") == "/unshown/unshown":
+                return self.multistatus(collection("/unshown/unshown/"))
             if path.rstrip("/").endswith("/file"):
                 return self.multistatus(file(path))
             if path.rstrip("/").endswith("/gone"):
@@ -82,6 +84,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if name == "partly":
             inner = "<D:response><D:href>/partly/</D:href><D:status>HTTP/1.1 507 Insufficient Storage</D:status></D:response>"
             return self.multistatus(own + file("/partly/file") + inner)
+        if name == "unshown":
+            if path.strip("/").count("/") == 0:
+                return self.multistatus(own + collection("/unshown/unshown/"))
+            return self.multistatus(collection("/unshown/unshown/") + file("/unshown/unshown/%FF"))
         if name == "empty":
             return self.multistatus("")
         if name == "nothing":
