@@ -110,7 +110,7 @@ extension Domains {
         let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: arguments.source)
         let imported = try await Task.detached {
-            let isTaken = try check(arguments, in: store, mounted: mounted)
+            let isTaken = try checkFolder(arguments, in: store, mounted: mounted)
             do {
                 try await checkProvider(of: domain, in: store, catalog, logger)
                 return try store.importFolder(
@@ -199,7 +199,7 @@ extension FilePath {
 /// What could be in the way of an import, looked at before anything is done.
 ///
 /// - Returns: whether the folder's files can be taken, and need not be copied.
-private func check(_ arguments: ImportArguments, in store: DomainStore, mounted: [String]) throws -> Bool {
+private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mounted: [String]) throws -> Bool {
     let folder = arguments.folder
     func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
     guard let status = try? FileStatus(at: FilePath(folder)), status.kind == .directory else {

@@ -11,7 +11,6 @@ extension PathAddressedProvider {
         request: FileProviderRequest
     ) async throws -> ItemChange {
         try check(template.filename)
-        try checkContents(of: template, contents, isWanted: template.kind == .file)
         let parent = template.parentItemIdentifier
         guard parent != .trashContainer else {
             throw FileProviderError(.featureUnsupported, "this remote has no trash")
@@ -21,11 +20,16 @@ extension PathAddressedProvider {
             if options.contains(.mayAlreadyExist) || template.kind == .symbolicLink,
                 let there = try await entry(at: path)
             {
-                guard options.contains(.mayAlreadyExist), try await isSame(there, at: path, template, contents) else {
-                    throw try await collision(there, in: parent, at: directory)
-                }
-                return try await answer(there, in: parent, at: directory, template, fields, isOwn: true)
+                guard options.contains(.mayAlreadyExist),
+                    try await isSame(there, at: path, template, contents, options)
+                else { throw try await collision(there, in: parent, at: directory) }
+                let isKept = options.contains(.keepExisting)
+                return try await answer(there, in: parent, at: directory, isKept ? [] : fields, isOwn: !isKept)
             }
+            if options.contains(.recognizeOnly) {
+                return .refused(reason: "the remote has nothing called '\(template.filename)' there")
+            }
+            try checkContents(of: template, contents, isWanted: template.kind == .file)
             do {
                 let made = try await book.changing([Place(directory: parent, name: template.filename)]) {
                     try await make(template, at: path, fields, contents)
@@ -33,7 +37,7 @@ extension PathAddressedProvider {
                 guard let made else {
                     return .refused(reason: "this remote cannot hold symbolic links")
                 }
-                return try await answer(made, in: parent, at: directory, template, fields, isOwn: true)
+                return try await answer(made, in: parent, at: directory, fields, isOwn: true)
             } catch let failure as RemoteConditionFailure {
                 guard let present = failure.present else { throw Self.vanished(template.filename) }
                 throw try await collision(present, in: parent, at: directory)
@@ -242,8 +246,7 @@ extension PathAddressedProvider {
     // MARK: - Answers
 
     private func answer(
-        _ entry: RemoteEntry, in parent: ItemIdentifier, at directory: RemotePath, _ template: FileProviderItem,
-        _ fields: ItemFields, isOwn: Bool
+        _ entry: RemoteEntry, in parent: ItemIdentifier, at directory: RemotePath, _ fields: ItemFields, isOwn: Bool
     ) async throws -> ItemChange {
         let identifier = try await identities.identify(entry, in: parent, at: directory, isNew: false)
         if isOwn { book.noteWritten(identifier, version: PathItems.version(ofTag: entry.tag)) }
@@ -320,7 +323,8 @@ extension PathAddressedProvider {
 
     /// Whether what is there is what is offered. A file that is offered without its bytes is known by its size.
     private func isSame(
-        _ entry: RemoteEntry, at path: RemotePath, _ template: FileProviderItem, _ contents: ContentSource?
+        _ entry: RemoteEntry, at path: RemotePath, _ template: FileProviderItem, _ contents: ContentSource?,
+        _ options: CreateItemOptions
     ) async throws -> Bool {
         guard entry.kind == template.kind else { return false }
         switch entry.kind {
@@ -330,6 +334,14 @@ extension PathAddressedProvider {
             return target.utf8.elementsEqual((template.symlinkTargetPath ?? "").utf8)
         case .file:
             guard let contents else { return entry.size == template.documentSize ?? 0 }
+            // The cheapest test: bytes of a version that is there need not be read.
+            if options.contains(.keepExisting), entry.size == contents.size, entry.isTagStrong,
+                !PathItems.isUnsettled(template.itemVersion.contentVersion),
+                PathItems.hasTag(
+                    of: PathItems.version(ofTag: entry.tag), template.itemVersion.contentVersion)
+            {
+                return true
+            }
             return try await has(entry, at: path, contentOf: contents)
         }
     }
