@@ -257,9 +257,9 @@ actor Domains {
         try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
-            try store.finishImport(of: wish.name, logger: logger)
-            let place = try MountPlace(wish.mountpoint, source: wish.source)
             do {
+                try store.finishImport(of: wish.name, logger: logger)
+                let place = try MountPlace(wish.mountpoint, source: wish.source)
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
