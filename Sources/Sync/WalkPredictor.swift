@@ -11,6 +11,8 @@ struct WalkPredictor: Sendable {
     /// Listed or being listed ahead of the walker, who has not come there yet.
     private(set) var ahead: Set<InodeNumber> = []
     private var used = 0
+    /// How often the walker came where nothing had been listed ahead.
+    private var missed = 0
 
     static let memory = 64
     static let neededEvidence = 2
@@ -20,8 +22,11 @@ struct WalkPredictor: Sendable {
     /// Whether somebody seems to walk.
     var isWalking: Bool { evidence >= Self.neededEvidence }
 
-    /// How many directories may be ahead of the walker: more the more of them it has used.
-    private var window: Int { min(Self.largestWindow, max(Self.smallestWindow, 2 * used)) }
+    /// How many directories may be ahead of the walker: more the more of them it has used, and twice as many each time
+    /// it had to wait all the same.
+    private var window: Int {
+        min(Self.largestWindow, max(Self.smallestWindow << min(missed, 16), 2 * used))
+    }
 
     /// A process listed a directory.
     ///
@@ -33,13 +38,17 @@ struct WalkPredictor: Sendable {
             used += 1
         } else if let parent, recent.contains(parent) {
             // One listing that comes in parts is no walk.
-            if recent.last != directory { evidence += 1 }
+            if recent.last != directory {
+                if isWalking { missed += 1 }
+                evidence += 1
+            }
         } else {
             // Elsewhere: whatever was expected is not what is happening.
             evidence = 0
             stack = []
             ahead = []
             used = 0
+            missed = 0
         }
         recent.append(directory)
         if recent.count > Self.memory { recent.removeFirst() }

@@ -48,4 +48,18 @@ import Testing
         while predictor.next() != nil { ahead += 1 }
         #expect(ahead == WalkPredictor.smallestWindow)
     }
+
+    @Test func aWalkerThatHadToWaitIsFollowedFurther() {
+        var predictor = WalkPredictor()
+        let wide = (100..<400).map { number($0) }
+        predictor.listed(number(1), parent: nil, children: [number(2)] + wide)
+        predictor.listed(number(2), parent: number(1), children: [number(3)])
+        predictor.listed(number(3), parent: number(2), children: [number(4)])
+        while predictor.next() != nil {}
+        #expect(predictor.ahead.count == WalkPredictor.smallestWindow)
+        // It comes where nothing was listed ahead: all that was is elsewhere.
+        predictor.listed(number(5), parent: number(3), children: [])
+        while predictor.next() != nil {}
+        #expect(predictor.ahead.count == 2 * WalkPredictor.smallestWindow)
+    }
 }
