@@ -121,8 +121,10 @@ extension StringProtocol {
     fileprivate func range(ofFirst text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {
-            if self[start...].hasPrefix(text) { return start..<index(start, offsetBy: text.count) }
-            start = index(after: start)
+            if utf8[start...].starts(with: text.utf8) {
+                return start..<utf8.index(start, offsetBy: text.utf8.count)
+            }
+            start = utf8.index(after: start)
         }
         return nil
     }

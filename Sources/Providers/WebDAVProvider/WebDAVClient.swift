@@ -38,21 +38,37 @@ final class WebDAVClient: Sendable {
     ///
     /// - Returns: nil for what leads out of it, or cannot be a path.
     func path(of href: String, on page: HTTPURL) -> RemotePath? {
-        guard let url = page.resolving(href), url.host == base.host, let root = Self.names(in: base.path),
-            let names = Self.names(in: url.path), names.count >= root.count,
+        let path: String
+        if Self.isPlainPath(href) {
+            path = href
+        } else {
+            guard let url = page.resolving(href), url.host == base.host else { return nil }
+            path = url.path
+        }
+        guard let root = Self.names(in: base.path), let names = Self.names(in: path), names.count >= root.count,
             RemotePath(Array(names.prefix(root.count))) == RemotePath(root)
         else { return nil }
         return RemotePath(Array(names.dropFirst(root.count)))
     }
 
+    /// Whether a reference is an absolute path and nothing else, as nearly all are: a listing has thousands.
+    private static func isPlainPath(_ href: String) -> Bool {
+        let bytes = href.utf8
+        guard bytes.first == UInt8(ascii: "/"), bytes.dropFirst().first != UInt8(ascii: "/") else { return false }
+        return bytes.allSatisfy { byte in
+            byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "?") && byte != UInt8(ascii: "#")
+                && byte != UInt8(ascii: ":") && byte != UInt8(ascii: "\\")
+        }
+    }
+
     private static func names(in path: String) -> [String]? {
-        var parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        var parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
         if parts.last?.isEmpty == true { parts = parts.dropLast() }
         var names: [String] = []
         for part in parts {
-            guard let bytes = PercentEncoding.decode(part), let name = String(validating: bytes, as: UTF8.self) else {
-                return nil
-            }
+            guard let bytes = PercentEncoding.decode(Substring(part)),
+                let name = String(validating: bytes, as: UTF8.self)
+            else { return nil }
             names.append(name)
         }
         return names
