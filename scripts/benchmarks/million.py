@@ -48,8 +48,9 @@ def run(stage, options):
     below = ask("yonder ls -R", "ls", "-R", mount.path)
     if not found == again == below + 1:
         raise RuntimeError(f"found {found}, again {again}, listed {below}")
-    ask("reimport of all", "reimport", mount.path, "--wait")
     ask("evict of all", "evict", mount.path)
+    step("find, once more", "find", mount.path)
+    ask("reimport of all", "reimport", mount.path, "--wait")
     peak = daemon.peak_memory()
     report.add("the daemon's peak memory", "MB", {"yonder": [peak]})
     report.require(f"{MEMORY} MB / the daemon's peak memory", MEMORY / peak, 1)
