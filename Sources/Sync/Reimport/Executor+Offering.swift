@@ -43,13 +43,7 @@ extension Executor {
         var snapshot: ContentSnapshot?
         defer { snapshot?.close() }
         do {
-            if sent.fields.contains(.contents) {
-                let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
-                snapshot = opened
-                sent.contentStamp = opened.stamp
-                sent.item.documentSize = opened.size
-                transfer.begin(opened.size)
-            }
+            snapshot = try await openContent(of: &sent, transfer)
             if !isOnly {
                 let sending = sent
                 guard try await commits.commit({ try $0.noteSent(sending) }) else { return true }

@@ -38,13 +38,7 @@ struct Executor: Sendable {
         var snapshot: ContentSnapshot?
         defer { snapshot?.close() }
         do {
-            if sent.fields.contains(.contents) {
-                let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
-                snapshot = opened
-                sent.contentStamp = opened.stamp
-                sent.item.documentSize = opened.size
-                transfer.begin(opened.size)
-            }
+            snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
             guard try await commits.commit({ try $0.noteSent(sending) }) else { return }
@@ -54,6 +48,18 @@ struct Executor: Sendable {
         } catch {
             await failed(sent, error)
         }
+    }
+
+    /// Opens the bytes that go with a change, and notes in the change which they are.
+    ///
+    /// - Returns: nil where its content is not sent; the caller's to close.
+    func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
+        guard sent.fields.contains(.contents) else { return nil }
+        let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
+        sent.contentStamp = opened.stamp
+        sent.item.documentSize = opened.size
+        transfer.begin(opened.size)
+        return opened
     }
 
     /// - Returns: what the provider answered, and whether the same had been asked before.
