@@ -165,6 +165,8 @@ package final class Session: Sendable {
     // MARK: - Private
 
     private static func run(_ connection: Connection) {
+        connection.locality.join()
+        defer { connection.locality.leave() }
         let failure = fuseshim_session_serve(connection.shim)
         guard failure != 0 else { return }
         connection.state.update { $0.failure = $0.failure ?? Errno(rawValue: failure) }

@@ -294,6 +294,26 @@ int fuseshim_notify_node(fuseshim_session *session, uint64_t node, int64_t offse
 /* Names the calling thread; more than 15 bytes are cut off. */
 void fuseshim_name_thread(const char *name);
 
+/* The kernel's number of the calling thread. */
+int32_t fuseshim_thread_number(void);
+
+/* A set of processors, as the kernel has it. */
+struct fuseshim_processors {
+    uint64_t bits[16];
+};
+
+/* On which processors the calling thread may run. Returns 0 or an errno. */
+int fuseshim_thread_allowed(struct fuseshim_processors *allowed);
+
+/* Says on which a thread may run. Returns 0 or an errno. */
+int fuseshim_thread_allow(int32_t thread, const struct fuseshim_processors *allowed);
+
+/* Leaves one processor of a set; false, and the set as it was, when it is not in it. */
+bool fuseshim_processors_narrow(struct fuseshim_processors *processors, int32_t one);
+
+/* The processor on which any thread of the machine ran last, or -1. */
+int32_t fuseshim_thread_processor(int32_t thread);
+
 /* ---- Passthrough ---- */
 
 /* Registers a file as one that opened files can be passed through to. Returns its id (above 0) or a negative errno. */

@@ -22,13 +22,14 @@ private func connection(_ owner: UnsafeMutableRawPointer?) -> Connection {
 /// Hands a request, with the reply made for it, to the file system.
 @inline(__always)
 private func handle(
-    _ owner: UnsafeMutableRawPointer?, _ request: OpaquePointer?,
+    _ owner: UnsafeMutableRawPointer?, _ request: OpaquePointer?, isTransfer: Bool = false,
     _ body: (any FileSystem, Request, consuming PendingReply) -> Void
 ) {
     guard let request else { return }
     let connection = connection(owner)
     let unique = connection.nextUnique()
     let caller = fuseshim_request_caller(request)
+    if isTransfer { connection.locality.noteTransfer() } else { connection.locality.note(caller.process) }
     let description = Request(
         caller: Caller(processID: caller.process, userID: caller.user, groupID: caller.group, umask: caller.umask),
         unique: unique)
@@ -119,7 +120,7 @@ private func addFileOperations(to table: inout fuseshim_operations) {
         }
     }
     table.read = { owner, request, node, file, offset, size in
-        handle(owner, request) { fileSystem, request, pending in
+        handle(owner, request, isTransfer: true) { fileSystem, request, pending in
             fileSystem.read(
                 request, node: NodeID(node), handle: FileHandle(file), offset: offset, count: size,
                 reply: ReadReply(pending, capacity: size))
@@ -127,7 +128,7 @@ private func addFileOperations(to table: inout fuseshim_operations) {
     }
     table.write = { owner, request, node, file, offset, data, isFromCache in
         guard let data else { return }
-        handle(owner, request) { fileSystem, request, pending in
+        handle(owner, request, isTransfer: true) { fileSystem, request, pending in
             let data = WriteData(data)
             fileSystem.write(
                 request, node: NodeID(node), handle: FileHandle(file), offset: offset, data: data,

@@ -28,6 +28,7 @@ final class Connection: @unchecked Sendable {
     let shim: OpaquePointer
     let fileSystem: any FileSystem
     let interrupts = InterruptTable()
+    let locality = CallerLocality()
     let state = Monitor(State())
     private let lastUnique = Atomic<UInt64>(0)
 
