@@ -78,14 +78,16 @@ extension Yonder {
                 isReadOnly: readOnly, credentials: passwordStdin ? try credentials() : store?.credentials,
                 objectStore: store?.options)
             let daemon = DaemonConnection()
+            // From before it can be seen that it is mounted.
+            let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
             let result = try await daemon.perform(.mount(arguments))
             guard case .mounted(let domain) = result else { throw unexpected(result) }
             try Output(output).print(domain) {
                 ["'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"]
             }
-            guard foreground else { return }
-            try await stay(with: domain.name, daemon, process)
+            guard let interruptions else { return }
+            await stay(with: domain.name, daemon, process, until: interruptions)
         }
 
         private var isObjectStore: Bool { source.hasPrefix("s3://") }
@@ -111,21 +113,42 @@ extension Yonder {
         }
 
         /// Waits until the domain is unmounted, by us when the terminal says so.
-        private func stay(with name: String, _ daemon: DaemonConnection, _ process: Process?) async throws {
-            signal(SIGINT, SIG_IGN)
-            signal(SIGTERM, SIG_IGN)
-            let sources = [SIGINT, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
-            for source in sources {
-                source.setEventHandler {
-                    Task { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
-                }
-                source.resume()
+        private func stay(
+            with name: String, _ daemon: DaemonConnection, _ process: Process?, until interruptions: Interruptions
+        ) async {
+            let wishes = interruptions.all
+            let ending = Task {
+                for await _ in wishes { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
             }
-            defer { for source in sources { source.cancel() } }
             _ = try? await daemon.perform(.follow(DomainReference(text: name, path: "/")))
+            ending.cancel()
             // A daemon that was started for this mount alone goes with it.
             if process != nil { _ = try? await daemon.perform(.shutdown) }
             process?.waitUntilExit()
         }
+    }
+}
+
+/// The terminal's wish that the command ends, also while nobody listens for it yet: then the second one ends it.
+private final class Interruptions {
+    let all: AsyncStream<Void>
+    private let sources: [any DispatchSourceSignal]
+
+    init() {
+        let (all, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.all = all
+        sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                if case .dropped = continuation.yield() { exit(130) }
+            }
+            source.resume()
+            return source
+        }
+    }
+
+    deinit {
+        for source in sources { source.cancel() }
     }
 }
