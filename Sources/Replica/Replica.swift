@@ -62,13 +62,16 @@ package final class Replica: Sendable {
 
     /// Runs a batch of what the provider said in one transaction, and removes the files that it made obsolete.
     ///
+    /// - Parameter changingNames: false for a batch that changes neither names nor directories, or says so itself before
+    ///   it does (``Ingestion/willChangeNames()``).
     /// - Returns: what is left to tell the kernel, and what was wrong with the batch.
     package func ingest<Value: Sendable>(
-        open: any OpenInodes, _ body: @escaping @Sendable (inout Ingestion) throws -> Value
+        open: any OpenInodes, changingNames: Bool = true,
+        _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let contents = contents
-        let (value, effects) = try await database.write { db in
-            var ingestion = Ingestion(db: db, open: open, now: Self.now, contents: contents)
+        let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
+            var ingestion = Ingestion(db: db, open: open, now: Self.now, contents: contents, turn: turn)
             let value = try body(&ingestion)
             return (value, ingestion.effects)
         }

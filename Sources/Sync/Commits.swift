@@ -25,11 +25,12 @@ final class Commits: Sendable {
         self.warnings = warnings
     }
 
+    /// - Parameter changingNames: as ``Replica/ingest(open:changingNames:_:)`` has it.
     @discardableResult
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (inout Ingestion) throws -> Value
+        changingNames: Bool = true, _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> Value {
-        let (value, effects) = try await replica.ingest(open: open, body)
+        let (value, effects) = try await replica.ingest(open: open, changingNames: changingNames, body)
         publish(effects)
         onCommit()
         return value

@@ -69,11 +69,14 @@ extension Volume {
         registry: (any PassthroughRegistry)?
     ) throws(Obstacle) -> (Attributes, OpenGrant) {
         let group = ownership.group
-        let (inode, content) = try change { changes in
-            try changes.createFile(
-                name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
-                usualGroup: group)
-        }
+        let (inode, content) =
+            if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
+                try change { changes in
+                    try changes.createFile(
+                        name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
+                        usualGroup: group)
+                }
+            }
         // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
         do throws(Obstacle) {
@@ -95,6 +98,19 @@ extension Volume {
         }
     }
 
+    /// As a change would, without waiting for it; nil where that cannot be.
+    private func createAhead(
+        _ name: String, in parent: UInt64, permissions: UInt16, caller: Requester
+    ) -> (InodeRecord, FileDescriptor)? {
+        guard !isReadOnly,
+            let made = replica.createAhead(
+                name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
+                usualGroup: ownership.group)
+        else { return nil }
+        didChange(ReplicaEffects())
+        return made
+    }
+
     /// Closes one handle of a file.
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         if wasWriting, !isReadOnly, closeWritten([node], registry: registry) { return }
@@ -107,7 +123,7 @@ extension Volume {
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
         let closed = nodes.map { InodeNumber($0) }
         do throws(Obstacle) {
-            try change { changes in
+            try change(changingNames: false) { changes in
                 // While they count as open, so that no news come in between. One that others write is compared when
                 // they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {

@@ -103,11 +103,15 @@ extension Volume {
     // MARK: - What the extensions share
 
     /// Makes a local change and sees to what follows from it.
+    ///
+    /// - Parameter changingNames: false where names and directories stay as they are.
     @discardableResult
-    func change<Value>(_ body: (inout LocalChanges) throws -> Value) throws(Obstacle) -> Value {
+    func change<Value>(
+        changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
+    ) throws(Obstacle) -> Value {
         guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
         do {
-            let (value, effects) = try replica.change(open: files, body)
+            let (value, effects) = try replica.change(open: files, changingNames: changingNames, body)
             didChange(effects)
             return value
         } catch let obstacle as LocalObstacle {

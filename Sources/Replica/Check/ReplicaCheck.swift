@@ -295,16 +295,13 @@ package struct ReplicaInspection {
         return try ReplicaDatabase.namingDamage {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
             defer { try? database.close() }
+            try database.recoverNewFiles()
             var check = ReplicaCheck(
                 database: database, contents: try ContentStore(in: directory), open: NothingOpen(), isRepairing: false)
             try check.run()
             return check.findings
         }
     }
-}
-
-private struct NothingOpen: OpenInodes {
-    func isOpen(_ number: InodeNumber) -> Bool { false }
 }
 
 extension Replica {

@@ -21,6 +21,7 @@ struct Recovery {
 
     mutating func run() throws {
         try makeRoot()
+        try database.recoverNewFiles()
         try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
         try endWhatWasUnderWay()
@@ -82,7 +83,7 @@ struct Recovery {
         for number in try database.filesBeingWritten() {
             do {
                 try database.write { db in
-                    var changes = LocalChanges(db: db, open: NoneOpen(), contents: contents, now: Replica.now)
+                    var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Replica.now)
                     try changes.endWriting(number)
                 }
             } catch let error as Errno where error == .noSuchFileOrDirectory {
@@ -92,10 +93,6 @@ struct Recovery {
                 }
             }
         }
-    }
-
-    private struct NoneOpen: OpenInodes {
-        func isOpen(_ number: InodeNumber) -> Bool { false }
     }
 
     private func endWhatWasUnderWay() throws {
@@ -168,7 +165,7 @@ struct Recovery {
 
     private func accept(_ number: Int64) throws {
         try database.write { db in
-            var changes = LocalChanges(db: db, open: NoneOpen(), contents: contents, now: Replica.now)
+            var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Replica.now)
             try changes.contentWasWritten(InodeNumber(rawValue: number))
         }
     }

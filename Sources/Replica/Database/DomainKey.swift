@@ -25,6 +25,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case setsAreFollowed
     /// The folder that the domain was made of, as long as something is left to remove there.
     case importedFrom
+    /// Up to which of the new files' log all is in the database.
+    case newFilesWritten
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

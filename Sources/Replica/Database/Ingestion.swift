@@ -17,13 +17,21 @@ package struct Ingestion {
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
     var listing: Int64?
     var effects = ReplicaEffects()
+    private let turn: WriteTurn?
 
-    init(db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil) {
+    /// - Parameter turn: the writer's; nil where names may be changed as it is.
+    init(
+        db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil
+    ) {
+        self.turn = turn
         self.db = db
         self.open = open
         self.now = now
         self.contents = contents
     }
+
+    /// What follows changes names or directories: files that are being made come before it.
+    func willChangeNames() throws { try turn?.claim() }
 
     /// Brings in an item in its parent directory, or in none when the parent is not known here.
     package mutating func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
@@ -344,6 +352,7 @@ package struct Ingestion {
                     WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL AND trashedAt IS NULL
                     ORDER BY id
                     """))
+        if !waiting.isEmpty { try willChangeNames() }
         for row in waiting {
             guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),
                 let parent = item.parent, try db.item(named: own, in: parent) == nil

@@ -6,7 +6,16 @@ import GRDB
 extension ReplicaDatabase {
     /// The inode with this number, or nil.
     package func inode(_ number: InodeNumber) throws -> InodeRecord? {
-        try glance { db in try db.inode(number) }
+        if let directory = newFiles.directory(number) { return directory }
+        if newFiles.holds(number) { try settle() }
+        // Asked before: what is written meanwhile is in the row.
+        let lastMade = newFiles.lastMade(in: number)
+        guard var inode = try peek({ db in try db.inode(number) }) else { return nil }
+        if let lastMade, lastMade > inode.modifiedAt {
+            inode.modifiedAt = lastMade
+            inode.changedAt = lastMade
+        }
+        return inode
     }
 
     /// Whether what the remote allows includes reading an inode: for a directory, listing it.
@@ -297,16 +306,19 @@ extension ReplicaDatabase {
     package func lookup(
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
-        try glance { db in
-            let answer = try db.one(
-                Self.lookup, [directory.rawValue, name]
-            ) { row -> (ContentState?, InodeRecord?) in
+        if newFiles.holds(name, in: directory) { try settle() }
+        let era = newFiles.era
+        let answer = try peek { db in
+            try db.one(Self.lookup, [directory.rawValue, name]) { row -> (ContentState?, InodeRecord?) in
                 let state = ContentState(rawValue: row[Rows.inodeColumnCount])
                 guard state == .materialized, row[0] as Int64? != nil else { return (state, nil) }
                 return (state, try Rows.inode(row))
             }
-            return answer ?? (nil, nil)
         }
+        if let era, let answer, answer.0 == .materialized, answer.1 == nil {
+            newFiles.noteAbsence(of: name, in: directory, era)
+        }
+        return answer ?? (nil, nil)
     }
 
     private static let lookup = """

@@ -1,3 +1,4 @@
+import Dispatch
 import FileProvider
 import GRDB
 import Synchronization
@@ -13,12 +14,16 @@ package final class ReplicaDatabase: Sendable {
     /// Gone after ``close()``. Who is at work then holds it until done, and the last one closes the connections.
     private let connections: Mutex<Connections?>
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
+    let newFiles = NewFiles()
+    /// Where files are kept that were made and are not in it yet.
+    let newFileLog: FilePath
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
     /// - Parameter readers: how many threads read at once without waiting for each other.
     /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
     init(at path: FilePath, readers: Int) throws {
+        newFileLog = FilePath(path.string + "-new")
         var configuration = Configuration()
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(10)
@@ -41,21 +46,32 @@ package final class ReplicaDatabase: Sendable {
         self.connections = Mutex(connections)
     }
 
+    // MARK: - Reading
+
     /// Runs a reading transaction on the calling thread.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try watching { try current().read { db in try db.transaction(beginning: "BEGIN DEFERRED", body) } }
+        settleForReading()
+        return try watching { try current().read { db in try db.transaction(beginning: "BEGIN DEFERRED", body) } }
     }
 
     /// Runs a single query on the calling thread: one statement needs no transaction around it to see one state.
     func glance<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        settleForReading()
+        return try peek(body)
+    }
+
+    /// As ``glance(_:)``, of what has nothing to do with new files.
+    func peek<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try watching { try current().read(body) }
     }
 
+    // MARK: - Writing
+
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
-    func write<Value>(_ body: (Database) throws -> Value) throws -> Value {
+    func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
         try watching {
             try current().writer.writeWithoutTransaction { db in
-                try db.transaction(beginning: "BEGIN IMMEDIATE", body)
+                try Self.turn(reach, of: newFiles, in: db) { db, _ in try body(db) }
             }
         }
     }
@@ -64,15 +80,69 @@ package final class ReplicaDatabase: Sendable {
     func write<Value: Sendable>(
         async body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
+        try await write(async: .everything) { db, _ in try body(db) }
+    }
+
+    /// As the other, told of its turn.
+    func write<Value: Sendable>(
+        async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
+    ) async throws -> Value {
         do {
+            let newFiles = newFiles
             return try await current().writer.writeWithoutTransaction { db in
-                try db.transaction(beginning: "BEGIN IMMEDIATE", body)
+                try Self.turn(reach, of: newFiles, in: db, body)
             }
         } catch {
             note(error)
             throw error
         }
     }
+
+    /// Writes the new files that wait.
+    ///
+    /// - Throws: what the database says: then they wait on.
+    package func settle() throws {
+        guard !newFiles.isEmpty else { return }
+        try watching {
+            try current().writer.writeWithoutTransaction { db in
+                try Self.turn(.contents, of: newFiles, in: db) { _, _ in }
+            }
+        }
+    }
+
+    /// As ``settle()``, soon, on another thread.
+    func settleSoon(after pause: DispatchTimeInterval = .milliseconds(20)) {
+        DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + pause) { [weak self] in
+            guard let self else { return }
+            self.newFiles.beginScheduled()
+            // On a full disk there may be room again.
+            if (try? self.settle()) == nil { self.settleSoon(after: .seconds(1)) }
+        }
+    }
+
+    /// Where they cannot be written, what is known beside them can still be read.
+    private func settleForReading() {
+        if !newFiles.isEmpty { try? settle() }
+    }
+
+    private static func turn<Value>(
+        _ reach: WriteReach, of newFiles: NewFiles, in db: Database, _ body: (Database, WriteTurn) throws -> Value
+    ) throws -> Value {
+        let turn = WriteTurn(reach, of: newFiles, in: db)
+        var isCommitted = false
+        defer { turn.end(committed: isCommitted) }
+        let result = try db.transaction(beginning: "BEGIN IMMEDIATE") { db -> Result<Value, any Error> in
+            guard try turn.settle() else { return .success(try body(db, turn)) }
+            // What is wrong with the body is not wrong with them.
+            let result = try db.attempt { db in try body(db, turn) }
+            if turn.hasWrittenWithin { _ = try result.get() }
+            return result
+        }
+        isCommitted = true
+        return try result.get()
+    }
+
+    // MARK: - Damage
 
     /// What was found to be damaged since it was opened: what lies there cannot be read any more.
     package var damage: ReplicaDamage? { noticedDamage.withLock { $0 } }
@@ -93,6 +163,8 @@ package final class ReplicaDatabase: Sendable {
 
     /// Moves the log into the database file and closes it. Whoever comes later gets an error.
     func close() throws {
+        if connections.withLock({ $0 != nil }) { try settle() }
+        newFiles.close()
         let last = connections.withLock { connections in
             defer { connections = nil }
             return connections

@@ -4,7 +4,7 @@ import GRDB
 import SystemPackage
 
 /// A file, directory, link or node that is to be made.
-package struct NewInode: Sendable {
+package struct NewInode: Hashable, Sendable {
     package var kind: InodeKind
     /// The lower twelve bits of the mode, the caller's umask applied.
     package var permissions: UInt16
@@ -55,46 +55,52 @@ extension LocalChanges {
         _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32,
         isListed: Bool, isWritten: Bool
     ) throws -> (inode: InodeRecord, content: FileDescriptor?) {
-        try check(name)
-        let directory = try writableDirectory(parent, isListed: isListed)
-        guard try !db.hasItem(named: name, in: parent) else { throw LocalObstacle.refused(.fileExists) }
-        let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
-        var permissions = new.permissions
-        var group = caller.group
-        if let mode = directory.inode.permissions, mode & 0o2000 != 0 {
-            group = directory.inode.group ?? usualGroup
-            if new.kind == .directory { permissions |= 0o2000 }
-        }
-        let size = Int64(new.linkTarget?.utf8.count ?? 0)
-        try db.run(
-            """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, accessedAt,
-                linkTarget, device, content, hasContentFile, contentStamp)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
-            """,
-            [
-                new.kind.rawValue, size, Int64(permissions), Int64(caller.user), Int64(group),
-                now.nanosecondsSince1970, now.nanosecondsSince1970, now.nanosecondsSince1970,
-                now.nanosecondsSince1970, new.linkTarget, Int64(new.device), new.kind == .file,
-                isWritten ? ContentStore.unknownStamp : nil,
-            ])
-        let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
-        if role != .top { try touch(directory) }
-        if directory.trashRole == .files, let made = try db.item(id: row) {
+        let directory = try directory(for: name, in: parent, isListed: isListed)
+        let creation = try creation(
+            of: new, named: name, in: directory, caller: caller, usualGroup: usualGroup, isWritten: isWritten)
+        let made = try db.insert(creation)
+        if creation.item.role != .top { try touch(directory) }
+        if directory.trashRole == .files, let made = try db.item(id: made.row) {
             try noteTrash(of: made, named: name, movedTo: parent)
         }
         var content: FileDescriptor?
         if new.kind == .file {
-            let file = try contents.create(number, size: 0)
+            let file = try contents.create(made.number, size: 0)
             if isWritten { content = file } else { try file.close() }
         }
-        let inode = InodeRecord(
-            number: number, kind: new.kind, size: size, permissions: permissions, owner: caller.user, group: group,
-            linkCount: 1, modifiedAt: now, changedAt: now, createdAt: now, accessedAt: now, device: new.device,
-            subdirectories: 0, content: .materialized, contentVersion: [], contentGeneration: 0, localBytes: 0,
-            contentStamp: isWritten ? ContentStore.unknownStamp : nil)
-        return (inode, content)
+        return (creation.inode(made.number), content)
+    }
+
+    /// The directory in which a name is to be made that is not there yet.
+    ///
+    /// - Throws: ``LocalObstacle``: EEXIST, ENAMETOOLONG, EACCES.
+    func directory(for name: String, in parent: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+        try check(name)
+        let directory = try writableDirectory(parent, isListed: isListed)
+        guard try !db.hasItem(named: name, in: parent) else { throw LocalObstacle.refused(.fileExists) }
+        return directory
+    }
+
+    /// What becomes of a wish to make something in a directory, by what is known of that.
+    func creation(
+        of new: NewInode, named name: String, in directory: ItemRecord, caller: LocalCaller, usualGroup: UInt32,
+        isWritten: Bool
+    ) throws -> Creation {
+        let parent = directory.inode.number
+        let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
+        var new = new
+        if new.kind == .directory, directory.passesGroupOn { new.permissions |= 0o2000 }
+        let item = NewItem(
+            kind: new.kind, name: name, parent: parent, capabilities: try isLocal ? .ordinary : newCapabilities(),
+            madeAt: now, role: role, isLocal: isLocal)
+        return Creation(
+            item: item, new: new, owner: caller.user, group: directory.groupOfNew(caller, usualGroup: usualGroup),
+            isWritten: isWritten)
+    }
+
+    /// What may be done with something new that the provider will have.
+    func newCapabilities() throws -> ItemCapabilities {
+        try db.hasTrash() ? ItemCapabilities.ordinary.union(.allowsTrashing) : .ordinary
     }
 
     /// Gives an inode one more name: another item, which shares its content.
@@ -118,7 +124,9 @@ extension LocalChanges {
         case .outside, .trashed: break
         case .local, .files: throw LocalObstacle.refused(.improperLink)
         }
-        try offer(name, in: parent, inode: number, kind: source.kind)
+        try db.insert(
+            NewItem(kind: source.kind, name: name, parent: parent, capabilities: newCapabilities(), madeAt: now),
+            of: number)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.run(
             "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
@@ -129,30 +137,17 @@ extension LocalChanges {
 
     /// As many as ext4 allows.
     private static let mostLinks = 65_000
-
-    /// - Parameter isLocal: whether it stays on this machine whatever it is.
-    @discardableResult
-    private func offer(
-        _ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind, isLocal: Bool = false,
-        role: TrashRole = .none
-    ) throws -> Int64 {
-        var capabilities = ItemCapabilities.ordinary
-        if try !isLocal && db.hasTrash() { capabilities.insert(.allowsTrashing) }
-        try db.run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
-                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                inode.rawValue, parent.rawValue, name, Int64(capabilities.rawValue),
-                Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(),
-                isLocal || kind.itemKind == nil, now.nanosecondsSince1970, role.rawValue,
-            ])
-        return db.lastInsertedRowID
-    }
 }
 
 extension ItemRecord {
+    /// Whether what is made in a directory gets its group.
+    fileprivate var passesGroupOn: Bool { inode.permissions.map { $0 & 0o2000 != 0 } ?? false }
+
+    /// The group of what somebody makes in a directory.
+    func groupOfNew(_ caller: LocalCaller, usualGroup: UInt32) -> UInt32 {
+        passesGroupOn ? inode.group ?? usualGroup : caller.group
+    }
+
     /// What makes an item's template identifier one that no other item ever has, also when a domain is made anew.
     static func newTemplate() -> Int64 { Int64.random(in: 1 ... .max) }
 }

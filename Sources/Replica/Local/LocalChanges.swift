@@ -97,13 +97,7 @@ package struct LocalChanges {
     }
 
     /// What the remote has to be told of an inode, by all of its names. An edit lets a parked item be tried again.
-    func mark(_ fields: ItemFields, of number: InodeNumber) throws {
-        try db.run(
-            """
-            UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
-                nextTry = NULL WHERE inode = ?
-            """, [Int64(fields.rawValue), now.nanosecondsSince1970, number.rawValue])
-    }
+    func mark(_ fields: ItemFields, of number: InodeNumber) throws { try db.mark(fields, of: number, at: now) }
 
     /// A name was made or removed in a directory, as it was read in this transaction.
     func touch(_ directory: ItemRecord) throws {
@@ -118,12 +112,7 @@ package struct LocalChanges {
     }
 
     /// A name was made or removed in a directory.
-    func touch(_ directory: InodeNumber) throws {
-        try db.run(
-            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, now.nanosecondsSince1970, directory.rawValue])
-        try mark(.contentModificationDate, of: directory)
-    }
+    func touch(_ directory: InodeNumber) throws { try db.touch(directory, at: now) }
 
     func setChangeTime(of number: InodeNumber) throws {
         try db.run(
@@ -161,20 +150,39 @@ package struct LocalChanges {
     }
 }
 
+extension Database {
+    fileprivate func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
+        try run(
+            """
+            UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
+                nextTry = NULL WHERE inode = ?
+            """, [Int64(fields.rawValue), time.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// A name was made or removed in a directory.
+    func touch(_ directory: InodeNumber, at time: FileTimestamp) throws {
+        try run(
+            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
+            [time.nanosecondsSince1970, time.nanosecondsSince1970, directory.rawValue])
+        try mark(.contentModificationDate, of: directory, at: time)
+    }
+}
+
 extension Replica {
     /// Makes a local change, in one transaction on the calling thread.
     ///
+    /// - Parameter changingNames: false where names and directories stay as they are.
     /// - Returns: what `body` returns, and what is left to tell the kernel.
     /// - Throws: ``LocalObstacle``; what the database says.
     package func change<Value>(
-        open: any OpenInodes, _ body: (inout LocalChanges) throws -> Value
+        open: any OpenInodes, changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
         var opened: FileDescriptor?
         var isDone = false
         // The file itself stays: its number may be another's by now, who begins it anew.
         defer { if !isDone { try? opened?.close() } }
         do {
-            let (value, effects) = try database.write { db in
+            let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 var changes = LocalChanges(db: db, open: open, contents: contents, now: Self.now)
                 defer { opened = changes.opened }
                 let value = try body(&changes)
@@ -192,6 +200,7 @@ extension Replica {
 
     /// Puts all that was committed up to now on the disk. (fdatasync)
     package func synchronize() throws {
+        try database.settle()
         let log = FilePath(directory.appending(ReplicaDatabase.fileName).string + "-wal")
         let file = try FileDescriptor.open(log, .readOnly, options: .closeOnExec)
         defer { try? file.close() }

@@ -16,6 +16,7 @@ extension Ingestion {
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
         if current.isToBeOffered { return }
+        if try !isPlain(item, of: current) { try willChangeNames() }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try forgetTwin(other, of: current)
@@ -96,11 +97,21 @@ extension Ingestion {
         try restoreNames()
     }
 
+    /// Whether an answer leaves all names and directories as they are: the most usual one, about a file.
+    private func isPlain(_ item: FileProviderItem, of current: ItemRecord) throws -> Bool {
+        guard current.inode.kind == .file, item.kind == .file, !item.isTrashed, current.trash == nil,
+            item.filename.utf8.elementsEqual(current.name.utf8), let parent = try db.item(item.parentItemIdentifier)
+        else { return false }
+        if let other = try db.item(item.itemIdentifier), other.id != current.id { return false }
+        return parent.inode.number == current.parent
+    }
+
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
     private mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
         let known = sent.item.itemIdentifier.rawValue
         let queued = try db.one("SELECT id FROM deletion WHERE identifier = ?", [known], { $0[0] as Int64 })
         guard let queued else { return }
+        try willChangeNames()
         try db.run("DELETE FROM unanswered WHERE deletion = ?", [queued])
         try db.run("DELETE FROM deletion WHERE id = ?", [queued])
         try db.run(

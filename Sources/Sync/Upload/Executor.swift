@@ -41,7 +41,7 @@ struct Executor: Sendable {
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
-            guard try await commits.commit({ try $0.noteSent(sending) }) else { return }
+            guard try await commits.commit(changingNames: false, { try $0.noteSent(sending) }) else { return }
             let (change, wasRepeated) = try await call(sent, snapshot?.source, transfer)
             sent.isReplay = isReplay || wasRepeated
             try await record(change, for: sent)
@@ -132,7 +132,7 @@ struct Executor: Sendable {
                 try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
                 && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
             let label = conflictLabel()
-            try await commits.commit { ingestion in
+            try await commits.commit(changingNames: isForeign) { ingestion in
                 try ingestion.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
                     contentStamp: present)

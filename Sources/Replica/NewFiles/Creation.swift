@@ -1,0 +1,91 @@
+import FileProvider
+import GRDB
+
+/// A name that is about to be made: all that was decided about the item.
+struct NewItem: Hashable, Sendable {
+    var kind: InodeKind
+    var name: String
+    var parent: InodeNumber
+    var capabilities: ItemCapabilities
+    var madeAt: FileTimestamp
+    /// Under which it is offered to the provider, at every attempt.
+    var template = ItemRecord.newTemplate()
+    var role = TrashRole.none
+    /// Whether it stays on this machine whatever it is.
+    var isLocal = false
+}
+
+/// A file, directory, link or node that is about to be made: all that was decided about it, so that making it needs no
+/// more looking.
+struct Creation: Hashable, Sendable {
+    var item: NewItem
+    /// Its permissions are final.
+    var new: NewInode
+    var owner: UInt32
+    var group: UInt32
+    /// Whether it is open for writing from the beginning.
+    var isWritten: Bool
+
+    /// The inode that is made by it.
+    func inode(_ number: InodeNumber) -> InodeRecord {
+        InodeRecord(
+            number: number, kind: new.kind, size: size, permissions: new.permissions, owner: owner, group: group,
+            linkCount: 1, modifiedAt: item.madeAt, changedAt: item.madeAt, createdAt: item.madeAt,
+            accessedAt: item.madeAt, device: new.device, subdirectories: 0, content: .materialized, contentVersion: [],
+            contentGeneration: 0, localBytes: 0, contentStamp: stamp)
+    }
+
+    private var size: Int64 { Int64(new.linkTarget?.utf8.count ?? 0) }
+    private var stamp: Int64? { isWritten ? ContentStore.unknownStamp : nil }
+
+    fileprivate func values(_ number: InodeNumber?) -> StatementArguments {
+        let now = item.madeAt.nanosecondsSince1970
+        return [
+            number?.rawValue, new.kind.rawValue, size, Int64(new.permissions), Int64(owner), Int64(group), now, now,
+            now,
+            now, new.linkTarget, Int64(new.device), new.kind == .file, stamp,
+        ]
+    }
+}
+
+/// What decides about every new file of a directory.
+struct CreationGround: Sendable {
+    var directory: ItemRecord
+    var capabilities: ItemCapabilities
+    /// In which it was found out, and for which it is good.
+    var era: NewFiles.Era
+}
+
+extension Database {
+    /// Writes what is made: the inode, and the item that it is in its directory, which is left as it was.
+    ///
+    /// - Parameter number: one that was reserved; nil for the next.
+    func insert(_ creation: Creation, as number: InodeNumber? = nil) throws -> (number: InodeNumber, row: Int64) {
+        try run(
+            """
+            INSERT INTO inode (number, kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt,
+                accessedAt, linkTarget, device, content, hasContentFile, contentStamp)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
+            """, creation.values(number))
+        let number = number ?? InodeNumber(rawValue: lastInsertedRowID)
+        return (number, try insert(creation.item, of: number))
+    }
+
+    /// Writes a new item of an inode.
+    ///
+    /// - Returns: its row.
+    @discardableResult
+    func insert(_ item: NewItem, of number: InodeNumber) throws -> Int64 {
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
+                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, item.parent.rawValue, item.name, Int64(item.capabilities.rawValue),
+                Int64(ItemFields.ofNewItem(item.kind).rawValue), item.template,
+                item.isLocal || item.kind.itemKind == nil, item.madeAt.nanosecondsSince1970, item.role.rawValue,
+            ])
+        return lastInsertedRowID
+    }
+}

@@ -1,0 +1,148 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// A file that was made and is not in the database yet.
+struct NewFile: Hashable, Sendable {
+    /// In the order in which files were made, never used again.
+    var sequence: Int64
+    var number: InodeNumber
+    var creation: Creation
+}
+
+/// The files that were made and are not in the database yet, on the disk: what is in it survives the daemon's death.
+///
+/// A header that says of which database it is, then a record for each file: its length, a checksum, and the file. A record
+/// that was not written to its end is as if it had not been begun.
+struct NewFileLog: Sendable {
+    private let file: FileDescriptor
+    private let begin: Int64
+    /// Bytes that are used.
+    private(set) var size: Int64
+
+    /// Opens the log beside a database, and empties it if it is another database's.
+    ///
+    /// - Parameter identity: tells databases apart.
+    /// - Returns: the log, and the files in it.
+    static func open(at path: FilePath, of identity: String) throws -> (log: NewFileLog, files: [NewFile]) {
+        let file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        do {
+            let header = Array("yonder new files 1 \(identity)\n".utf8)
+            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
+            var log = NewFileLog(file: file, begin: Int64(header.count), size: Int64(header.count))
+            guard bytes.starts(with: header) else {
+                try file.setLength(0)
+                try file.writeAll(header.span.bytes, at: 0)
+                return (log, [])
+            }
+            var files: [NewFile] = []
+            var reader = RecordReader(bytes[header.count...])
+            while let record = reader.nextRecord(), let new = NewFile(record: record) { files.append(new) }
+            log.size = Int64(bytes.count)
+            return (log, files)
+        } catch {
+            try? file.close()
+            throw error
+        }
+    }
+
+    private init(file: FileDescriptor, begin: Int64, size: Int64) {
+        self.file = file
+        self.begin = begin
+        self.size = size
+    }
+
+    mutating func append(_ new: NewFile) throws(Errno) {
+        let record = new.record
+        do {
+            try file.writeAll(record.span.bytes, at: size)
+        } catch {
+            try? file.setLength(size)
+            throw error
+        }
+        size += Int64(record.count)
+    }
+
+    /// Everything in it is in the database.
+    mutating func clear() throws(Errno) {
+        try file.setLength(begin)
+        size = begin
+    }
+
+    func close() { try? file.close() }
+}
+
+extension NewFile {
+    /// Length of what follows the checksum, checksum, fields, name.
+    fileprivate var record: [UInt8] {
+        var fields: [UInt8] = []
+        fields.reserveCapacity(64 + creation.item.name.utf8.count)
+        func put(_ value: some FixedWidthInteger) {
+            for index in 0..<(value.bitWidth / 8) { fields.append(UInt8(truncatingIfNeeded: value >> (8 * index))) }
+        }
+        put(UInt32(0))
+        put(UInt64(0))
+        put(sequence)
+        put(number.rawValue)
+        put(creation.item.parent.rawValue)
+        put(creation.item.madeAt.nanosecondsSince1970)
+        put(creation.item.template)
+        put(creation.item.capabilities.rawValue)
+        put(creation.owner)
+        put(creation.group)
+        put(creation.new.permissions)
+        fields += creation.item.name.utf8
+        let payload = fields[RecordReader.headerSize...]
+        let (length, checksum) = (UInt32(payload.count), RecordReader.checksum(of: payload))
+        for index in 0..<4 { fields[index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
+        for index in 0..<8 { fields[4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt64(index))) }
+        return fields
+    }
+
+    fileprivate init?(record: ArraySlice<UInt8>) {
+        var reader = RecordReader(record)
+        guard let sequence: Int64 = reader.next(), let number: Int64 = reader.next(), let parent: Int64 = reader.next(),
+            let madeAt: Int64 = reader.next(), let template: Int64 = reader.next(),
+            let capabilities: UInt32 = reader.next(), let owner: UInt32 = reader.next(),
+            let group: UInt32 = reader.next(), let permissions: UInt16 = reader.next()
+        else { return nil }
+        let item = NewItem(
+            kind: .file, name: String(decoding: reader.rest, as: UTF8.self), parent: InodeNumber(rawValue: parent),
+            capabilities: ItemCapabilities(rawValue: capabilities),
+            madeAt: FileTimestamp(nanosecondsSince1970: madeAt), template: template)
+        self.init(
+            sequence: sequence, number: InodeNumber(rawValue: number),
+            creation: Creation(
+                item: item, new: NewInode(kind: .file, permissions: permissions), owner: owner, group: group,
+                isWritten: true))
+    }
+}
+
+/// Takes numbers, lowest byte first, and records from bytes.
+private struct RecordReader {
+    static let headerSize = 12
+    private(set) var rest: ArraySlice<UInt8>
+
+    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+    mutating func next<Number: FixedWidthInteger>() -> Number? {
+        let size = Number.bitWidth / 8
+        guard rest.count >= size else { return nil }
+        defer { rest = rest.dropFirst(size) }
+        return rest.prefix(size).reversed().reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
+    }
+
+    /// What follows the checksum of the next record; nil at the end, and where a record is broken.
+    mutating func nextRecord() -> ArraySlice<UInt8>? {
+        guard let length: UInt32 = next(), let checksum: UInt64 = next(), rest.count >= Int(length) else { return nil }
+        defer { rest = rest.dropFirst(Int(length)) }
+        let payload = rest.prefix(Int(length))
+        return Self.checksum(of: payload) == checksum ? payload : nil
+    }
+
+    /// FNV-1a.
+    static func checksum(of bytes: ArraySlice<UInt8>) -> UInt64 {
+        bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    }
+}

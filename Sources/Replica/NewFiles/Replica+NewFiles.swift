@@ -1,0 +1,48 @@
+import FileProvider
+import SystemPackage
+
+extension Replica {
+    /// Makes a file that is open for writing, without waiting for the database. It survives the daemon's death from then
+    /// on, and everybody sees it.
+    ///
+    /// - Returns: the file, and its content, open, the caller's to close; nil where it has to be made in a transaction
+    ///   (``LocalChanges/createFile(_:in:permissions:caller:usualGroup:)``), which also says what is wrong.
+    package func createAhead(
+        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+    ) -> (inode: InodeRecord, content: FileDescriptor)? {
+        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, let ticket = database.newFiles.ticket(),
+            let ground = try? ground(of: name, in: parent, ticket)
+        else { return nil }
+        let now = Self.now
+        let creation = Creation(
+            item: NewItem(
+                kind: .file, name: name, parent: parent, capabilities: ground.capabilities, madeAt: now),
+            new: NewInode(kind: .file, permissions: permissions), owner: caller.user,
+            group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
+        guard let content = try? contents.create(ticket.number, size: 0) else { return nil }
+        guard let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) else {
+            try? content.close()
+            try? contents.remove(ticket.number)
+            return nil
+        }
+        if isToBeScheduled { database.settleSoon() }
+        return (creation.inode(ticket.number), content)
+    }
+
+    /// Nil where there are no ordinary files of the remote's, and where the name is taken.
+    private func ground(
+        of name: String, in parent: InodeNumber, _ ticket: NewFiles.Ticket
+    ) throws -> CreationGround? {
+        if let (ground, isFree) = database.newFiles.ground(of: parent, for: name, ticket) {
+            return try isFree || !database.peek { try $0.hasItem(named: name, in: parent) } ? ground : nil
+        }
+        return try database.peek { db in
+            let changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Self.now)
+            let directory = try changes.directory(for: name, in: parent)
+            let (role, isLocal) = try changes.trashRole(ofNew: name, .file, in: parent)
+            guard directory.trashRole == .none, role == .none, !isLocal else { return nil }
+            return CreationGround(
+                directory: directory, capabilities: try changes.newCapabilities(), era: ticket.era)
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import FileProvider
+import GRDB
+
+/// What a writing transaction may do.
+enum WriteReach: Sendable {
+    /// Anything.
+    case everything
+    /// It makes, moves and removes no name, and changes no directory: new files may be added meanwhile.
+    case contents
+}
+
+/// A writer's turn: what is still to be written of the new files is written before, or within, its own transaction.
+final class WriteTurn {
+    private let db: Database
+    private let newFiles: NewFiles
+    private var hasClaimed = false
+    private var hasTaken = false
+    /// Whether some were written in the midst of the transaction: they go when that fails.
+    private(set) var hasWrittenWithin = false
+    private var reserved: Range<Int64>?
+
+    init(_ reach: WriteReach, of newFiles: NewFiles, in db: Database) {
+        self.db = db
+        self.newFiles = newFiles
+        guard reach == .everything else { return }
+        newFiles.claim()
+        hasClaimed = true
+    }
+
+    /// Writes those that wait, as part of the transaction that has begun.
+    ///
+    /// - Returns: whether there were any.
+    func settle() throws -> Bool {
+        let (files, reserves) = newFiles.take()
+        hasTaken = hasTaken || !files.isEmpty
+        if reserves { reserved = try db.reserveInodes(NewFiles.reservation) }
+        try db.insert(files)
+        return !files.isEmpty
+    }
+
+    /// The transaction is about to change names after all.
+    func claim() throws {
+        guard !hasClaimed else { return }
+        newFiles.claim()
+        hasClaimed = true
+        hasWrittenWithin = try settle()
+    }
+
+    func end(committed: Bool) {
+        if hasTaken {
+            if committed { newFiles.wrote() } else { newFiles.putBack() }
+        }
+        if committed, let reserved { newFiles.reserve(reserved) }
+        if hasClaimed { newFiles.release() }
+    }
+}
+
+extension Database {
+    /// Writes files that were made, in the order in which they were, and that they are written.
+    ///
+    /// Nothing stands in their way but after a power cut, when of names and log not the same may have reached the disk:
+    /// then a name that is taken gets a number behind it, and content without a directory is set aside by the recovery.
+    fileprivate func insert(_ files: [NewFile]) throws {
+        guard !files.isEmpty else { return }
+        var touched: [InodeNumber: FileTimestamp] = [:]
+        for file in files {
+            var creation = file.creation
+            let parent = creation.item.parent
+            guard try touched[parent] != nil || isDirectory(parent), try inode(file.number) == nil else { continue }
+            if try hasItem(named: creation.item.name, in: parent) {
+                creation.item.name = try Ingestion(db: self, open: NothingOpen(), now: creation.item.madeAt)
+                    .freeName(for: creation.item.name, in: parent)
+            }
+            _ = try insert(creation, as: file.number)
+            touched[parent] = creation.item.madeAt
+        }
+        for (directory, time) in touched { try touch(directory, at: time) }
+        if let last = files.last { try DomainKey.newFilesWritten.set(String(last.sequence), in: self) }
+    }
+
+    private func isDirectory(_ number: InodeNumber) throws -> Bool {
+        try one(
+            "SELECT 1 FROM inode JOIN item ON item.inode = inode.number WHERE inode.number = ? AND inode.kind = 2",
+            [number.rawValue], { _ in true }) ?? false
+    }
+
+    /// Runs a body within a transaction that goes on when the body fails, without what it had done.
+    func attempt<Value>(_ body: (Database) throws -> Value) throws -> Result<Value, any Error> {
+        try run("SAVEPOINT body", [])
+        let result = Result { try body(self) }
+        if case .failure(let error) = result {
+            // SQLite itself rolls back all after some errors.
+            guard isInsideTransaction else { throw error }
+            try run("ROLLBACK TO body", [])
+        }
+        try run("RELEASE body", [])
+        return result
+    }
+
+    /// Inode numbers that nobody else will get.
+    fileprivate func reserveInodes(_ count: Int64) throws -> Range<Int64> {
+        try run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'inode'", [count])
+        let last = try one("SELECT seq FROM sqlite_sequence WHERE name = 'inode'", [], { $0[0] as Int64 }) ?? 0
+        return (last - count + 1)..<(last + 1)
+    }
+}
+
+/// Before anything can be open.
+struct NothingOpen: OpenInodes {
+    func isOpen(_ number: InodeNumber) -> Bool { false }
+}
+
+extension ReplicaDatabase {
+    /// Writes the files that were made before the daemon died, and lets new ones wait from now on.
+    func recoverNewFiles() throws {
+        guard let identity = try value(of: .identity) else { return }
+        let written = try value(of: .newFilesWritten).flatMap(Int64.init) ?? 0
+        let (log, files) = try NewFileLog.open(at: newFileLog, of: identity)
+        let missing = files.filter { $0.sequence > written }
+        if !missing.isEmpty { try write { db in try db.insert(missing) } }
+        newFiles.begin(log, after: max(written, files.last?.sequence ?? 0))
+    }
+}

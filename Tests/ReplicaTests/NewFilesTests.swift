@@ -1,0 +1,258 @@
+import FileProvider
+import Foundation
+import ReplicaTestSupport
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// Files that were made and are not in the database yet: nobody can tell, and a crash does not lose them.
+@Suite struct NewFilesTests {
+    let fixture: ReplicaFixture
+    let caller = LocalCaller(user: 7, group: 8)
+
+    init() throws {
+        fixture = try ReplicaFixture()
+    }
+
+    /// A replica whose root is listed, with a directory `d`, and that has numbers in reserve.
+    private func prepared() async throws -> Replica {
+        let replica = try fixture.replica()
+        try await replica.list([.directory("d")], open: fixture.open)
+        #expect(try make("first", in: replica) == nil)
+        try inTransaction("first", in: replica)
+        return replica
+    }
+
+    /// - Returns: nil when it was not made ahead of the database.
+    private func make(
+        _ name: String, in replica: Replica, directory: InodeNumber = .root, content: String = ""
+    ) throws -> InodeRecord? {
+        guard
+            let made = replica.createAhead(name, in: directory, permissions: 0o640, caller: caller, usualGroup: 9)
+        else { return nil }
+        defer { try? made.content.close() }
+        try made.content.writeAll(Array(content.utf8).span.bytes, at: 0)
+        return made.inode
+    }
+
+    @discardableResult
+    private func inTransaction(_ name: String, in replica: Replica) throws -> InodeRecord {
+        let (made, _) = try replica.change(open: fixture.open) {
+            try $0.createFile(name, in: .root, permissions: 0o640, caller: caller, usualGroup: 9)
+        }
+        try made.content.close()
+        return made.inode
+    }
+
+    /// What the database itself holds, without those that wait.
+    private func isWritten(_ name: String, in replica: Replica) throws -> Bool {
+        try replica.database.peek { try $0.hasItem(named: name, in: .root) }
+    }
+
+    @Test("S74: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
+        let replica = try await prepared()
+        let before = try #require(try replica.database.inode(.root))
+        let made = try #require(try make("a", in: replica))
+        #expect(try !isWritten("a", in: replica))
+        // Of the directory the new time is shown without writing anything.
+        #expect(try #require(try replica.database.inode(.root)).modifiedAt > before.modifiedAt)
+        #expect(try !isWritten("a", in: replica))
+        let found = try #require(try replica.database.lookup("a", in: .root).inode)
+        #expect(found == made)
+        #expect(try isWritten("a", in: replica))
+        #expect(found.permissions == 0o640 && found.owner == 7 && found.group == 8)
+        let item = try #require(try replica.database.item(ofInode: made.number))
+        #expect(item.changedFields == .ofNewItem(.file))
+        #expect(try replica.names() == ["a", "d", "first"])
+    }
+
+    @Test("S74: whoever reads has them written: a listing, by number, what is pending", arguments: 0..<3)
+    func readersSeeThem(way: Int) async throws {
+        let replica = try await prepared()
+        let made = try #require(try make("a", in: replica))
+        switch way {
+        case 0: #expect(try replica.names().contains("a"))
+        case 1: #expect(try replica.database.inode(made.number) == made)
+        default: #expect(try replica.database.item(named: "a", in: .root)?.inode == made)
+        }
+    }
+
+    @Test("S74: a crash before they are written loses none, and their bytes are there") func survivesACrash()
+        async throws
+    {
+        do {
+            let replica = try await prepared()
+            for number in 0..<50 { _ = try #require(try make("f\(number)", in: replica, content: "bytes \(number)")) }
+        }
+        let replica = try fixture.replica()
+        for number in 0..<50 {
+            let inode = try #require(try replica.database.lookup("f\(number)", in: .root).inode)
+            #expect(inode.size == Int64("bytes \(number)".utf8.count))
+        }
+        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(replica.findings.isEmpty)
+    }
+
+    @Test("S74: what was written and removed since does not come back after a crash") func isNotMadeTwice() async throws
+    {
+        do {
+            let replica = try await prepared()
+            _ = try #require(try make("a", in: replica))
+            _ = try #require(try make("b", in: replica))
+            _ = try replica.change(open: fixture.open) { try $0.unlink("a", in: .root) }
+            _ = try #require(try make("c", in: replica))
+        }
+        let replica = try fixture.replica()
+        #expect(try replica.names() == ["b", "c", "d", "first"])
+    }
+
+    @Test("S74: a record that was cut off is as if it had not been begun") func tornRecords() async throws {
+        do {
+            let replica = try await prepared()
+            _ = try #require(try make("a", in: replica))
+            _ = try #require(try make("b", in: replica))
+        }
+        let log = FilePath(fixture.directory.appending(ReplicaDatabase.fileName).string + "-new")
+        let file = try FileDescriptor.open(log, .readWrite)
+        try file.setLength(FileStatus(of: file).size - 1)
+        try file.close()
+        let replica = try fixture.replica()
+        #expect(try replica.names() == ["a", "d", "first"])
+        // What has no row is not thrown away.
+        #expect(fixture.recoveredFiles.count == 1)
+        // And it goes on behind.
+        _ = try make("x", in: replica)
+        try inTransaction("y", in: replica)
+        _ = try #require(try make("z", in: replica))
+        #expect(try replica.names().contains("z"))
+    }
+
+    @Test("S74: the log of another database is not read") func anotherDatabasesLog() async throws {
+        do {
+            let replica = try await prepared()
+            _ = try #require(try make("a", in: replica))
+        }
+        let log = fixture.directory.appending(ReplicaDatabase.fileName).string + "-new"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: log))
+        bytes[25] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: log))
+        let replica = try fixture.replica()
+        #expect(try replica.names() == ["d", "first"])
+        #expect(fixture.recoveredFiles.count == 1)
+    }
+
+    @Test("numbers in reserve are nobody else's") func numbersAreUnique() async throws {
+        let replica = try await prepared()
+        var numbers: Set<InodeNumber> = []
+        for number in 0..<3000 {
+            let name = "f\(number)"
+            let inode = try make(name, in: replica)
+            let made = try inode ?? inTransaction(name, in: replica)
+            #expect(numbers.insert(made.number).inserted)
+            if number % 5 == 0 { #expect(numbers.insert(try inTransaction("t\(number)", in: replica).number).inserted) }
+        }
+        #expect(try replica.database.items(in: .root).count == 3000 + 600 + 2)
+    }
+
+    @Test("a name that is taken, or in a directory that is not listed or gone, is left to the transaction")
+    func whatIsLeftToTheTransaction() async throws {
+        let replica = try await prepared()
+        let directory = try #require(try replica.number("d"))
+        #expect(try make("first", in: replica) == nil)
+        #expect(try make("x", in: replica, directory: directory) == nil)
+        #expect(try make(String(repeating: "n", count: 256), in: replica) == nil)
+        #expect(try make("x", in: replica, directory: InodeNumber(rawValue: 999)) == nil)
+        _ = try #require(try make("a", in: replica))
+        #expect(try make("a", in: replica) == nil)
+        #expect(fixture.contentFiles.count == 2)
+    }
+
+    @Test("the remote removes the directory in which files were just made: none is lost")
+    func theDirectoryGoes() async throws {
+        let replica = try await prepared()
+        let directory = try #require(try replica.number("d"))
+        try await replica.list([], in: directory, open: fixture.open)
+        _ = try #require(try make("x", in: replica, directory: directory, content: "mine"))
+        try await replica.change(deleted: [ItemIdentifier("d")], open: fixture.open)
+        // It stays, because there is work in it that only this machine has.
+        #expect(try replica.names().contains("d"))
+        #expect(try replica.names(in: directory) == ["x"])
+    }
+
+    @Test("while a transaction may change names nothing is made ahead of it") func transactionsComeInBetween()
+        async throws
+    {
+        let replica = try await prepared()
+        _ = try await replica.ingest(open: fixture.open) { _ in
+            let made = replica.createAhead(
+                "x", in: .root, permissions: 0o600, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+            #expect(made == nil)
+        }
+        // One that changes no names does not stand in the way.
+        _ = try await replica.ingest(open: fixture.open, changingNames: false) { _ in
+            let made = replica.createAhead(
+                "x", in: .root, permissions: 0o600, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+            #expect(made != nil)
+            try made?.content.close()
+        }
+        #expect(try replica.names().contains("x"))
+    }
+
+    @Test("a transaction that turns out to change names has them written within, and fails without losing them")
+    func claimingWithin() async throws {
+        struct Failure: Error {}
+        let replica = try await prepared()
+        let fixture = fixture
+        await #expect(throws: Failure.self) {
+            _ = try await replica.ingest(open: fixture.open, changingNames: false) { ingestion in
+                let made = replica.createAhead(
+                    "x", in: .root, permissions: 0o600, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+                try made?.content.close()
+                try ingestion.willChangeNames()
+                #expect(try ingestion.db.hasItem(named: "x", in: .root))
+                throw Failure()
+            }
+        }
+        #expect(try !isWritten("x", in: replica))
+        #expect(try replica.names().contains("x"))
+    }
+
+    @Test("a transaction that fails takes nothing of theirs with it") func failingTransactions() async throws {
+        struct Failure: Error {}
+        let replica = try await prepared()
+        _ = try #require(try make("a", in: replica))
+        #expect(throws: Failure.self) {
+            _ = try replica.change(open: fixture.open) { changes in
+                try changes.unlink("first", in: .root)
+                throw Failure()
+            }
+        }
+        #expect(try isWritten("a", in: replica))
+        #expect(try isWritten("first", in: replica))
+    }
+
+    @Test("an orderly end leaves nothing to be written") func closing() async throws {
+        do {
+            let replica = try await prepared()
+            _ = try #require(try make("a", in: replica))
+            try replica.close()
+        }
+        let replica = try fixture.replica()
+        #expect(try isWritten("a", in: replica))
+    }
+
+    @Test("what group and mode a directory gives on is kept") func setGroup() async throws {
+        let replica = try await prepared()
+        _ = try replica.change(open: fixture.open) { changes in
+            var wish = LocalAttributes()
+            wish.permissions = 0o2775
+            wish.group = 55
+            _ = try changes.setAttributes(of: .root, to: wish, caller: LocalCaller(user: 0, group: 0))
+        }
+        let made = try #require(try make("a", in: replica))
+        #expect(made.group == 55)
+        #expect(try replica.database.lookup("a", in: .root).inode?.group == 55)
+    }
+}
