@@ -250,30 +250,19 @@ extension RealMount {
 
         @Test(
             "N mistakes (row 5) in a listing are reported and not looped on",
-            arguments: [
-                (FaultScript.Effect.pageToken(nil), "page token for the second time"),
-                (.pageToken(FileProviderPage(rawValue: Array(repeating: 7, count: 501))), "page token of 501 bytes"),
-                (.samePageAgain, "same items"),
-                (
-                    .extraItems(
-                        Array(
-                            repeating: FileProviderItem(
-                                itemIdentifier: "x", parentItemIdentifier: "d", filename: "x", kind: .directory,
-                                itemVersion: ItemVersion(contentVersion: [], metadataVersion: [])), count: 100_001)),
-                    "page of 100002 items"
-                ),
-            ])
-        func mistakes(effect: FaultScript.Effect, words: String) async throws {
+            arguments: ListingMistake.allCases)
+        func mistakes(_ mistake: ListingMistake) async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
-                mount.provider.faults.add(effect, to: .enumerate, of: "d")
+                mount.provider.faults.add(mistake.effect, to: .enumerate, of: "d")
                 let refused = try await Command.run("ls", mount["d"])
                 #expect(refused.errors.contains("Input/output error"), "\(refused.errors)")
                 #expect(
-                    mount.host.engine.warnings.texts.contains { $0.contains(words) },
+                    mount.host.engine.warnings.texts.contains { $0.contains(mistake.words) },
                     "\(mount.host.engine.warnings.texts)")
                 let asked = mount.provider.log.count(of: .enumerate, "d")
-                #expect(asked < 20)
+                // A page that brings nothing new may be forgiven, not many of them.
+                #expect(asked < 60)
                 try await Task.sleep(for: .seconds(3))
                 #expect(mount.provider.log.count(of: .enumerate, "d") == asked)
                 mount.provider.faults.clear()
@@ -301,6 +290,37 @@ extension RealMount {
                         try await Command.run("ls", mount.path.string).output == "d\nfile\nnew\nnewer\n"
                     })
             }
+        }
+    }
+}
+
+/// What a provider does wrong in a listing.
+enum ListingMistake: CaseIterable {
+    case tokenAgain
+    case longToken
+    case samePageAgain
+    case manyItems
+
+    fileprivate var effect: FaultScript.Effect {
+        switch self {
+        case .tokenAgain: return .pageToken(nil)
+        case .longToken: return .pageToken(FileProviderPage(rawValue: Array(repeating: 7, count: 501)))
+        case .samePageAgain: return .samePageAgain
+        case .manyItems:
+            let item = FileProviderItem(
+                itemIdentifier: "x", parentItemIdentifier: "d", filename: "x", kind: .directory,
+                itemVersion: ItemVersion(contentVersion: [], metadataVersion: []))
+            return .extraItems(Array(repeating: item, count: 100_001))
+        }
+    }
+
+    /// What is said of it.
+    fileprivate var words: String {
+        switch self {
+        case .tokenAgain: "page token for the second time"
+        case .longToken: "page token of 501 bytes"
+        case .samePageAgain: "same items"
+        case .manyItems: "page of 100002 items"
         }
     }
 }
