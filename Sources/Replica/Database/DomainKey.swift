@@ -25,6 +25,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case setsAreFollowed
     /// The folder that the domain was made of, as long as something is left to remove there.
     case importedFrom
+    /// The names that are never sent, separated by slashes, as they were applied last.
+    case ignoredNames
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

@@ -79,8 +79,9 @@ extension LocalChanges {
                 isWritten ? ContentStore.unknownStamp : nil,
             ])
         let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        let row = try offer(name, in: parent, inode: number, kind: new.kind, isLocal: isLocal, role: role)
-        if role != .top { try touch(directory) }
+        let exclusion = isLocal ? .unwanted : try exclusion(ofNew: name, in: directory)
+        let row = try offer(name, in: parent, inode: number, kind: new.kind, as: exclusion, role: role)
+        if role != .top { try touch(directory, isOurs: exclusion == .name) }
         if directory.trashRole == .files, let made = try db.item(id: row) {
             try noteTrash(of: made, named: name, movedTo: parent)
         }
@@ -109,7 +110,7 @@ extension LocalChanges {
         guard source.kind != .directory else { throw LocalObstacle.refused(.notPermitted) }
         guard source.linkCount > 0 else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
-        _ = try writableDirectory(parent)
+        let directory = try writableDirectory(parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
         guard source.kind != .file || source.content == .materialized else {
             throw LocalObstacle.content(of: number)
@@ -118,26 +119,27 @@ extension LocalChanges {
         case .outside, .trashed: break
         case .local, .files: throw LocalObstacle.refused(.improperLink)
         }
-        try offer(name, in: parent, inode: number, kind: source.kind)
+        let exclusion = try exclusion(ofNew: name, in: directory)
+        try offer(name, in: parent, inode: number, kind: source.kind, as: exclusion)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.run(
             "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, number.rawValue])
-        try touch(parent)
+        try touch(parent, isOurs: exclusion == .name)
         return try inode(number)
     }
 
     /// As many as ext4 allows.
     private static let mostLinks = 65_000
 
-    /// - Parameter isLocal: whether it stays on this machine whatever it is.
+    /// - Parameter exclusion: whether it stays on this machine, whatever it is.
     @discardableResult
-    private func offer(
-        _ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind, isLocal: Bool = false,
+    func offer(
+        _ name: String, in parent: InodeNumber, inode: InodeNumber, kind: InodeKind, as exclusion: Exclusion,
         role: TrashRole = .none
     ) throws -> Int64 {
         var capabilities = ItemCapabilities.ordinary
-        if try !isLocal && db.hasTrash() { capabilities.insert(.allowsTrashing) }
+        if try exclusion != .unwanted && db.hasTrash() { capabilities.insert(.allowsTrashing) }
         try db.run(
             """
             INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
@@ -146,7 +148,7 @@ extension LocalChanges {
             [
                 inode.rawValue, parent.rawValue, name, Int64(capabilities.rawValue),
                 Int64(ItemFields.ofNewItem(kind).rawValue), ItemRecord.newTemplate(),
-                isLocal || kind.itemKind == nil, now.nanosecondsSince1970, role.rawValue,
+                (kind.itemKind == nil ? .unwanted : exclusion).rawValue, now.nanosecondsSince1970, role.rawValue,
             ])
         return db.lastInsertedRowID
     }
