@@ -23,6 +23,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case pause(DomainReference)
     case resume(DomainReference)
     case conflicts(DomainReference?)
+    /// Lets a process have more fetched: so many bytes, or its usual budget once more.
+    case allow(process: Int32, bytes: Int64?)
     /// What happens, as it happens; never answered.
     case events(DomainReference?)
     case trash(TrashCommand)
@@ -58,6 +60,12 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var cacheLimit: Int64?
     package var pollSeconds: Double?
     package var isReadOnly: Bool
+    /// How long content is kept that nobody opens; nil for as before.
+    package var cacheSeconds: Double?
+    /// Whether `fsync` waits for the remote; nil for as before.
+    package var waitsForRemote: Bool?
+    /// Names that are never sent; nil for those of before.
+    package var ignoredNames: [String]?
     /// Who the remote is to let in; nil for whom it let in before. Never logged.
     package var credentials: GivenCredentials?
     /// Where an object store is, as far as the source does not say so; nil for where it was before.
@@ -65,8 +73,12 @@ package struct MountArguments: Codable, Hashable, Sendable {
 
     package init(
         source: String?, directory: String?, name: String?, cacheLimit: Int64? = nil, pollSeconds: Double? = nil,
-        isReadOnly: Bool = false, credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
+        isReadOnly: Bool = false, cacheSeconds: Double? = nil, waitsForRemote: Bool? = nil,
+        ignoredNames: [String]? = nil, credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
     ) {
+        self.cacheSeconds = cacheSeconds
+        self.waitsForRemote = waitsForRemote
+        self.ignoredNames = ignoredNames
         self.source = source
         self.directory = directory
         self.name = name
@@ -132,6 +144,7 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case item(ItemInformation)
     case why(WhyReport)
     case transferred(TransferSummary)
+    case allowed(ReaderStatus)
     case pending([PendingItem])
     case conflicts([ConflictCopy])
     case trash(TrashReport)
@@ -152,7 +165,7 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     /// How many bytes are done.
     package var bytes: Int64
     /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`,
-    /// `downloaded`, `evicted`, `reimported`, `lost`, `importFinished`; absent for progress.
+    /// `downloaded`, `evicted`, `overBudget`, `reimported`, `lost`, `importFinished`; absent for progress.
     package var kind: String?
     /// When, RFC 3339.
     package var time: String?

@@ -60,8 +60,17 @@ package struct ImportArguments: Codable, Hashable, Sendable {
     package var directory: String
     /// The domain's name; nil for one made of the directory's.
     package var name: String?
+    /// Who the remote is to let in. Never logged.
+    package var credentials: GivenCredentials?
+    /// Where an object store is, as far as the source does not say so.
+    package var objectStore: ObjectStoreOptions?
 
-    package init(folder: String, source: String, directory: String, name: String?) {
+    package init(
+        folder: String, source: String, directory: String, name: String?, credentials: GivenCredentials? = nil,
+        objectStore: ObjectStoreOptions? = nil
+    ) {
+        self.credentials = credentials
+        self.objectStore = objectStore
         self.folder = folder
         self.source = source
         self.directory = directory

@@ -37,10 +37,42 @@ package struct UnmountReport: Codable, Hashable, Sendable {
 package struct StatusReport: Codable, Hashable, Sendable {
     package var version: String
     package var domains: [DomainStatus]
+    /// The processes that had most fetched by reading, since the daemon began; those that are gone left out.
+    package var readers: [ReaderStatus]?
 
-    package init(version: String, domains: [DomainStatus]) {
+    package init(version: String, domains: [DomainStatus], readers: [ReaderStatus]? = nil) {
+        self.readers = readers
         self.version = version
         self.domains = domains
+    }
+}
+
+/// How much a process had fetched.
+package struct ReaderStatus: Codable, Hashable, Sendable {
+    package var process: Int32
+    /// What it is called.
+    package var name: String
+    package var fetched: Int64
+    /// How much it may have; null for as much as it likes.
+    package var limit: Int64?
+    /// Whether it gets no more.
+    package var isRefused: Bool
+
+    package init(process: Int32, name: String, fetched: Int64, limit: Int64?, isRefused: Bool) {
+        self.process = process
+        self.name = name
+        self.fetched = fetched
+        self.limit = limit
+        self.isRefused = isRefused
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(process, forKey: .process)
+        try container.encode(name, forKey: .name)
+        try container.encode(fetched, forKey: .fetched)
+        try container.encode(limit, forKey: .limit)
+        try container.encode(isRefused, forKey: .isRefused)
     }
 }
 

@@ -32,7 +32,9 @@ package final class Daemon: Sendable {
         let configuration = Configuration(at: places.configuration, logger: logger)
         let domains = Domains(
             store: store,
-            gatekeeper: Gatekeeper(rules: configuration.rules, logger: logger),
+            gatekeeper: Gatekeeper(
+                rules: configuration.rules, processBudget: configuration.processBudget, logger: logger),
+            ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
                 credentials: CredentialStore(besides: FilePath(places.configuration)), logger: logger),
             logger: logger)

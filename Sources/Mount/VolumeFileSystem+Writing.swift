@@ -134,8 +134,8 @@ extension VolumeFileSystem {
     func synchronize(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            try volume.synchronize(node.rawValue)
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try volume.synchronize(node.rawValue, isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -144,8 +144,8 @@ extension VolumeFileSystem {
     func synchronizeDirectory(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            try volume.synchronizeNames()
+        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+            try volume.synchronizeNames(of: node.rawValue, isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }

@@ -48,7 +48,7 @@ extension Replica {
     /// Drops a directory's listing once everything below it is dataless. Its items are remembered, so that they are the
     /// same inodes when it is listed again.
     ///
-    /// - Throws: ``EvictionRefusal``.
+    /// - Throws: ``EvictionRefusal``; ``ReplicaDatabase/obstaclesToEvictingListing(of:limit:)`` says what refused.
     package func evictListing(of number: InodeNumber) async throws -> ReplicaEffects {
         try await database.write { db in
             guard let item = try db.item(ofInode: number), item.inode.kind == .directory else {
@@ -57,19 +57,78 @@ extension Replica {
             var effects = ReplicaEffects()
             if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
             guard item.inode.content == .materialized else { return effects }
-            let children = try db.items(in: number)
-            for child in children {
-                let isLocal =
-                    child.inode.content != .dataless && (child.inode.kind == .directory || child.inode.localBytes > 0)
-                let isKept = child.policy == .keepDownloaded
-                if isLocal || isKept || !child.changedFields.isEmpty || child.identifier == nil {
-                    throw EvictionRefusal.nonEvictableChildren
-                }
+            guard try db.obstacles(toEvictingListingOf: number, limit: 1).isEmpty else {
+                throw EvictionRefusal.nonEvictableChildren
             }
-            try db.run("UPDATE inode SET content = 0 WHERE number = ?", [number.rawValue])
-            effects.invalidations += children.map { .entry(parent: number, name: $0.name) }
+            // Whoever lists it again gets all of it, and nothing is left to be compared.
+            try db.run("UPDATE inode SET content = 0, isIncomplete = 0 WHERE number = ?", [number.rawValue])
+            effects.invalidations += try db.all(
+                "SELECT name FROM item WHERE parent = ?", [number.rawValue],
+                { .entry(parent: number, name: $0[0] as String) })
             effects.invalidations.append(.contents(number))
             return effects
         }
+    }
+}
+
+extension ReplicaDatabase {
+    /// Those of a directory's items, after a row, of which something may have to be evicted: directories, and files of
+    /// which something is here. The trash is left out.
+    package func itemsToEvict(in directory: InodeNumber, after row: Int64, limit: Int) throws -> [ItemRecord] {
+        try read { db in
+            let rows = try db.all(
+                """
+                SELECT item.id FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND item.id > ? AND item.trashRole = 0 AND item.isExcluded = 0
+                    AND (inode.kind = 2 OR inode.kind = 1 AND (inode.content = 1 OR inode.localBytes > 0))
+                ORDER BY item.id LIMIT ?
+                """, [directory.rawValue, row, limit], { $0[0] as Int64 })
+            return try rows.compactMap { try db.item(id: $0) }
+        }
+    }
+
+    /// Whether a directory holds what never leaves this machine: then its listing stays.
+    package func holdsWhatStaysHere(_ directory: InodeNumber) throws -> Bool {
+        try read { db in
+            try db.one(
+                "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> 0 OR isExcluded <> 0))",
+                [directory.rawValue], { $0[0] as Bool }) ?? false
+        }
+    }
+
+    /// What in a directory keeps its listing from being dropped, each with its reason.
+    package func obstaclesToEvictingListing(
+        of directory: InodeNumber, limit: Int
+    ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
+        try read { db in try db.obstacles(toEvictingListingOf: directory, limit: limit) }
+    }
+}
+
+extension Database {
+    fileprivate func obstacles(
+        toEvictingListingOf directory: InodeNumber, limit: Int
+    ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
+        try all(
+            """
+            SELECT inode.number, item.identifier IS NULL OR item.changedFields <> 0,
+                COALESCE(item.userPolicy, item.policy) = 3
+            FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+            WHERE item.parent = ? AND (item.identifier IS NULL OR item.changedFields <> 0
+                OR COALESCE(item.userPolicy, item.policy) = 3
+                OR inode.content <> 0 AND (inode.kind = 2 OR inode.localBytes > 0))
+            LIMIT ?
+            """, [directory.rawValue, limit],
+            { columns in
+                let refusal: EvictionRefusal =
+                    if columns[1] as Bool {
+                        .unsyncedEdits
+                    } else if columns[2] as Bool {
+                        .nonEvictable
+                    } else {
+                        // Somebody has had it listed or read since it was evicted.
+                        .isOpen
+                    }
+                return (InodeNumber(rawValue: columns[0]), refusal)
+            })
     }
 }

@@ -17,8 +17,12 @@ package struct ListingBeginning: Sendable {
 extension Replica {
     /// Begins to list a directory: it is partial from now on, unless it is materialized and only compared.
     ///
+    /// - Parameter isOnlyCompared: whether nobody wants its listing who has not got it.
+    /// - Returns: nil when it is only to be compared, and its listing is not here any more.
     /// - Throws: `noSuchItem` for what is not a directory of the remote's.
-    package func beginListing(of number: InodeNumber) async throws -> ListingBeginning {
+    package func beginListing(
+        of number: InodeNumber, isOnlyCompared: Bool = false
+    ) async throws -> ListingBeginning? {
         try await database.write { db in
             guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
                 let identifier = item.identifier
@@ -28,6 +32,7 @@ extension Replica {
             let remembered = try db.one(
                 "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?)", [number.rawValue], { $0[0] as Bool })
             let isComparison = item.inode.content == .materialized
+            if isOnlyCompared, !isComparison { return nil }
             if !isComparison {
                 try db.run("UPDATE inode SET content = 1 WHERE number = ?", [number.rawValue])
             }
@@ -66,19 +71,25 @@ extension Replica {
 
 extension Ingestion {
     /// One page of a directory's listing. Items that `isKnownBetter` has newer news of are left alone.
+    ///
+    /// - Returns: false when the listing was evicted meanwhile, and nobody wants the page.
     package mutating func page(
         of directory: InodeNumber, listing number: Int64, items: [FileProviderItem],
         isKnownBetter: (ItemIdentifier) -> Bool
-    ) throws {
+    ) throws -> Bool {
         listing = number
-        let isCompared = try db.inode(directory)?.content == .materialized
+        let content = try db.inode(directory)?.content
+        guard content != .dataless else { return false }
+        let isCompared = content == .materialized
         let highest = try highestItem(in: directory)
         for item in items where !isKnownBetter(item.itemIdentifier) { try place(item, in: directory) }
         // The kernel may have kept the names of a directory that was listed before.
         if isCompared, try highestItem(in: directory) != highest { effects.invalidations.append(.contents(directory)) }
+        return true
     }
 
-    /// The end of a listing: what is gone goes, the directory is materialized.
+    /// The end of a listing: what is gone goes, the directory is materialized, unless its listing was evicted while it was
+    /// only compared.
     package mutating func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
         for item in gone {
             if let current = try db.item(id: item.id), current.parent == directory,
@@ -87,7 +98,7 @@ extension Ingestion {
                 try remove(current)
             }
         }
-        try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content <> 2", [directory.rawValue])
+        try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content = 1", [directory.rawValue])
         try db.forgetFailure(of: directory)
     }
 

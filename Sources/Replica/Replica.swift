@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import GRDB
 import Logging
+import Synchronization
 import Syscalls
 import SystemPackage
 
@@ -16,6 +17,8 @@ package final class Replica: Sendable {
     /// What was found wrong when the replica was opened, in words for the user.
     package let findings: [String]
     let contents: ContentStore
+    /// The names that are never sent.
+    let ignored = Mutex(IgnoredNames.none)
 
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///

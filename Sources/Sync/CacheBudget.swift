@@ -16,10 +16,12 @@ actor CacheBudget {
     private let uses: UseTimes
     private let warnings: Warnings
     private let limit: Int64?
+    private let age: Duration?
     private let evict: Evictor
     private let settle: @Sendable () async -> Void
     private var pass: Task<Int64, Never>?
     private var loop: Task<Void, Never>?
+    private var ageing: Task<Void, Never>?
     private nonisolated let isOver = Mutex(false)
     private let wakes: AsyncStream<Void>
     private nonisolated let wakeUp: AsyncStream<Void>.Continuation
@@ -27,12 +29,15 @@ actor CacheBudget {
     private static let shortestPause = Duration.milliseconds(50)
     private static let atOnce = 128
     private static let patience = Duration.seconds(1)
+    private static let longestSleep = Duration.seconds(3600)
 
     /// - Parameters:
     ///   - limit: how many bytes of content may be here; nil for as many as the disk holds.
+    ///   - age: how long content is kept that nobody opens; nil for ever.
     ///   - settle: records what transfers have brought that nobody waits for any more.
     init(
-        replica: Replica, uses: UseTimes, warnings: Warnings, limit: Int64?, evict: @escaping Evictor,
+        replica: Replica, uses: UseTimes, warnings: Warnings, limit: Int64?, age: Duration? = nil,
+        evict: @escaping Evictor,
         settle: @escaping @Sendable () async -> Void
     ) {
         self.settle = settle
@@ -40,6 +45,7 @@ actor CacheBudget {
         self.uses = uses
         self.warnings = warnings
         self.limit = limit
+        self.age = age
         self.evict = evict
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -55,6 +61,15 @@ actor CacheBudget {
     }
 
     func start() {
+        if let age, ageing == nil {
+            ageing = Task {
+                while !Task.isCancelled {
+                    await self.giveUpWhatIsOld(age)
+                    // Nothing becomes too old sooner than a twentieth of the age after it could have been.
+                    try? await Task.sleep(for: min(Self.longestSleep, max(.milliseconds(100), age / 20)))
+                }
+            }
+        }
         guard loop == nil, limit != nil else { return }
         loop = Task { [wakes] in
             for await _ in wakes {
@@ -69,6 +84,7 @@ actor CacheBudget {
     func stop() {
         wakeUp.finish()
         loop?.cancel()
+        ageing?.cancel()
         pass?.cancel()
     }
 
@@ -118,11 +134,24 @@ actor CacheBudget {
         }
     }
 
+    /// Gives up what nobody has opened for so long.
+    private func giveUpWhatIsOld(_ age: Duration) async {
+        let oldest = Replica.now.advanced(by: .zero - age).nanosecondsSince1970
+        guard (try? replica.database.evictionCandidates(after: nil, limit: 1).first?.usedAt ?? .max) ?? .max < oldest
+        else { return }
+        _ = await trim(except: nil, usedBefore: oldest) { _ in true }
+    }
+
     /// Gives up content for as long as it is needed, one pass at a time.
     ///
-    /// - Parameter isNeeded: asked before each file, with the bytes that have come back in this pass.
+    /// - Parameters:
+    ///   - oldest: what was used since then, in nanoseconds since 1970, stays.
+    ///   - isNeeded: asked before each file, with the bytes that have come back in this pass.
     /// - Returns: how many bytes came back.
-    private func trim(except number: InodeNumber?, while isNeeded: @escaping @Sendable (Int64) -> Bool) async -> Int64 {
+    private func trim(
+        except number: InodeNumber?, usedBefore oldest: Int64 = .max,
+        while isNeeded: @escaping @Sendable (Int64) -> Bool
+    ) async -> Int64 {
         while let current = pass {
             _ = await current.value
             // Whoever comes first clears it: waiting for what is over need not let anybody else run.
@@ -138,10 +167,11 @@ actor CacheBudget {
                     let candidates = try replica.database.evictionCandidates(after: last, limit: Self.atOnce)
                     guard let next = candidates.last else { break }
                     last = next
-                    for candidate in candidates where candidate.number != number {
+                    for candidate in candidates where candidate.number != number && candidate.usedAt < oldest {
                         guard isNeeded(freed), !Task.isCancelled else { break }
                         freed += await evict(candidate.number) ?? 0
                     }
+                    if next.usedAt >= oldest { break }
                 }
             } catch {
                 warnings.report("what could be evicted cannot be found out: \(error)")

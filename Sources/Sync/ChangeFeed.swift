@@ -97,18 +97,14 @@ actor ChangeFeed {
     /// Directories of which something was left out, because a local item had its name, are compared again.
     private func compareIncomplete() async throws {
         for number in try replica.database.directoriesToCompare() {
-            try await commits.commit { try $0.noteIncomplete(number, false) }
-            do {
-                do throws(FileProviderError) {
-                    try await listings.compare(number, request: request)
-                } catch {
-                    guard error.code == .noSuchItem else { throw error }
-                }
-                if try await removeVanished(listings.takeVanished()) { continue }
-                try await commits.commit { try $0.noteIncomplete(number, true) }
+            try await commits.commit { try $0.beginComparing(number) }
+            do throws(FileProviderError) {
+                try await listings.compare(number, request: request)
             } catch {
-                try await commits.commit { try $0.noteIncomplete(number, true) }
-                throw error
+                guard error.code == .noSuchItem else { throw error }
+            }
+            if try await removeVanished(listings.takeVanished()) {
+                try await commits.commit { try $0.finishComparing(number) }
             }
         }
     }

@@ -16,6 +16,7 @@ final class Download: Sendable {
     private let plan: FetchPlan
     private let calls: ProviderCalls
     private let budget: CacheBudget
+    private let accounting: any FetchAccounting
     private let state: Mutex<State>
     /// Called when bytes begin to be fetched for a process, or for none, once for each.
     private let onCause: @Sendable (Download, String?) -> Void
@@ -79,6 +80,7 @@ final class Download: Sendable {
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
+        accounting: any FetchAccounting,
         onCause: @escaping @Sendable (Download, String?) -> Void, onIdle: @escaping @Sendable (Download) -> Void,
         onVersionGone: @escaping @Sendable (Download) -> Void,
         onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
@@ -92,6 +94,7 @@ final class Download: Sendable {
         plan = FetchPlan(size: beginning.size, canFetchRanges: calls.provider.features.partialContentFetching)
         self.calls = calls
         self.budget = budget
+        self.accounting = accounting
         self.onCause = onCause
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
@@ -271,7 +274,9 @@ final class Download: Sendable {
     ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
-        let sink = Sink(download: self, fetch: id, moves: moves)
+        // What somebody asks for by command counts for nobody.
+        let reader = request.reason == .reading ? request.processIdentifier : nil
+        let sink = Sink(download: self, fetch: id, moves: moves, reader: reader)
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number)
             let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
@@ -383,19 +388,25 @@ final class Download: Sendable {
         let download: Download
         let fetch: Int
         let moves: CallProgress
+        /// The process for which they come, when they count for it.
+        let reader: Int32?
 
         func write(_ bytes: RawSpan, at offset: Int64) throws {
             let range = try check(offset, Int64(bytes.byteCount))
             try download.descriptor.writeAll(bytes, at: offset)
+            arrived(range)
+        }
+
+        private func arrived(_ range: Range<Int64>) {
             moves.advance()
+            if let reader { download.accounting.charge(range.upperBound - range.lowerBound, to: reader) }
             download.arrived(range, of: fetch)
         }
 
         func write(from source: FileDescriptor, at offset: Int64, count: Int64) throws {
             let range = try check(offset, count)
             let copied = try download.descriptor.copy(from: source, at: offset, to: offset, count: count)
-            moves.advance()
-            if copied > 0 { download.arrived(range.lowerBound..<range.lowerBound + copied, of: fetch) }
+            if copied > 0 { arrived(range.lowerBound..<range.lowerBound + copied) } else { moves.advance() }
             guard copied == count else {
                 throw FileProviderError(
                     .malformedResponse,

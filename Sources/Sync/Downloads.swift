@@ -10,6 +10,7 @@ actor Downloads {
     private let warnings: Warnings
     private let budget: CacheBudget
     private let events: SyncEvents
+    private let accounting: any FetchAccounting
     private let recognized: @Sendable (InodeNumber) async throws -> Void
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
@@ -22,8 +23,10 @@ actor Downloads {
     /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget,
-        events: SyncEvents, recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
+        events: SyncEvents, accounting: any FetchAccounting = NoFetchAccounting(),
+        recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
+        self.accounting = accounting
         self.recognized = recognized
         self.events = events
         self.budget = budget
@@ -115,7 +118,7 @@ actor Downloads {
         let task = Task {
             let beginning = try await begin(number, version: version)
             return Download(
-                beginning, number: number, calls: calls, budget: budget,
+                beginning, number: number, calls: calls, budget: budget, accounting: accounting,
                 onCause: { [events] download, cause in
                     let name = (try? self.replica.database.item(ofInode: number))?.name ?? ""
                     events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)

@@ -16,7 +16,22 @@ struct Eviction: Sendable {
     let open: any OpenInodes
     let commits: Commits
     let downloads: Downloads
+    let listings: Listings
+    let lookAhead: LookAhead
+    let fileLookAhead: FileLookAhead
+    let listingRetries: ListingRetries
     let events: SyncEvents
+
+    private static let batch = 256
+    private static let mostReported = 100
+
+    /// What became of an item.
+    private enum Outcome {
+        case evicted
+        /// It keeps what belongs to this machine alone, and nothing else.
+        case stays
+        case refused
+    }
 
     /// - Parameters:
     ///   - isStrict: stop at the first that refuses; else go on and report every one.
@@ -30,8 +45,23 @@ struct Eviction: Sendable {
             report.refusals.append((number, .noSuchItem))
             return report
         }
-        _ = try await evict(inode, isStrict: isStrict, &report, progress)
+        // What is fetched and listed ahead of readers would come back behind us.
+        await lookAhead.leaveAlone(number)
+        await fileLookAhead.leaveAlone(number)
+        await listingRetries.forget(below: number)
+        do {
+            _ = try await evict(inode, isStrict: isStrict, &report, progress)
+        } catch {
+            await allow(number)
+            throw error
+        }
+        await allow(number)
         return report
+    }
+
+    private func allow(_ number: InodeNumber) async {
+        await lookAhead.allow(number)
+        await fileLookAhead.allow(number)
     }
 
     /// Makes a file dataless to make room, unless somebody has a use for it.
@@ -47,51 +77,59 @@ struct Eviction: Sendable {
         return freed
     }
 
-    /// - Returns: whether all of it is dataless now.
     private func evict(
         _ inode: InodeRecord, isStrict: Bool, _ report: inout EvictionReport,
         _ progress: @Sendable (EvictionReport) -> Void
-    ) async throws -> Bool {
+    ) async throws -> Outcome {
         try Task.checkCancellation()
         switch inode.kind {
         case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket:
-            return true
+            return .evicted
         case .file:
             // A pinned or edited file refuses even when there is nothing to drop: it is not what was asked for.
-            return try await evictFile(inode, &report, progress)
+            return try await evictFile(inode, &report, progress) ? .evicted : .refused
         case .directory:
             // One word for all of it, and not one for every child.
             if let item = try replica.database.item(ofInode: inode.number),
                 try replica.effectivePolicy(of: item) == .keepDownloaded
             {
                 report.refusals.append((inode.number, .nonEvictable))
-                return false
+                return .refused
             }
-            var isEmptied = true
-            let children = try replica.database.items(in: inode.number)
-            // What is in the trash stays here, and so does what leads there.
-            let holdsTrash = children.contains { $0.trashRole != .none }
-            for child in children where child.trashRole == .none && Self.holdsAnything(child.inode) {
-                isEmptied = try await evict(child.inode, isStrict: isStrict, &report, progress) && isEmptied
-                if isStrict, !isEmptied { return false }
+            var outcome = Outcome.evicted
+            var last: Int64 = 0
+            while true {
+                let children = try replica.database.itemsToEvict(in: inode.number, after: last, limit: Self.batch)
+                guard let end = children.last?.id else { break }
+                last = end
+                for child in children {
+                    switch try await evict(child.inode, isStrict: isStrict, &report, progress) {
+                    case .evicted: break
+                    case .stays: if outcome == .evicted { outcome = .stays }
+                    case .refused: outcome = .refused
+                    }
+                    if isStrict, outcome == .refused { return .refused }
+                }
             }
-            guard isEmptied else { return false }
-            if holdsTrash { return true }
-            do {
-                commits.publish(try await replica.evictListing(of: inode.number))
-                return true
-            } catch let refusal as EvictionRefusal {
-                report.refusals.append((inode.number, refusal))
-                return false
-            }
+            guard outcome == .evicted else { return outcome }
+            return try await evictListing(of: inode.number, &report)
         }
     }
 
-    private static func holdsAnything(_ inode: InodeRecord) -> Bool {
-        switch inode.kind {
-        case .directory: true
-        case .file: inode.content == .partial || inode.localBytes > 0
-        case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: false
+    private func evictListing(of number: InodeNumber, _ report: inout EvictionReport) async throws -> Outcome {
+        // What is in the trash stays here, and so does what leads there.
+        if try replica.database.holdsWhatStaysHere(number) { return .stays }
+        guard await listings.stop(number) else {
+            report.refusals.append((number, .isOpen))
+            return .refused
+        }
+        do {
+            commits.publish(try await replica.evictListing(of: number))
+            return .evicted
+        } catch let refusal as EvictionRefusal {
+            let obstacles = try replica.database.obstaclesToEvictingListing(of: number, limit: Self.mostReported)
+            report.refusals += obstacles.isEmpty ? [(number, refusal)] : obstacles
+            return .refused
         }
     }
 

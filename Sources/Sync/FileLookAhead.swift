@@ -9,9 +9,14 @@ actor FileLookAhead {
     private let downloads: Downloads
     private let atOnce: Int
     private let mostBytes: Int64
+    private let accounting: any FetchAccounting
+    /// For whom files are fetched ahead.
+    private var reader: Int32?
     private var predictor = ReadPredictor()
     private var waiting: [InodeNumber] = []
-    private var running = 0
+    private var running: [InodeNumber: Task<Void, Never>] = [:]
+    /// What is being evicted: nothing at or below is fetched ahead.
+    private var leftAlone: [InodeNumber] = []
     private var isStopped = false
     /// What is ahead, for those who open files to look at.
     private nonisolated let ahead = Ahead()
@@ -19,7 +24,12 @@ actor FileLookAhead {
     /// - Parameters:
     ///   - atOnce: how many files are fetched ahead at once.
     ///   - cacheLimit: how much content may be here; a small part of it may come unasked.
-    init(replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?) {
+    ///   - accounting: told what is fetched ahead of which process.
+    init(
+        replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?,
+        accounting: any FetchAccounting = NoFetchAccounting()
+    ) {
+        self.accounting = accounting
         self.replica = replica
         self.downloads = downloads
         self.atOnce = max(1, atOnce)
@@ -27,8 +37,8 @@ actor FileLookAhead {
     }
 
     /// A process reads a file whose content is not here. Returns at once; from any thread.
-    nonisolated func fileIsMissed(_ number: InodeNumber) {
-        Task { await self.read(number) }
+    nonisolated func fileIsMissed(_ number: InodeNumber, by process: Int32?) {
+        Task { await self.miss(number, by: process) }
     }
 
     /// A process opened a file: it may be one that was fetched ahead. Returns at once; from any thread.
@@ -45,7 +55,29 @@ actor FileLookAhead {
         ahead.set([])
     }
 
+    /// Fetches nothing at or below an item any more, until ``allow(_:)``. Returns when nothing is under way there.
+    func leaveAlone(_ number: InodeNumber) async {
+        leftAlone.append(number)
+        let ending = running.filter { isBelow($0.key, number) }.map(\.value)
+        for task in ending { task.cancel() }
+        for task in ending { await task.value }
+    }
+
+    func allow(_ number: InodeNumber) {
+        if let index = leftAlone.firstIndex(of: number) { leftAlone.remove(at: index) }
+    }
+
+    private func isBelow(_ number: InodeNumber, _ directory: InodeNumber) -> Bool {
+        (try? replica.database.isBelow(number, directory)) ?? true
+    }
+
+    private func miss(_ number: InodeNumber, by process: Int32?) {
+        reader = process
+        read(number)
+    }
+
     private func read(_ number: InodeNumber) {
+        if let reader, !accounting.admits(reader) { return }
         guard !isStopped,
             let place = try? replica.database.siblings(after: number, limit: ReadPredictor.largestWindow)
         else { return }
@@ -59,10 +91,14 @@ actor FileLookAhead {
     }
 
     private func pump() {
-        while running < atOnce, !waiting.isEmpty {
+        while running.count < atOnce, !waiting.isEmpty {
             let next = waiting.removeFirst()
-            running += 1
-            Task {
+            if leftAlone.contains(where: { isBelow(next, $0) }) {
+                predictor.failed(next)
+                ahead.set(predictor.ahead)
+                continue
+            }
+            running[next] = Task {
                 let isHere = await self.fetch(next)
                 self.finished(next, isHere: isHere)
             }
@@ -70,9 +106,13 @@ actor FileLookAhead {
     }
 
     private func fetch(_ number: InodeNumber) async -> Bool {
+        let reader = reader
+        if let reader, !accounting.admits(reader) { return false }
+        let missing = (try? replica.database.inode(number)).map { $0.size - $0.localBytes } ?? 0
         do throws(FileProviderError) {
             try await downloads.provide(
                 number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))
+            if let reader { accounting.charge(missing, to: reader) }
             return true
         } catch {
             return false
@@ -80,7 +120,7 @@ actor FileLookAhead {
     }
 
     private func finished(_ number: InodeNumber, isHere: Bool) {
-        running -= 1
+        running[number] = nil
         if !isHere {
             // One that fails says nothing good of the others.
             waiting = []

@@ -30,6 +30,14 @@ actor ListingRetries {
         schedule(number, attempts: 0)
     }
 
+    /// What is at or below a directory is not asked for again: its listings are evicted.
+    func forget(below directory: InodeNumber) {
+        for (number, task) in waiting where (try? replica.database.isBelow(number, directory)) != false {
+            task.cancel()
+            waiting[number] = nil
+        }
+    }
+
     func stop() {
         isStopped = true
         for task in waiting.values { task.cancel() }
@@ -50,11 +58,14 @@ actor ListingRetries {
     }
 
     private func retry(_ number: InodeNumber, attempts: Int) async {
+        guard !Task.isCancelled else { return }
         let isWanted = (try? replica.database.inode(number))?.content == .dataless
         var failure: FileProviderError?
         if isWanted {
             do throws(FileProviderError) { try await list(number) } catch { failure = error }
         }
+        // Who was cancelled has been forgotten, and another may wait in its place.
+        guard !Task.isCancelled else { return }
         guard let failure, Self.passes(failure), !isStopped else {
             waiting[number] = nil
             return

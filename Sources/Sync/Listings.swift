@@ -11,6 +11,10 @@ actor Listings {
         var isEnding = false
         let ticket: CallLanes.Ticket
         var isStreamed = false
+        /// Whether the listing is here, and is only compared.
+        var isComparison = false
+        /// Whether all who wait want it compared, and not listed.
+        var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
         let news = ListingNews()
 
@@ -22,6 +26,10 @@ actor Listings {
     private struct Waiter {
         /// Content with the first entry after this item; nil waits for the end.
         var beyond: Int64?
+        /// Content with nothing when the listing is not here.
+        var isComparing: Bool
+        /// Whether no process waits.
+        var isBackground: Bool
         var continuation: CheckedContinuation<Void, any Error>
     }
 
@@ -65,7 +73,10 @@ actor Listings {
             await ending(of: number)
             if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
             try await recognized(number)
-            try await wait(for: number, beyond: beyond, request: request)
+            repeat {
+                try await wait(for: number, beyond: beyond, request: request)
+                // What was being compared may have been evicted meanwhile.
+            } while try replica.database.inode(number)?.content == .dataless
         } catch {
             let failure = ProviderCalls.failure(from: error)
             await commits.recordFailure(failure, of: number)
@@ -75,10 +86,10 @@ actor Listings {
     }
 
     /// Lists a materialized directory again and makes it what the remote has. What is gone is looked up, and stays until
-    /// whoever compares has asked for it (``takeVanished()``).
+    /// whoever compares has asked for it (``takeVanished()``). One that is dataless by then is left alone.
     func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         do {
-            try await wait(for: number, beyond: nil, request: request)
+            try await wait(for: number, beyond: nil, isComparing: true, request: request)
         } catch {
             throw ProviderCalls.failure(from: error)
         }
@@ -95,6 +106,24 @@ actor Listings {
         return vanished
     }
 
+    /// Ends a listing that no process waits for, because it is to be evicted. Returns when it has ended. A comparison ends
+    /// by itself.
+    ///
+    /// - Returns: false when a process waits for it.
+    func stop(_ number: InodeNumber) async -> Bool {
+        await ending(of: number)
+        guard let listing = active[number], !listing.isComparison else { return true }
+        guard listing.waiters.values.allSatisfy(\.isBackground) else { return false }
+        for waiter in listing.waiters.values {
+            waiter.continuation.resume(
+                with: waiter.isComparing ? .success(()) : .failure(CancellationError()))
+        }
+        listing.waiters = [:]
+        stopIfAlone(number)
+        await ending(of: number)
+        return true
+    }
+
     /// How many directories are being listed.
     var count: Int { active.count }
 
@@ -106,7 +135,9 @@ actor Listings {
 
     // MARK: - Private
 
-    private func wait(for number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws {
+    private func wait(
+        for number: InodeNumber, beyond: Int64?, isComparing: Bool = false, request: FileProviderRequest
+    ) async throws {
         try Task.checkCancellation()
         await ending(of: number)
         guard !isStopped else { throw FileProviderError(.domainDisabled) }
@@ -124,7 +155,9 @@ actor Listings {
                     continuation.resume(throwing: CancellationError())
                     stopIfAlone(number)
                 } else {
-                    listing.waiters[id] = Waiter(beyond: beyond, continuation: continuation)
+                    listing.waiters[id] = Waiter(
+                        beyond: beyond, isComparing: isComparing,
+                        isBackground: ProviderCalls.lane(of: request) == .background, continuation: continuation)
                 }
             }
         } onCancel: {
@@ -174,14 +207,21 @@ actor Listings {
     private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         var isComparison = false
         do {
-            let beginning = try await replica.beginListing(of: number)
+            let isOnlyCompared = active[number]?.isOnlyCompared ?? true
+            guard let beginning = try await replica.beginListing(of: number, isOnlyCompared: isOnlyCompared) else {
+                return
+            }
             isComparison = beginning.isComparison
             active[number]?.isStreamed = beginning.isStreamed
+            active[number]?.isComparison = isComparison
             do {
-                try await readPages(of: number, beginning, request: request)
+                guard try await readPages(of: number, beginning, request: request) else { return }
                 try await finishListing(of: number, beginning, request: request)
             } catch {
-                if !beginning.isComparison { try await replica.abandonListing(of: number) }
+                if !beginning.isComparison {
+                    // Also when this task was cancelled, in which the database would do nothing.
+                    try await Task { [replica] in try await replica.abandonListing(of: number) }.value
+                }
                 throw error
             }
         } catch {
@@ -191,9 +231,10 @@ actor Listings {
         }
     }
 
+    /// - Returns: false when the listing was evicted while it was compared.
     private func readPages(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
-    ) async throws {
+    ) async throws -> Bool {
         var restarts = 0
         var page = FileProviderPage.initial
         var check = ListingCheck(of: beginning.identifier)
@@ -217,8 +258,8 @@ actor Listings {
                 }
                 // What has been answered meanwhile is noted as news.
                 _ = await traffic.settle(result.items, askedAt: .now)
-                try await take(result.items, in: number, beginning)
-                guard let next = result.nextPage else { return }
+                guard try await take(result.items, in: number, beginning) else { return false }
+                guard let next = result.nextPage else { return true }
                 page = next
             } catch let error as FileProviderError where error.code == .pageExpired {
                 restarts += 1
@@ -229,7 +270,9 @@ actor Listings {
         }
     }
 
-    private func take(_ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning) async throws {
+    private func take(
+        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning
+    ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
         let news = listing.news
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
@@ -239,20 +282,22 @@ actor Listings {
                     + "'\(stray.parentItemIdentifier)'")
         }
         let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
-        let highest = try await commits.commit { ingestion in
-            try ingestion.page(
+        let reached = try await commits.commit { ingestion in
+            let isWanted = try ingestion.page(
                 of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
-            return try ingestion.highestItem(in: number)
+            return isWanted ? try ingestion.highestItem(in: number) : nil
         }
+        guard let highest = reached else { return false }
         // What is here now has moved, and not gone.
         if !vanished.isEmpty { vanished.subtract(own.map(\.itemIdentifier)) }
         listing.highestItem = highest
-        guard listing.isStreamed else { return }
+        guard listing.isStreamed else { return true }
         for (id, waiter) in listing.waiters {
             guard let beyond = waiter.beyond, highest > beyond else { continue }
             listing.waiters[id] = nil
             waiter.continuation.resume()
         }
+        return true
     }
 
     private func finishListing(

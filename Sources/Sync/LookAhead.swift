@@ -7,7 +7,9 @@ actor LookAhead {
     private let replica: Replica
     private let listings: Listings
     private var predictor = WalkPredictor()
-    private var running = 0
+    private var running: [InodeNumber: Task<Void, Never>] = [:]
+    /// What is being evicted: nothing at or below is listed ahead.
+    private var leftAlone: [InodeNumber] = []
     private var isStopped = false
     private var lastUse = ContinuousClock.now
     private let atOnce: Int
@@ -34,12 +36,28 @@ actor LookAhead {
         predictor.stop()
     }
 
+    /// Lists nothing at or below a directory any more, until ``allow(_:)``. Returns when nothing is under way there.
+    func leaveAlone(_ directory: InodeNumber) async {
+        leftAlone.append(directory)
+        let ending = running.filter { isBelow($0.key, directory) }.map(\.value)
+        for task in ending { task.cancel() }
+        for task in ending { await task.value }
+    }
+
+    func allow(_ directory: InodeNumber) {
+        if let index = leftAlone.firstIndex(of: directory) { leftAlone.remove(at: index) }
+    }
+
+    private func isBelow(_ number: InodeNumber, _ directory: InodeNumber) -> Bool {
+        (try? replica.database.isBelow(number, directory)) ?? true
+    }
+
     private func pump() {
         guard !isStopped else { return }
         if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
-        while running < atOnce, let next = predictor.next() {
-            running += 1
-            Task {
+        while running.count < atOnce, let next = predictor.next() {
+            if leftAlone.contains(where: { isBelow(next, $0) }) { return predictor.stop() }
+            running[next] = Task {
                 try? await listings.list(next, beyond: nil, request: FileProviderRequest(reason: .lookAhead))
                 self.finished(next)
             }
@@ -47,7 +65,7 @@ actor LookAhead {
     }
 
     private func finished(_ number: InodeNumber) {
-        running -= 1
+        running[number] = nil
         predictor.foundAhead(children: unlistedChildren(of: number))
         pump()
     }

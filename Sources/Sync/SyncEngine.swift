@@ -43,12 +43,14 @@ package final class SyncEngine: Sendable {
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
     ///   - cacheLimit: how many bytes of content may be here; nil for as many as the disk holds.
+    ///   - cacheAge: how long content is kept that nobody opens; nil for ever.
+    ///   - accounting: told what is fetched for which process; nil for nobody.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, pollInterval: Duration?,
         domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
-        cacheLimit: Int64? = nil,
+        cacheLimit: Int64? = nil, cacheAge: Duration? = nil, accounting: (any FetchAccounting)? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
@@ -98,7 +100,7 @@ package final class SyncEngine: Sendable {
         uses = UseTimes(replica: replica)
         closings = Closings(replica: replica, commits: commits, warnings: warnings)
         budget = CacheBudget(
-            replica: replica, uses: uses, warnings: warnings, limit: cacheLimit,
+            replica: replica, uses: uses, warnings: warnings, limit: cacheLimit, age: cacheAge,
             evict: { await attached.eviction?.giveUp($0) },
             settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
@@ -113,7 +115,8 @@ package final class SyncEngine: Sendable {
             warnings: warnings)
         downloads = Downloads(
             replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
-            events: happenings, recognized: { try await attached.reimporting?.settle($0) })
+            events: happenings, accounting: accounting ?? NoFetchAccounting(),
+            recognized: { try await attached.reimporting?.settle($0) })
         let trashKeeper = TrashKeeper(
             replica: replica, open: open, commits: commits, connection: connection, listings: listings,
             downloads: downloads)
@@ -125,8 +128,11 @@ package final class SyncEngine: Sendable {
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
         lookAhead = LookAhead(replica: replica, listings: listings, atOnce: ahead)
         fileLookAhead = FileLookAhead(
-            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimit)
-        eviction = Eviction(replica: replica, open: open, commits: commits, downloads: downloads, events: happenings)
+            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimit,
+            accounting: accounting ?? NoFetchAccounting())
+        eviction = Eviction(
+            replica: replica, open: open, commits: commits, downloads: downloads, listings: listings,
+            lookAhead: lookAhead, fileLookAhead: fileLookAhead, listingRetries: listingRetries, events: happenings)
         uploads = Uploads(
             replica: replica, connection: connection,
             executor: Executor(
@@ -201,6 +207,12 @@ package final class SyncEngine: Sendable {
         }
     }
 
+    /// A process has had as much fetched as it may, and wanted more of a file.
+    package func tellOverBudget(_ number: InodeNumber, process: String, fetched: Int64) {
+        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
+        happenings.tell(.overBudget, of: number, named: name, bytes: fetched, process: process)
+    }
+
     /// What happens between this machine and the remote, from now on.
     package var events: AsyncStream<SyncEvent> { happenings.stream }
 
@@ -225,7 +237,7 @@ package final class SyncEngine: Sendable {
     package func provide(
         _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
     ) async throws(FileProviderError) {
-        if request.reason == .reading { fileLookAhead.fileIsMissed(number) }
+        if request.reason == .reading { fileLookAhead.fileIsMissed(number, by: request.processIdentifier) }
         try await downloads.provide(number, version: version, range: range, request: request)
     }
 

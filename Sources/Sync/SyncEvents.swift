@@ -17,6 +17,8 @@ package struct SyncEvent: Sendable {
         case downloaded
         /// Content was given up to make room.
         case evicted
+        /// A process has had as many bytes fetched as it may, and gets no more.
+        case overBudget
         /// An item whose identifier was given up was recognized, or made anew.
         case reimported
         /// An item is gone that the remote does not have, and of which nothing was here.

@@ -19,6 +19,8 @@ package enum Absence: Hashable, Sendable {
     case whole(of: InodeNumber)
     /// Everything below an item, because somebody asked.
     case download(of: InodeNumber)
+    /// Everything that was changed at or below an item has to be on the remote, because somebody asked.
+    case upload(of: InodeNumber)
     /// Nothing of an item or below, because somebody asked.
     case eviction(of: InodeNumber)
 }

@@ -12,6 +12,7 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
     case error = "user.yonder.error"
     case evict = "user.yonder.evict"
     case download = "user.yonder.download"
+    case upload = "user.yonder.upload"
 
     static let prefix = "user.yonder."
 }
@@ -51,6 +52,7 @@ extension Volume {
             switch YonderAttribute(rawValue: name) {
             case .evict: throw .absent(.eviction(of: number))
             case .download: throw .absent(.download(of: number))
+            case .upload: throw .absent(.upload(of: number))
             case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
             case .policy: return try setPolicy(value, of: number)
             case nil: throw .refused(.notSupported)
@@ -100,7 +102,7 @@ extension Volume {
         case .version: return item.base.version.contentVersion.printable
         case .policy: return item.policy.name
         case .error: return try known { try replica.database.failure(of: number) }.map { "\($0.code): \($0.message)" }
-        case .evict, .download: return nil
+        case .evict, .download, .upload: return nil
         }
     }
 

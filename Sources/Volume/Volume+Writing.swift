@@ -79,14 +79,21 @@ extension Volume {
         return attributes(for: inode)
     }
 
-    /// Puts an inode on the disk, with all that was said of it and of others before.
-    package func synchronize(_ node: UInt64) throws(Obstacle) {
+    /// Puts an inode on the disk, with all that was said of it and of others before; on the remote, too, where that is
+    /// waited for.
+    ///
+    /// - Parameter isProvided: whether the absence that was thrown before has been seen to.
+    package func synchronize(_ node: UInt64, isProvided: Bool = false) throws(Obstacle) {
+        guard !isProvided else { return }
         try known { try replica.synchronizeContent(of: InodeNumber(node)) }
+        if waitsForRemote { throw .absent(.upload(of: InodeNumber(node))) }
     }
 
-    /// Puts all names on the disk.
-    package func synchronizeNames() throws(Obstacle) {
+    /// Puts all names on the disk; where the remote is waited for, a directory with all below it there, too.
+    package func synchronizeNames(of node: UInt64, isProvided: Bool = false) throws(Obstacle) {
+        guard !isProvided else { return }
         try known { try replica.synchronize() }
+        if waitsForRemote { throw .absent(.upload(of: InodeNumber(node))) }
     }
 
     private func make(

@@ -22,6 +22,8 @@ package final class Volume: Sendable {
     let didChange: @Sendable (ReplicaEffects) -> Void
     /// Whether every change is refused: the remote cannot be written, or the user wants it so.
     package let isReadOnly: Bool
+    /// Whether `fsync` returns only when the remote has what was written.
+    package let waitsForRemote: Bool
 
     /// - Parameters:
     ///   - ownership: whose items are that do not say so.
@@ -30,8 +32,8 @@ package final class Volume: Sendable {
     ///   - didOpenFile: called on the opening thread; returns at once.
     ///   - didChange: called on the thread that made the change; returns at once.
     package init(
-        replica: Replica, ownership: Ownership, isReadOnly: Bool = false, logger: Logger,
-        didClose: @escaping @Sendable (InodeNumber) -> Void,
+        replica: Replica, ownership: Ownership, isReadOnly: Bool = false, waitsForRemote: Bool = false,
+        logger: Logger, didClose: @escaping @Sendable (InodeNumber) -> Void,
         didOpenDirectory: @escaping @Sendable (InodeNumber, Requester?) -> Void = { _, _ in },
         didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
@@ -44,6 +46,7 @@ package final class Volume: Sendable {
         self.didOpenFile = didOpenFile
         self.didChange = didChange
         self.isReadOnly = isReadOnly
+        self.waitsForRemote = waitsForRemote
     }
 
     /// Which inodes are open, for those who change or drop content.

@@ -11,7 +11,8 @@ struct Yonder: AsyncParsableCommand {
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
             Evict.self, Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
-            Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self, Run.self,
+            Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
+            Run.self,
             Shutdown.self,
         ])
 

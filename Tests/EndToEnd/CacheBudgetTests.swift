@@ -45,6 +45,32 @@ extension RealMount {
             }
         }
 
+        @Test("Row 41: what nobody opens for --cache-time goes by itself, but for what is pinned, open or not sent yet")
+        func keepsTheTime() async throws {
+            try await Installation.run { yonder in
+                try fill(yonder, files: 5, of: 100_000)
+                try await yonder.mountSource("--cache-time", "4s")
+                #expect(try await yonder.yonder("pin", yonder["file0"]).status == 0)
+                #expect(try await yonder.yonder("download", yonder.mount.string).status == 0)
+                let holder = try BackgroundProgram("tail", "-f", yonder["file1"])
+                defer { holder.kill() }
+                _ = try await yonder.yonder("pause", yonder.mount.string)
+                try await yonder.shell("echo more >> file2")
+                #expect(try await content(3, of: yonder) == "materialized")
+                #expect(
+                    try await eventually(within: .seconds(20)) {
+                        let (three, four) = (try await content(3, of: yonder), try await content(4, of: yonder))
+                        return three == "dataless" && four == "dataless"
+                    })
+                for number in 0..<3 { #expect(try await content(number, of: yonder) == "materialized", "\(number)") }
+                _ = try await yonder.yonder("resume", yonder.mount.string)
+                #expect(try await Command.run("cat", yonder["file3"]).outputBytes.count == 100_000)
+                #expect(
+                    try await yonder.yonder("mount", yonder.source.string, yonder.mount.string, "--cache-time", "x")
+                        .status == 64)
+            }
+        }
+
         @Test("Row 40: what was written here and is not on the remote is never given up") func keepsWhatIsDirty()
             async throws
         {

@@ -1,3 +1,4 @@
+import Replica
 import Testing
 
 @testable import Daemon
@@ -18,7 +19,7 @@ import Testing
             ("a*b*c", "a--b--c", true), ("a*b*c", "a--b--", false), ("a*bc", "abcbc", true), ("", "x", false),
         ])
     func patterns(pattern: String, text: String, fits: Bool) {
-        #expect(MaterializationRules.matches(text, pattern) == fits)
+        #expect(NamePattern.matches(text, pattern) == fits)
     }
 
     @Test("programs by their file's name, by their own, and by path") func programs() {

@@ -4,6 +4,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
+import Sync
 import SystemPackage
 import TestSupport
 import Testing
@@ -45,6 +46,63 @@ extension RealMount {
                 #expect(try await Command.run("cat", mount["d/y"]).output == "first y")
                 let item = try mount.host.item(for: try #require(mount.provider.tree.identifier(at: "d/x")))
                 #expect(item.filename == "x")
+            }
+        }
+
+        @Test("E5 what is evicted right after a reimport, while it is compared with the remote, goes and stays away")
+        func evictedAfterwards() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                _ = try await Command.shell("ls -R \"$1\"; cat \"$1/d/x\"", mount.path.string)
+                mount.provider.change { $0.loseIdentifiers() }
+                let gate = mount.provider.faults.hold(.enumerate)
+                try await mount.host.reimportItems(below: .rootContainer)
+                #expect(await eventually { isDone(mount) })
+                #expect(await eventually { gate.waiting > 0 })
+                try await mount.host.evictItem(identifier: .rootContainer)
+                let database = mount.host.replica.database
+                #expect(try database.inode(.root)?.content == .dataless)
+                gate.open()
+                try await mount.host.engine.refresh()
+                #expect(try database.inode(.root)?.content == .dataless)
+                let directory = try #require(mount.provider.tree.identifier(at: "d"))
+                #expect(try database.item(directory)?.inode.content == .dataless)
+                #expect(try database.directoriesToCompare().isEmpty)
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+            }
+        }
+
+        @Test("R3 the end is told once: for what began before it as well, and once more for what begins meanwhile")
+        func toldOnce() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            provider.change(Self.fill)
+            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+                // Two that overlap end as one.
+                let creations = provider.faults.hold(.create)
+                try await mount.host.reimportItems(below: "d")
+                #expect(await eventually { creations.waiting > 0 })
+                try await mount.host.reimportItems(below: "a")
+                creations.open()
+                #expect(await eventually { isDone(mount) })
+                #expect(provider.log.count(of: .importDidFinish) == 1)
+                // One that begins while the end of another is told has an end of its own.
+                let told = provider.faults.hold(.importDidFinish)
+                let first = try #require(provider.tree.identifier(at: "a"))
+                try await mount.host.reimportItems(below: first)
+                #expect(await eventually { told.waiting == 1 })
+                let second = try #require(provider.tree.identifier(at: "d"))
+                try await mount.host.reimportItems(below: second)
+                told.open()
+                #expect(await eventually { isDone(mount) })
+                #expect(await eventually { provider.log.count(of: .importDidFinish) == 3 })
+            }
+            // And never again.
+            let again = InMemoryProvider(tree: provider.tree)
+            try await ProvidedMount.run(provider: again, in: directory) { mount async throws in
+                try await mount.host.engine.refresh()
+                #expect(again.log.count(of: .importDidFinish) == 0)
             }
         }
 

@@ -78,7 +78,7 @@ extension Replica {
     package func list(
         _ items: [FileProviderItem], in directory: InodeNumber = .root, open: any OpenInodes
     ) async throws -> ReplicaEffects {
-        let beginning = try await beginListing(of: directory)
+        guard let beginning = try await beginListing(of: directory) else { return ReplicaEffects() }
         var (_, effects) = try await ingest(open: open) { ingestion in
             try ingestion.page(of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
         }

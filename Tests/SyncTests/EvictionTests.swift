@@ -110,6 +110,100 @@ extension EngineTests {
             }
         }
 
+        @Test func whatIsEvictedWhileItIsComparedStaysEvicted() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                fixture.provider.faults.fail(
+                    .changes, with: FileProviderError(.syncAnchorExpired), times: 1)
+                let gate = fixture.provider.faults.hold(.enumerate, of: "below")
+                let round = Task { try await fixture.engine.refresh() }
+                #expect(await eventually { gate.waiting == 1 })
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.isEmpty)
+                let lookups = fixture.provider.log.count(of: .item)
+                gate.open()
+                try await round.value
+                #expect(try fixture.inode("below").content == .dataless)
+                #expect(try fixture.inode("d").content == .dataless)
+                #expect(fixture.provider.log.count(of: .item) == lookups)
+                #expect(try await fixture.list("d/below") == ["deep"])
+            }
+        }
+
+        @Test func whatIsToBeComparedAndIsEvictedBeforeIsNotListed() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                fixture.provider.faults.fail(
+                    .changes, with: FileProviderError(.syncAnchorExpired), times: 1)
+                // All that can be under way at once waits here, and the round has its list of directories already.
+                let gate = fixture.provider.faults.hold(.enumerate, of: .rootContainer)
+                let round = Task { try await fixture.engine.refresh() }
+                #expect(await eventually { gate.waiting == 1 })
+                #expect(await eventually { fixture.provider.log.count(of: .enumerate) > 0 })
+                _ = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                gate.open()
+                try await round.value
+                #expect(try fixture.inode("d").content == .dataless)
+                #expect(try fixture.inode("below").content == .dataless)
+            }
+        }
+
+        @Test func whoListsADirectoryThatIsEvictedWhileItIsComparedGetsItsListing() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                fixture.provider.faults.fail(
+                    .changes, with: FileProviderError(.syncAnchorExpired), times: 1)
+                let gate = fixture.provider.faults.hold(.enumerate, of: "d")
+                let round = Task { try await fixture.engine.refresh() }
+                #expect(await eventually { gate.waiting == 1 })
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.isEmpty)
+                let reader = Task { try await fixture.list("d") }
+                gate.open()
+                #expect(try await reader.value.contains("a"))
+                try await round.value
+                #expect(try fixture.inode("d").content == .materialized)
+            }
+        }
+
+        @Test func aListingThatIsMadeAheadOfAWalkerIsGivenUp() async throws {
+            func fill(_ tree: inout RemoteTree) {
+                for outer in 0..<6 {
+                    tree.addDirectory("o\(outer)", identifier: ItemIdentifier("o\(outer)"))
+                    for inner in 0..<4 {
+                        let name = "i\(outer)\(inner)"
+                        tree.addDirectory(name, in: ItemIdentifier("o\(outer)"), identifier: ItemIdentifier(name))
+                    }
+                }
+            }
+            try await EngineFixture.run(fill: fill) { fixture in
+                let gate = fixture.provider.faults.hold(.enumerate, of: "o5")
+                try await fixture.list("o0/i00")
+                try await fixture.list("o0/i01")
+                try await fixture.list("o1/i10")
+                #expect(await eventually { gate.waiting == 1 })
+                let report = try await fixture.engine.evict(.root, isStrict: false)
+                gate.open()
+                #expect(report.refusals.isEmpty, "\(report.refusals)")
+                #expect(try fixture.replica.database.inode(.root)?.content == .dataless)
+                #expect(try fixture.inode("o5").content == .dataless)
+            }
+        }
+
+        @Test func aListingThatAProcessWaitsForRefuses() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                let gate = fixture.provider.faults.hold(.enumerate, of: "below")
+                let reader = Task { try await fixture.list("d/below") }
+                #expect(await eventually { gate.waiting == 1 })
+                let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
+                #expect(report.refusals.map(\.number) == [try fixture.number("below")])
+                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                gate.open()
+                #expect(try await reader.value == ["deep"])
+            }
+        }
+
         @Test func evictingWhatIsNotHereIsASuccess() async throws {
             try await run { fixture in
                 let report = try await fixture.engine.evict(fixture.number("d"), isStrict: true)

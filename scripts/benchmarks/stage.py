@@ -166,8 +166,12 @@ class Daemon:
     def __init__(self, process):
         self._process = process
 
+    def forget_peak_memory(self):
+        """The peak is that from now on."""
+        (self._process / "clear_refs").write_text("5\n")
+
     def peak_memory(self):
-        """The most memory that it has had resident, in MB."""
+        """The most memory that it has had resident, since it began or since that was forgotten, in MB."""
         for line in (self._process / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1000

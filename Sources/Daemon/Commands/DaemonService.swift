@@ -82,6 +82,12 @@ struct DaemonService: ControlService {
             return .done
         case .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
             return try await PendingCommands(domains: domains, progress: progress, part: part).perform(command)
+        case .allow(let process, let bytes):
+            try check(peer)
+            guard let reader = domains.gatekeeper.budget.allow(process, bytes: bytes) else {
+                throw ControlError(.failed, "no process of this number has had anything fetched", path: "\(process)")
+            }
+            return .allowed(ReaderStatus(reader))
         case .trash(let command):
             return try await TrashCommands(domains: domains).perform(command)
         case .check(let arguments):
@@ -140,7 +146,8 @@ struct DaemonService: ControlService {
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
         let hosts = try await domains.hosts(reference)
-        var report = StatusReport(version: Daemon.version, domains: [])
+        let readers = domains.gatekeeper.budget.readers(limit: 5).map(ReaderStatus.init)
+        var report = StatusReport(version: Daemon.version, domains: [], readers: readers)
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
     }

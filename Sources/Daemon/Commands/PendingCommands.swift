@@ -25,6 +25,10 @@ struct PendingCommands: Sendable {
             let deadline = seconds.map { ContinuousClock.now + .seconds($0) }
             for host in try await domains.hosts(reference) {
                 let left = deadline.map { max(.zero, $0 - .now) }
+                if let below = try await inode(below: reference, in: host) {
+                    guard try await host.engine.waitUntilSynced(below: below, within: left) else { return .timedOut }
+                    continue
+                }
                 guard try await host.engine.waitUntilSynced(within: left, downloads: downloads) else {
                     return .timedOut
                 }
@@ -50,13 +54,14 @@ struct PendingCommands: Sendable {
     /// A path in a mount that is not its root means that item alone.
     private func retry(_ reference: DomainReference?) async throws {
         for host in try await domains.hosts(reference) {
-            guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else {
-                try await host.engine.retry()
-                continue
-            }
-            let inode = try await PathResolver(host: host).inode(at: reference.path)
-            try await host.engine.retry(inode.number)
+            try await host.engine.retry(try await inode(below: reference, in: host))
         }
+    }
+
+    /// The item that is meant; nil for all of the domain.
+    private func inode(below reference: DomainReference?, in host: DomainHost) async throws -> InodeNumber? {
+        guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else { return nil }
+        return try await PathResolver(host: host).inode(at: reference.path).number
     }
 
     private func follow(_ hosts: [DomainHost]) async throws {

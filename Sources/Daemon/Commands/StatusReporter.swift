@@ -51,6 +51,14 @@ struct StatusReporter: Sendable {
     }
 }
 
+extension ReaderStatus {
+    init(_ reader: FetchBudget.Reader) {
+        self.init(
+            process: reader.process, name: reader.name, fetched: reader.fetched, limit: reader.limit,
+            isRefused: reader.isRefused)
+    }
+}
+
 extension DomainSummary {
     init(_ host: DomainHost) {
         self.init(name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true)

@@ -26,6 +26,9 @@ struct WhyExplanation: Sendable {
         if item.inode.localBytes > 0, let cause = try host.replica.database.causeOfContent(of: item.inode.number) {
             lines.append("Its content was fetched for \(cause).")
         }
+        if let reader = host.budget.refused(FetchBudget.Place(domain: host.name, inode: item.inode.number)) {
+            lines.append("It was not fetched for \(reader), which has had as much fetched as a process may.")
+        }
         if let failure = host.engine.connection.failure {
             lines.append("What is not here cannot be had now: \(failure.message) (\(failure.code)).")
         }
@@ -55,7 +58,7 @@ struct WhyExplanation: Sendable {
     }
 
     private func pending(of item: ItemRecord) async throws -> [String] {
-        if item.isExcluded { return ["It stays on this machine: the remote has no such items, or does not want it."] }
+        if item.isExcluded { return [try exclusion(of: item)] }
         if item.isToBeOffered {
             return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
         }
@@ -72,6 +75,16 @@ struct WhyExplanation: Sendable {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' does it now.")
         }
         return lines
+    }
+
+    private func exclusion(of item: ItemRecord) throws -> String {
+        guard try host.replica.database.exclusion(of: item) == .name else {
+            return "It stays on this machine: the remote has no such items, or does not want it."
+        }
+        guard let pattern = host.replica.ignoredNames.pattern(for: item.name) else {
+            return "It stays on this machine, because the directory does that it is in."
+        }
+        return "It stays on this machine: what is called like '\(pattern)' is never sent."
     }
 
     private func headline(of item: ItemRecord) -> String {

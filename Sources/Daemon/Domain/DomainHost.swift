@@ -19,6 +19,8 @@ package final class DomainHost: Sendable {
     let volume: Volume
     let mounted: MountedVolume
     let options: DomainOptions
+    /// How much each process may have fetched.
+    let budget: FetchBudget
     private let kernel: KernelForgetting
     private let hasStopped = Mutex(false)
 
@@ -33,16 +35,19 @@ package final class DomainHost: Sendable {
     ///   - directory: holds the replica.
     ///   - mountpoint: an empty directory.
     ///   - gatekeeper: decides which processes may have something fetched; nil for the usual rules.
+    ///   - ignoredNames: names that are never sent, beside those of the options.
     /// - Throws: ``FileProviderError``: what the provider says, `posix` with what `mount` says; what the replica says.
     package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
-        gatekeeper: Gatekeeper? = nil, logger: Logger, makeProvider: ProviderMaker
+        gatekeeper: Gatekeeper? = nil, ignoredNames: IgnoredNames = .usual, logger: Logger,
+        makeProvider: ProviderMaker
     ) throws {
         let gatekeeper = gatekeeper ?? Gatekeeper(rules: .usual, logger: logger)
         var logger = logger
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
         do {
+            try replica.ignore(IgnoredNames(ignoredNames.patterns + (options.ignoredNames ?? [])))
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
@@ -52,7 +57,8 @@ package final class DomainHost: Sendable {
             let volume = Volume(
                 replica: replica,
                 ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
-                isReadOnly: options.isReadOnly || !provider.features.writing, logger: logger,
+                isReadOnly: options.isReadOnly || !provider.features.writing,
+                waitsForRemote: options.waitsForRemote ?? false, logger: logger,
                 didClose: { closing.engine?.inodeWasClosed($0) },
                 didOpenDirectory: { number, caller in
                     Task {
@@ -72,13 +78,14 @@ package final class DomainHost: Sendable {
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
                 pollInterval: pollInterval, domainName: domain.identifier, cacheLimit: options.cacheLimit,
+                cacheAge: options.cacheSeconds.map { .seconds($0) }, accounting: gatekeeper.budget,
                 conflictLabel: Self.conflictLabel,
                 logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
                 volume: volume, source: "//yonder/\(domain.identifier)",
-                provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper),
+                provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper, domain: domain.identifier),
                 // For tests of what happens where the kernel or the rights do not allow it.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
             do {
@@ -99,6 +106,7 @@ package final class DomainHost: Sendable {
             self.replica = replica
             self.engine = engine
             self.volume = volume
+            budget = gatekeeper.budget
             self.mounted = mounted
             self.kernel = kernel
             kernel.attach(mounted)

@@ -8,6 +8,12 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     /// How often to look for changes, in seconds; nil for what suits the provider.
     package var pollSeconds: Double?
     package var isReadOnly = false
+    /// How long content is kept that nobody opens, in seconds; nil for ever.
+    package var cacheSeconds: Double?
+    /// Whether `fsync` returns only when the remote has what was written; nil for not.
+    package var waitsForRemote: Bool?
+    /// Names that are never sent, beside those of the configuration.
+    package var ignoredNames: [String]?
     /// Where an object store is, as far as the source does not say so.
     package var objectStore: ObjectStoreOptions?
 

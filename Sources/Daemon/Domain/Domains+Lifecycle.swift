@@ -109,10 +109,13 @@ extension Domains {
         let mounted = Array(hosts.values.map(\.mountpoint.string))
         let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: arguments.source)
+        var options = DomainOptions()
+        options.objectStore = arguments.objectStore
+        let wish = options
         let imported = try await Task.detached {
             let isTaken = try checkFolder(arguments, in: store, mounted: mounted)
             do {
-                try await checkProvider(of: domain, in: store, catalog, logger)
+                try await checkProvider(of: domain, wish, arguments.credentials, in: store, catalog, logger)
                 return try store.importFolder(
                     FilePath(arguments.folder), as: domain, mountpoint: arguments.directory, isTaken: isTaken,
                     logger: logger
@@ -131,7 +134,7 @@ extension Domains {
         do {
             host = try await begin(
                 Wish(
-                    name: name, source: arguments.source, mountpoint: arguments.directory, options: DomainOptions()))
+                    name: name, source: arguments.source, mountpoint: arguments.directory, options: wish))
         } catch {
             throw ControlError(
                 .failed, "it is the domain '\(name)' now, and cannot be mounted: \(error)", path: arguments.folder)
@@ -234,17 +237,19 @@ private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mo
     return isTaken
 }
 
-/// Whether the source can be reached and written.
+/// Whether the source can be reached and written. Credentials that have worked are kept.
 private func checkProvider(
-    of domain: FileProviderDomain, in store: DomainStore, _ catalog: ProviderCatalog, _ logger: Logger
+    of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
+    _ catalog: ProviderCatalog, _ logger: Logger
 ) async throws {
-    try await catalog.tryOut(domain, DomainOptions(), given: nil)
+    try await catalog.tryOut(domain, options, given: given)
+    if let given { try catalog.credentials.keep(given, of: domain.identifier) }
     let place = try store.newStaging(for: domain.identifier)
     defer { try? FileManager.default.removeItem(atPath: place.string) }
     let replica = try Replica(at: place, readers: 2, logger: logger)
     defer { try? replica.close() }
     let provider = try catalog.provider(
-        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), DomainOptions())
+        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), options)
     let canWrite = provider.features.writing
     await provider.invalidate()
     guard canWrite else { throw FileProviderError(.featureUnsupported, "this source cannot be written") }

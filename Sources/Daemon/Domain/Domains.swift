@@ -9,6 +9,8 @@ import SystemPackage
 actor Domains {
     nonisolated let store: DomainStore
     nonisolated let gatekeeper: Gatekeeper
+    /// Names that are never sent, in any domain.
+    let ignoredNames: IgnoredNames
     let catalog: ProviderCatalog
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
@@ -18,7 +20,11 @@ actor Domains {
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
-    init(store: DomainStore, gatekeeper: Gatekeeper, catalog: ProviderCatalog, logger: Logger) {
+    init(
+        store: DomainStore, gatekeeper: Gatekeeper, ignoredNames: IgnoredNames, catalog: ProviderCatalog,
+        logger: Logger
+    ) {
+        self.ignoredNames = ignoredNames
         self.catalog = catalog
         self.gatekeeper = gatekeeper
         self.store = store
@@ -229,6 +235,9 @@ actor Domains {
         if let limit = arguments.cacheLimit { options.cacheLimit = limit }
         if let seconds = arguments.pollSeconds { options.pollSeconds = seconds }
         if arguments.isReadOnly { options.isReadOnly = true }
+        if let age = arguments.cacheSeconds { options.cacheSeconds = age }
+        if let waits = arguments.waitsForRemote { options.waitsForRemote = waits }
+        if let names = arguments.ignoredNames { options.ignoredNames = names }
         if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
         return options
     }
@@ -253,7 +262,7 @@ actor Domains {
     func open(_ wish: Wish, _ given: GivenCredentials? = nil) async throws -> DomainHost {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
-        let (logger, gatekeeper, catalog) = (logger, gatekeeper, catalog)
+        let (logger, gatekeeper, ignoredNames, catalog) = (logger, gatekeeper, ignoredNames, catalog)
         try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
@@ -262,7 +271,8 @@ actor Domains {
                 let place = try MountPlace(wish.mountpoint, source: wish.source)
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
-                    mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper, logger: logger,
+                    mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper,
+                    ignoredNames: ignoredNames, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, wish.options) })
             } catch {
                 // A domain that could not be mounted once is not known.

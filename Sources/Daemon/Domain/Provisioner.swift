@@ -9,6 +9,8 @@ import Volume
 struct Provisioner: Provisioning {
     let engine: SyncEngine
     let gatekeeper: Gatekeeper
+    /// What the user calls the domain.
+    let domain: String
 
     func provide(
         _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
@@ -29,6 +31,7 @@ struct Provisioner: Provisioning {
 
     private func provide(_ absence: Absence, for caller: Requester) async throws -> Errno? {
         if gatekeeper.refusal(of: caller.processIdentifier) != nil, await !isHere(absence) { return .remote }
+        if let number = absence.fileRead, await isOverBudget(caller, number), await !isHere(absence) { return .remote }
         switch absence {
         case .listing(let number, let beyond):
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
@@ -39,6 +42,8 @@ struct Provisioner: Provisioning {
         case .download(let number):
             let failures = try await engine.download(number, request: caller.request(.download)) { _, _ in }
             return failures.first?.error.controlErrno
+        case .upload(let number):
+            try await engine.send(number)
         case .eviction(let number):
             let report = try await engine.evict(number, isStrict: true)
             guard let first = report.refusals.first else { return nil }
@@ -47,10 +52,19 @@ struct Provisioner: Provisioning {
         return nil
     }
 
+    /// Whether a process has had as much fetched as it may.
+    private func isOverBudget(_ caller: Requester, _ number: InodeNumber) async -> Bool {
+        let process = ObservedProcess.leader(of: caller.processIdentifier)
+        guard let (reader, isNews) = gatekeeper.budget.refusal(of: process) else { return false }
+        gatekeeper.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
+        if isNews { engine.tellOverBudget(number, process: reader.words, fetched: reader.fetched) }
+        return true
+    }
+
     /// Whether nothing has to be fetched: the bytes are here, and the database does not know yet.
     private func isHere(_ absence: Absence) async -> Bool {
         switch absence {
-        case .eviction: true
+        case .eviction, .upload: true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
         case .listing, .whole, .download: false
@@ -68,9 +82,20 @@ extension Requester {
     /// What the provider is told of a process that waits.
     func request(_ reason: FileProviderRequest.Reason) -> FileProviderRequest {
         FileProviderRequest(
-            reason: reason, processIdentifier: processIdentifier, userIdentifier: userIdentifier,
+            reason: reason, processIdentifier: ObservedProcess.leader(of: processIdentifier),
+            userIdentifier: userIdentifier,
             requestingExecutable: try? FileManager.default.destinationOfSymbolicLink(
                 atPath: "/proc/\(processIdentifier)/exe"))
+    }
+}
+
+extension Absence {
+    /// The file whose content a process wants to read; nil for anything else.
+    fileprivate var fileRead: InodeNumber? {
+        switch self {
+        case .content(let number, _, _), .whole(let number): number
+        case .listing, .download, .upload, .eviction: nil
+        }
     }
 }
 

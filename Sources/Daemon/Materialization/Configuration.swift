@@ -1,5 +1,7 @@
+import Control
 import Foundation
 import Logging
+import Replica
 import TOMLKit
 
 /// The daemon's configuration file.
@@ -9,8 +11,16 @@ import TOMLKit
 ///     deny-units = ["my-backup*.service"]           # systemd units for which nothing is
 ///     allow = ["restic"]                            # exceptions, also to the usual list
 ///     usual-list = true                             # false: without the list that comes with Yonder
+///     process-budget = "20G"                        # how much a process may have fetched by reading
+///
+///     [ignore]
+///     names = ["*.part", "node_modules"]            # what has such a name is never sent
+///     usual-list = true                             # false: without the list that comes with Yonder
 struct Configuration: Sendable {
     var rules = MaterializationRules.usual
+    /// How many bytes a process may have fetched by reading; nil for as many as it likes.
+    var processBudget: Int64?
+    var ignoredNames = IgnoredNames.usual
 
     private struct File: Decodable {
         struct Materialization: Decodable {
@@ -18,16 +28,29 @@ struct Configuration: Sendable {
             var denyUnits: [String]?
             var allow: [String]?
             var usualList: Bool?
+            var processBudget: String?
 
             enum CodingKeys: String, CodingKey {
                 case deny
                 case denyUnits = "deny-units"
                 case allow
                 case usualList = "usual-list"
+                case processBudget = "process-budget"
+            }
+        }
+
+        struct Ignore: Decodable {
+            var names: [String]?
+            var usualList: Bool?
+
+            enum CodingKeys: String, CodingKey {
+                case names
+                case usualList = "usual-list"
             }
         }
 
         var materialization: Materialization?
+        var ignore: Ignore?
     }
 
     /// - Parameter path: a file that may be missing. One that cannot be read is reported, and the usual applies.
@@ -42,10 +65,29 @@ struct Configuration: Sendable {
 
     /// - Throws: what is wrong with the text.
     init(text: String) throws {
-        guard let section = try TOMLDecoder().decode(File.self, from: text).materialization else { return }
-        if section.usualList == false { rules = MaterializationRules() }
-        rules.programs += section.deny ?? []
-        rules.units += section.denyUnits ?? []
-        rules.exceptions += section.allow ?? []
+        let file = try TOMLDecoder().decode(File.self, from: text)
+        if let section = file.materialization {
+            if section.usualList == false { rules = MaterializationRules() }
+            rules.programs += section.deny ?? []
+            rules.units += section.denyUnits ?? []
+            rules.exceptions += section.allow ?? []
+            processBudget = try section.processBudget.map { text in
+                guard let bytes = ByteText.bytes(text), bytes > 0 else { throw Mistake("process-budget", text) }
+                return bytes
+            }
+        }
+        if let section = file.ignore {
+            if section.usualList == false { ignoredNames = .none }
+            for name in section.names ?? [] {
+                guard !name.isEmpty, !name.contains("/") else { throw Mistake("ignore.names", name) }
+                ignoredNames.patterns.append(name)
+            }
+        }
+    }
+
+    private struct Mistake: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ key: String, _ value: String) { description = "'\(value)' makes no sense for \(key)" }
     }
 }

@@ -5,13 +5,17 @@ import Syscalls
 /// Decides which processes may have something fetched. What is here everybody may have.
 package final class Gatekeeper: Sendable {
     private let rules: MaterializationRules
+    /// How much each process may have fetched.
+    package let budget: FetchBudget
     private let logger: Logger
     /// By process number; a decision is one process's, as long as it runs the same program.
     private let decisions = Mutex<[Int32: (identity: ObservedProcess.Identity, refusal: String?)]>([:])
     private static let mostDecisions = 4096
 
-    package init(rules: MaterializationRules, logger: Logger) {
+    /// - Parameter processBudget: how many bytes a process may have fetched by reading; nil for as many as it likes.
+    package init(rules: MaterializationRules, processBudget: Int64? = nil, logger: Logger) {
         self.rules = rules
+        budget = FetchBudget(limit: processBudget, exceptions: rules, logger: logger)
         self.logger = logger
     }
 

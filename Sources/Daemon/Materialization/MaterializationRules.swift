@@ -1,3 +1,5 @@
+import Replica
+
 /// Which processes may not have anything fetched: programs by name or path, and services by their systemd unit.
 package struct MaterializationRules: Hashable, Sendable {
     /// Programs: a name, or a path when it begins with a slash. `*` stands for anything.
@@ -39,44 +41,33 @@ package struct MaterializationRules: Hashable, Sendable {
     ///   - name: what it is called.
     ///   - controlGroup: the path of its control group; its unit is one of the components.
     func refusal(executable: String?, name: String?, controlGroup: String?) -> String? {
-        let file = executable?.split(separator: "/").last.map(String.init)
-        func matches(_ patterns: [String]) -> String? {
-            patterns.first { pattern in
-                pattern.utf8.first == UInt8(ascii: "/")
-                    ? executable.map { Self.matches($0, pattern) } == true
-                    : [file, name].contains { $0.map { Self.matches($0, pattern) } == true }
-            }
+        if isException(executable: executable, name: name, controlGroup: controlGroup) { return nil }
+        if let pattern = Self.program(in: programs, executable: executable, name: name) {
+            return "'\(pattern)' is on the list of programs that may not"
         }
-        let components = controlGroup?.split(separator: "/").map(String.init) ?? []
-        func unit(_ patterns: [String]) -> String? {
-            patterns.first { pattern in components.contains { Self.matches($0, pattern) } }
+        if let pattern = Self.unit(in: units, controlGroup: controlGroup) {
+            return "'\(pattern)' is on the list of units that may not"
         }
-        if matches(exceptions) != nil || unit(exceptions) != nil { return nil }
-        if let pattern = matches(programs) { return "'\(pattern)' is on the list of programs that may not" }
-        if let pattern = unit(units) { return "'\(pattern)' is on the list of units that may not" }
         return nil
     }
 
-    /// Whether a text fits a pattern, in which `*` stands for any bytes.
-    static func matches(_ text: String, _ pattern: String) -> Bool {
-        let (text, pattern) = (Array(text.utf8), Array(pattern.utf8))
-        var (at, from) = (0, 0)
-        // Where the last star was, and how far it reaches.
-        var star: Int?
-        var reach = 0
-        while at < text.count {
-            if from < pattern.count, pattern[from] == UInt8(ascii: "*") {
-                (star, reach) = (from, at)
-                from += 1
-            } else if from < pattern.count, pattern[from] == text[at] {
-                (at, from) = (at + 1, from + 1)
-            } else if let last = star {
-                reach += 1
-                (at, from) = (reach, last + 1)
-            } else {
-                return false
-            }
+    /// Whether a process is one of the exceptions.
+    func isException(executable: String?, name: String?, controlGroup: String?) -> Bool {
+        Self.program(in: exceptions, executable: executable, name: name) != nil
+            || Self.unit(in: exceptions, controlGroup: controlGroup) != nil
+    }
+
+    private static func program(in patterns: [String], executable: String?, name: String?) -> String? {
+        let file = executable?.split(separator: "/").last.map(String.init)
+        return patterns.first { pattern in
+            pattern.utf8.first == UInt8(ascii: "/")
+                ? executable.map { NamePattern.matches($0, pattern) } == true
+                : [file, name].contains { $0.map { NamePattern.matches($0, pattern) } == true }
         }
-        return pattern[from...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+
+    private static func unit(in patterns: [String], controlGroup: String?) -> String? {
+        let components = controlGroup?.split(separator: "/").map(String.init) ?? []
+        return patterns.first { pattern in components.contains { NamePattern.matches($0, pattern) } }
     }
 }

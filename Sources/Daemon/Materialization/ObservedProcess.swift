@@ -46,10 +46,13 @@ struct ObservedProcess: Sendable {
     }
 
     /// The process that a thread belongs to.
-    private var leader: Int32 {
-        let lines = Self.text("/proc/\(identity.process)/status")?.split(separator: "\n") ?? []
+    private var leader: Int32 { Self.leader(of: identity.process) }
+
+    /// The process that a thread belongs to; what was given where that cannot be found out.
+    static func leader(of thread: Int32) -> Int32 {
+        let lines = text("/proc/\(thread)/status")?.split(separator: "\n") ?? []
         let line = lines.first { $0.hasPrefix("Tgid:") }
-        return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) } ?? identity.process
+        return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) } ?? thread
     }
 
     private static func text(_ path: String) -> String? {

@@ -154,7 +154,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     }
 
     public func importDidFinish() async {
-        try? log.record(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) {}
+        try? await perform(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) { _ in }
     }
 
     /// Makes a call as the log and the script want it. What is left of the script is for the body.

@@ -150,7 +150,7 @@ package struct ReplicaRebuild {
     }
 
     private static func isKnownToRemote(_ item: Row) -> Bool {
-        let isLocal = item["isExcluded"] as Int64? == 1 || item["trashRole"] as Int64? ?? 0 != 0
+        let isLocal = (item["isExcluded"] as Int64? ?? 0) != 0 || item["trashRole"] as Int64? ?? 0 != 0
         return !isLocal && item["trashedAt"] as Int64? == nil && item["baseParent"] as String? != nil
             && item["baseName"] as String? != nil && (item["changedFields"] as Int64? ?? 0) & 6 == 0
     }
@@ -220,7 +220,7 @@ package struct ReplicaRebuild {
 
     /// Sets aside what only this machine has of an item, and says what is lost.
     private mutating func recover(_ item: Row, _ inode: Row, as path: FilePath) throws {
-        guard let number = inode["number"] as Int64?, item["isExcluded"] as Int64? != 1 else { return }
+        guard let number = inode["number"] as Int64?, (item["isExcluded"] as Int64? ?? 0) == 0 else { return }
         let isNew = item["identifier"] as String? == nil
         if Self.isDirty(item, inode) {
             try recover(number, as: path)

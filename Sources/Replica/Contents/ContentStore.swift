@@ -65,6 +65,17 @@ struct ContentStore: Sendable {
         return destination
     }
 
+    /// Puts a copy of a content file into the recovered folder, as another name of it where that can be.
+    ///
+    /// - Returns: where it lies; nil when the file is empty.
+    func keep(_ number: InodeNumber, stamp: Int64) throws -> FilePath? {
+        let file = path(of: number)
+        guard try FileStatus(at: file).size > 0 else { return nil }
+        let destination = recovered.appending("\(number)-\(stamp)")
+        try FileTaking.take(file, to: destination, mayLink: true)
+        return destination
+    }
+
     // MARK: - Written files
 
     /// What tells a content file's states apart: its change time, in nanoseconds.

@@ -27,6 +27,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case importedFrom
     /// Up to which of the new files' log all is in the database.
     case newFilesWritten
+    /// The names that are never sent, separated by slashes, as they were applied last.
+    case ignoredNames
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

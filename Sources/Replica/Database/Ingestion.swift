@@ -66,6 +66,7 @@ package struct Ingestion {
         var nameless: [InodeNumber] = []
         while let next = doomed.popLast() {
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
+            if next.isExcluded { try setAside(next) }
             try db.run("DELETE FROM item WHERE id = ?", [next.id])
             try db.run(
                 "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
@@ -84,6 +85,17 @@ package struct Ingestion {
             ]
             try restoreNames()
         }
+    }
+
+    /// The content of a file that only this machine has outlives the directory that the remote has removed.
+    private mutating func setAside(_ item: ItemRecord) throws {
+        guard item.trashRole == .none, item.inode.kind == .file, item.inode.linkCount <= 1,
+            try db.hasContentFile(item.inode.number),
+            let place = try contents?.keep(item.inode.number, stamp: now.nanosecondsSince1970)
+        else { return }
+        effects.defects.append(
+            "'\(item.name)' was on this machine alone, and the remote has removed its directory: its content is '\(place)'"
+        )
     }
 
     /// Removes an inode that has no name left and that nobody holds open.

@@ -75,6 +75,16 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether an inode is a directory, or lies below it under the oldest of its names.
+    package func isBelow(_ number: InodeNumber, _ directory: InodeNumber) throws -> Bool {
+        var current = number
+        for _ in 0..<4096 where current != directory && current != .root {
+            guard let parent = try parent(of: current) else { return false }
+            current = parent
+        }
+        return current == directory
+    }
+
     /// What a symbolic link points to.
     package func linkTarget(of number: InodeNumber) throws -> String? {
         try glance { db in

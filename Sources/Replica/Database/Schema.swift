@@ -29,6 +29,9 @@ enum Schema {
         migrator.registerMigration("0007 enumerators") { db in
             try db.execute(sql: members)
         }
+        migrator.registerMigration("0010 contract") { db in
+            try db.execute(sql: contract)
+        }
         return migrator
     }
 

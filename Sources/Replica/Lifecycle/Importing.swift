@@ -235,7 +235,9 @@ extension Database {
                 number.rawValue, parent.rawValue, name ?? last, Int64(ItemCapabilities.ordinary.rawValue),
                 item.identifier == nil ? nil : item.remoteName ?? last, item.contentVersion ?? Data(),
                 item.metadataVersion ?? Data(), item.remoteSize ?? 0, item.remoteModified, Int64(item.changedFields),
-                Int64(item.heldFields), ItemRecord.newTemplate(), item.isExcluded,
+                Int64(item.heldFields), ItemRecord.newTemplate(),
+                // Whether a file still has a name that is not sent is found out when it is mounted.
+                (!item.isExcluded ? Exclusion.none : kind.itemKind == nil ? .unwanted : .name).rawValue,
                 item.changedFields == 0 ? nil : Replica.now.nanosecondsSince1970, item.userPolicy, item.conflictOf,
                 item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
             ])

@@ -47,7 +47,7 @@ extension ReplicaDatabase {
     private static let work = """
         item.parent IS NOT NULL AND item.trashRole = 0
             AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = 3)
-            AND (item.changedFields <> 0 OR item.isExcluded = 1 OR item.identifier IS NULL AND item.reimport <= 0
+            AND (item.changedFields <> 0 OR item.isExcluded <> 0 OR item.identifier IS NULL AND item.reimport <= 0
                 OR item.reimport > 0 AND inode.content = 2 AND inode.kind = 1)
         """
 

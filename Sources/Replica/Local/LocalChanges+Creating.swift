@@ -59,7 +59,7 @@ extension LocalChanges {
         let creation = try creation(
             of: new, named: name, in: directory, caller: caller, usualGroup: usualGroup, isWritten: isWritten)
         let made = try db.insert(creation)
-        if creation.item.role != .top { try touch(directory) }
+        if creation.item.role != .top { try touch(directory, isOurs: creation.item.exclusion == .name) }
         if directory.trashRole == .files, let made = try db.item(id: made.row) {
             try noteTrash(of: made, named: name, movedTo: parent)
         }
@@ -90,12 +90,23 @@ extension LocalChanges {
         let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
         var new = new
         if new.kind == .directory, directory.passesGroupOn { new.permissions |= 0o2000 }
-        let item = NewItem(
-            kind: new.kind, name: name, parent: parent, capabilities: try isLocal ? .ordinary : newCapabilities(),
-            madeAt: now, role: role, isLocal: isLocal)
+        let item = try newItem(
+            name, in: parent, new.kind, as: isLocal ? .unwanted : exclusion(ofNew: name, in: directory), role: role)
         return Creation(
             item: item, new: new, owner: caller.user, group: directory.groupOfNew(caller, usualGroup: usualGroup),
             isWritten: isWritten)
+    }
+
+    /// A new name.
+    ///
+    /// - Parameter exclusion: whether it stays on this machine, whatever it is.
+    func newItem(
+        _ name: String, in parent: InodeNumber, _ kind: InodeKind, as exclusion: Exclusion, role: TrashRole = .none
+    ) throws -> NewItem {
+        NewItem(
+            kind: kind, name: name, parent: parent,
+            capabilities: try exclusion == .unwanted ? .ordinary : newCapabilities(), madeAt: now, role: role,
+            exclusion: exclusion)
     }
 
     /// What may be done with something new that the provider will have.
@@ -115,7 +126,7 @@ extension LocalChanges {
         guard source.kind != .directory else { throw LocalObstacle.refused(.notPermitted) }
         guard source.linkCount > 0 else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
-        _ = try writableDirectory(parent)
+        let directory = try writableDirectory(parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
         guard source.kind != .file || source.content == .materialized else {
             throw LocalObstacle.content(of: number)
@@ -124,14 +135,13 @@ extension LocalChanges {
         case .outside, .trashed: break
         case .local, .files: throw LocalObstacle.refused(.improperLink)
         }
-        try db.insert(
-            NewItem(kind: source.kind, name: name, parent: parent, capabilities: newCapabilities(), madeAt: now),
-            of: number)
+        let exclusion = try exclusion(ofNew: name, in: directory)
+        try db.insert(newItem(name, in: parent, source.kind, as: exclusion), of: number)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.run(
             "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, number.rawValue])
-        try touch(parent)
+        try touch(parent, isOurs: exclusion == .name)
         return try inode(number)
     }
 

@@ -15,7 +15,7 @@ extension LocalChanges {
         let item = try child(name, of: parent)
         guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
         try remove(item)
-        try touch(parent)
+        try touch(parent, isOurs: item.isExcluded)
         return item.inode.number
     }
 
@@ -27,7 +27,7 @@ extension LocalChanges {
         let item = try child(name, of: parent)
         try checkEmpty(item)
         try remove(item)
-        try touch(parent)
+        try touch(parent, isOurs: item.isExcluded)
     }
 
     func checkEmpty(_ item: ItemRecord) throws {

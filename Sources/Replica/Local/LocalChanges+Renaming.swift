@@ -23,22 +23,29 @@ extension LocalChanges {
         _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber, _ rule: RenameRule
     ) throws {
         try check(newName)
-        _ = try writableDirectory(parent)
-        if newParent != parent { _ = try writableDirectory(newParent) }
-        let item = try child(name, of: parent)
+        let directory = try writableDirectory(parent)
+        let newDirectory = newParent == parent ? directory : try writableDirectory(newParent)
+        var item = try child(name, of: parent)
         let target = try db.item(named: newName, in: newParent)
         if rule == .keep, target != nil { throw LocalObstacle.refused(.fileExists) }
         try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+            // What stays on this machine and what does not are two file systems.
+            guard item.isExcluded == target.isExcluded else { throw LocalObstacle.refused(.improperLink) }
             try exchange(item, target)
         } else {
             // Two names of one inode: nothing happens, says POSIX.
             if let target, target.inode.number == item.inode.number { return }
-            try replace(target, by: item, named: newName, in: newParent)
+            if let moving = try changeExclusion(of: item, movedTo: newDirectory, named: newName, replacing: target) {
+                item = moving
+                try replace(target, by: item, named: newName, in: newParent)
+            }
         }
-        try touch(parent)
-        if newParent != parent { try touch(newParent) }
+        // What was here alone and is so still is nobody else's concern.
+        let isOurs = try item.isExcluded && exclusion(ofNew: newName, in: newDirectory) != .none
+        try touch(parent, isOurs: isOurs)
+        if newParent != parent { try touch(newParent, isOurs: isOurs) }
         try setChangeTime(of: item.inode.number)
     }
 

@@ -45,11 +45,15 @@ package struct LocalChanges {
     let open: any OpenInodes
     let contents: ContentStore
     let now: FileTimestamp
+    let ignored: IgnoredNames
     private(set) var effects = ReplicaEffects()
     /// A content file that was opened for the caller, who gets it only once all is committed.
     var opened: FileDescriptor?
 
-    init(db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp) {
+    init(
+        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp, ignored: IgnoredNames = .none
+    ) {
+        self.ignored = ignored
         self.db = db
         self.open = open
         self.contents = contents
@@ -100,19 +104,25 @@ package struct LocalChanges {
     func mark(_ fields: ItemFields, of number: InodeNumber) throws { try db.mark(fields, of: number, at: now) }
 
     /// A name was made or removed in a directory, as it was read in this transaction.
-    func touch(_ directory: ItemRecord) throws {
+    ///
+    /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
+    func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
         let number = directory.inode.number
         try db.run(
             "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, now.nanosecondsSince1970, number.rawValue])
         // Whoever makes a thousand files says it once.
-        if !directory.changedFields.contains(.contentModificationDate) {
+        if !isOurs, !directory.changedFields.contains(.contentModificationDate) {
             try mark(.contentModificationDate, of: number)
         }
     }
 
     /// A name was made or removed in a directory.
-    func touch(_ directory: InodeNumber) throws { try db.touch(directory, at: now) }
+    ///
+    /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
+    func touch(_ directory: InodeNumber, isOurs: Bool = false) throws {
+        try db.touch(directory, at: now, isOurs: isOurs)
+    }
 
     func setChangeTime(of number: InodeNumber) throws {
         try db.run(
@@ -160,11 +170,11 @@ extension Database {
     }
 
     /// A name was made or removed in a directory.
-    func touch(_ directory: InodeNumber, at time: FileTimestamp) throws {
+    func touch(_ directory: InodeNumber, at time: FileTimestamp, isOurs: Bool = false) throws {
         try run(
             "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
             [time.nanosecondsSince1970, time.nanosecondsSince1970, directory.rawValue])
-        try mark(.contentModificationDate, of: directory, at: time)
+        if !isOurs { try mark(.contentModificationDate, of: directory, at: time) }
     }
 }
 
@@ -183,7 +193,8 @@ extension Replica {
         defer { if !isDone { try? opened?.close() } }
         do {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
-                var changes = LocalChanges(db: db, open: open, contents: contents, now: Self.now)
+                var changes = LocalChanges(
+                    db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames)
                 defer { opened = changes.opened }
                 let value = try body(&changes)
                 return (value, changes.effects)

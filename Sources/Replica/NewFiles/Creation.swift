@@ -11,8 +11,8 @@ struct NewItem: Hashable, Sendable {
     /// Under which it is offered to the provider, at every attempt.
     var template = ItemRecord.newTemplate()
     var role = TrashRole.none
-    /// Whether it stays on this machine whatever it is.
-    var isLocal = false
+    /// Whether it stays on this machine, whatever it is.
+    var exclusion = Exclusion.none
 }
 
 /// A file, directory, link or node that is about to be made: all that was decided about it, so that making it needs no
@@ -84,7 +84,7 @@ extension Database {
             [
                 number.rawValue, item.parent.rawValue, item.name, Int64(item.capabilities.rawValue),
                 Int64(ItemFields.ofNewItem(item.kind).rawValue), item.template,
-                item.isLocal || item.kind.itemKind == nil, item.madeAt.nanosecondsSince1970, item.role.rawValue,
+                (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970, item.role.rawValue,
             ])
         return lastInsertedRowID
     }

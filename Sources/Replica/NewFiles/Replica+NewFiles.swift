@@ -10,7 +10,7 @@ extension Replica {
     package func createAhead(
         _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
-        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, let ticket = database.newFiles.ticket(),
+        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, ignoredNames.pattern(for: name) == nil, let ticket = database.newFiles.ticket(),
             let ground = try? ground(of: name, in: parent, ticket)
         else { return nil }
         let now = Self.now
@@ -40,7 +40,7 @@ extension Replica {
             let changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Self.now)
             let directory = try changes.directory(for: name, in: parent)
             let (role, isLocal) = try changes.trashRole(ofNew: name, .file, in: parent)
-            guard directory.trashRole == .none, role == .none, !isLocal else { return nil }
+            guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded else { return nil }
             return CreationGround(
                 directory: directory, capabilities: try changes.newCapabilities(), era: ticket.era)
         }

@@ -23,7 +23,7 @@ extension Ingestion {
         }
         if sent.identifier == nil, sent.isReplay, current.inode.kind == .directory {
             // It may be one that was there before, with what it contains.
-            try noteIncomplete(current.inode.number, true)
+            try noteIncomplete(current.inode.number)
         }
         let isSameContent =
             current.inode.number == sent.inode
@@ -166,9 +166,10 @@ extension Ingestion {
             [time?.nanosecondsSince1970, error.code.rawValue, error.message, deletion.id])
     }
 
-    /// The provider does not want an item: it stays on this machine.
+    /// The provider does not want an item: it stays on this machine, and so does what is new in it.
     package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
         try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
+        try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
         try db.recordFailure(error, of: sent.inode, at: now)
     }
 
@@ -182,9 +183,19 @@ extension Ingestion {
         }
     }
 
-    /// A directory is being compared with the remote, or has to be.
-    package func noteIncomplete(_ number: InodeNumber, _ isIncomplete: Bool) throws {
-        try db.run("UPDATE inode SET isIncomplete = ? WHERE number = ?", [isIncomplete, number.rawValue])
+    /// A directory has to be compared with the remote.
+    package func noteIncomplete(_ number: InodeNumber) throws {
+        try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [number.rawValue])
+    }
+
+    /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.
+    package func beginComparing(_ number: InodeNumber) throws {
+        try db.run("UPDATE inode SET isIncomplete = 2 WHERE number = ? AND isIncomplete <> 0", [number.rawValue])
+    }
+
+    /// A directory was compared.
+    package func finishComparing(_ number: InodeNumber) throws {
+        try db.run("UPDATE inode SET isIncomplete = 0 WHERE number = ? AND isIncomplete = 2", [number.rawValue])
     }
 }
 

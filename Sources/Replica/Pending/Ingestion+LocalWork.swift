@@ -92,7 +92,8 @@ extension Ingestion {
 
     /// Whether an item itself has something that the remote has not, beside its attributes.
     private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
-        if item.inode.kind.itemKind == nil { return false }
+        // What stays on this machine keeps nothing alive that the remote has removed.
+        if item.isExcluded || item.inode.kind.itemKind == nil { return false }
         if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
         if item.identifier == nil, !item.isToBeOffered { return true }
         if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }

@@ -157,7 +157,7 @@ extension ReplicaDatabase {
             try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT number FROM inode WHERE isIncomplete = 1 AND NOT EXISTS (
+                    SELECT number FROM inode WHERE isIncomplete <> 0 AND NOT EXISTS (
                         SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
                         AND NOT EXISTS (SELECT 1 FROM item WHERE inode = number AND reimport > 0)
                     """

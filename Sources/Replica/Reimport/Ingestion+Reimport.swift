@@ -60,7 +60,7 @@ extension Ingestion {
             acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
         guard current.inode.kind == .directory, current.inode.content == .materialized else { return }
         // What has come and gone there meanwhile nobody has told.
-        try noteIncomplete(current.inode.number, true)
+        try noteIncomplete(current.inode.number)
     }
 
     /// The remote does not have an item of which nothing is here: it is gone, but for what was made or written in it.

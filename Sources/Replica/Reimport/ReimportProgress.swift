@@ -52,14 +52,7 @@ extension ReplicaDatabase {
     /// Whether every item of the reimports under way has been offered. What the provider could not take then waits as
     /// any change does.
     package func hasOfferedEverything() throws -> Bool {
-        try read { db in
-            let isWaiting = try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM reimportDirectory)
-                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND attempts = 0 AND isExcluded = 0)
-                """, [], { $0[0] as Bool })
-            return isWaiting == false
-        }
+        try read { db in try db.hasOfferedEverything() }
     }
 
     /// Items of a reimport that the provider could not take, with the reasons: at most so many.
@@ -106,6 +99,16 @@ extension ReplicaDatabase {
 }
 
 extension Database {
+    /// Whether every item of the reimports under way has been offered.
+    func hasOfferedEverything() throws -> Bool {
+        let isWaiting = try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM reimportDirectory)
+                OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND attempts = 0 AND isExcluded = 0)
+            """, [], { $0[0] as Bool })
+        return isWaiting == false
+    }
+
     /// Whether the items of a reimport are still being found.
     func isMarkingReimport() throws -> Bool {
         try one("SELECT EXISTS (SELECT 1 FROM reimportDirectory)", [], { $0[0] as Bool }) ?? false

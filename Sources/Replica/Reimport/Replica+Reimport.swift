@@ -40,11 +40,21 @@ extension Replica {
         }
     }
 
-    /// All has been offered, and the provider was told.
-    package func finishReimport() async throws {
+    /// Notes that the reimports under way are complete, when everything has been offered: what is left is to tell the
+    /// provider, once for all of them.
+    ///
+    /// - Returns: whether there is anything to tell.
+    package func completeReimports() async throws -> Bool {
         try await database.write { db in
-            try db.run("DELETE FROM reimport", [])
+            if try db.hasOfferedEverything() { try db.run("UPDATE reimport SET isComplete = 1", []) }
+            return try db.one("SELECT EXISTS (SELECT 1 FROM reimport WHERE isComplete = 1)", [], { $0[0] as Bool })
+                ?? false
         }
+    }
+
+    /// The provider was told of the reimports that were complete.
+    package func forgetCompleteReimports() async throws {
+        try await database.write { db in try db.run("DELETE FROM reimport WHERE isComplete = 1", []) }
     }
 
     private static let reimportBatch = 2000
@@ -157,7 +167,7 @@ struct ReimportMarking {
 extension Database {
     /// The newest reimport that is not complete.
     func reimportRound() throws -> Int64? {
-        try one("SELECT MAX(id) FROM reimport", [], { $0[0] as Int64? }) ?? nil
+        try one("SELECT MAX(id) FROM reimport WHERE isComplete = 0", [], { $0[0] as Int64? }) ?? nil
     }
 
     /// An item is about to leave its directory. When that is one whose items are being given up, so is this one, now: the

@@ -64,7 +64,7 @@ struct RemoteCheck: Sendable {
             report.findings += found.flatMap(\.findings)
             return
         }
-        for (number, _, _) in found { try await commits.commit { try $0.noteIncomplete(number, true) } }
+        for (number, _, _) in found { try await commits.commit { try $0.noteIncomplete(number) } }
         try await feed.refresh()
         for (number, identifier, findings) in found {
             let left = Set(try await differences(in: number, identifier))

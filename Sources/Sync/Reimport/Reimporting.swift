@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import Synchronization
 
 /// Sees a reimport through: has the identifiers given up, lets `Uploads` offer the items, and tells the provider when
 /// all have been. All of it is in the database, so after a crash it goes on where it was.
@@ -65,9 +66,8 @@ actor Reimporting {
             guard try !replica.database.reimports().isEmpty else { return }
             while try await replica.continueReimport() { try Task.checkCancellation() }
             uploads.wake()
-            guard try replica.database.hasOfferedEverything() else { return }
-            try await calls.make(for: FileProviderRequest(reason: .synchronization)) { await $0.importDidFinish() }
-            try await replica.finishReimport()
+            guard try await replica.completeReimports() else { return }
+            try await tellTheEnd()
             events.tell(.importFinished, of: .root, named: "")
             onFinish()
         } catch is CancellationError {
@@ -76,6 +76,23 @@ actor Reimporting {
         } catch {
             warnings.report("the reimport cannot go on: \(error)")
         }
+    }
+
+    /// Tells the provider that everything has been offered to it: once, but for a crash before that could be noted.
+    private func tellTheEnd() async throws {
+        let hasBegun = Mutex(false)
+        do {
+            try await calls.make(for: FileProviderRequest(reason: .synchronization)) { provider in
+                hasBegun.withLock { $0 = true }
+                await provider.importDidFinish()
+            }
+        } catch {
+            // Who was told and does not come back was told all the same.
+            guard hasBegun.withLock({ $0 }) else { throw error }
+            warnings.report("the provider was told that the import is complete, and did not return: \(error)")
+        }
+        // Also when this task was cancelled, in which the database would do nothing.
+        try await Task { [replica] in try await replica.forgetCompleteReimports() }.value
     }
 
     /// Waits until the provider knows an item that somebody wants something of, and has it offered before all others.

@@ -7,7 +7,7 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Mount a source on a directory, or a known domain where it was.",
             usage: """
-                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--poll SECONDS] [--read-only] [--foreground] [--password-stdin] [--endpoint URL] [--region REGION] [--profile PROFILE]
+                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--cache-time TIME] [--poll SECONDS] [--fsync local|remote] [--ignore PATTERN]... [--read-only] [--foreground] [--password-stdin] [--endpoint URL] [--region REGION] [--profile PROFILE]
                 yonder mount NAME [--password-stdin]
                 """,
             discussion: """
@@ -39,21 +39,26 @@ extension Yonder {
         @Flag(help: "Let nobody change anything.")
         var readOnly = false
 
-        @Flag(
-            help: """
-                Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
-                in a file that only you can read.
-                """)
-        var passwordStdin = false
+        @Option(
+            help: ArgumentHelp(
+                "Give up content that nobody has opened for so long, such as 30d or 12h.", valueName: "time"))
+        var cacheTime: TimeSpan?
 
-        @Option(help: ArgumentHelp("S3: the server, when it is not Amazon's.", valueName: "url"))
-        var endpoint: String?
+        @Option(
+            help: ArgumentHelp(
+                """
+                What fsync waits for: the local disk, or the remote's answer, too. fsync fails then when the remote \
+                cannot be reached or refuses.
+                """, valueName: "local|remote"))
+        var fsync: FsyncTarget?
 
-        @Option(help: "S3: the region of the bucket.")
-        var region: String?
+        @Option(
+            help: ArgumentHelp(
+                "A name that is never sent, such as '*.part'; may be given several times. '' for none of before.",
+                valueName: "pattern"))
+        var ignore: [String] = []
 
-        @Option(help: "S3: whose credentials in ~/.aws are used.")
-        var profile: String?
+        @OptionGroup var remote: RemoteOptions
 
         @Flag(help: "Stay until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
@@ -65,18 +70,20 @@ extension Yonder {
                 throw ValidationError("--poll takes a number of seconds from 1 to 86400")
             }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
-            if dir != nil, !isObjectStore, endpoint != nil || region != nil || profile != nil {
-                throw ValidationError("--endpoint, --region and --profile are for s3:// sources")
+            if dir != nil { try remote.check(for: source) }
+            if let name = ignore.first(where: { $0.contains("/") }) {
+                throw ValidationError("--ignore takes a name, and '\(name)' is a path")
             }
         }
 
         func run() async throws {
-            let store = isObjectStore ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
+            let wish = try remote.wish(for: source)
             let arguments = MountArguments(
                 source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
-                isReadOnly: readOnly, credentials: passwordStdin ? try credentials() : store?.credentials,
-                objectStore: store?.options)
+                isReadOnly: readOnly, cacheSeconds: cacheTime?.seconds, waitsForRemote: fsync.map { $0 == .remote },
+                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, credentials: wish.credentials,
+                objectStore: wish.objectStore)
             let daemon = DaemonConnection()
             // From before it can be seen that it is mounted.
             let interruptions = foreground ? Interruptions() : nil
@@ -88,28 +95,6 @@ extension Yonder {
             }
             guard let interruptions else { return }
             await stay(with: domain.name, daemon, process, until: interruptions)
-        }
-
-        private var isObjectStore: Bool { source.hasPrefix("s3://") }
-
-        private func credentials() throws -> GivenCredentials {
-            guard let line = readLine(), !line.isEmpty else {
-                Output.complain("--password-stdin: no password on standard input")
-                throw ExitCode(64)
-            }
-            if let user = Self.user(in: source) { return GivenCredentials(user: user, password: line) }
-            if let colon = line.firstIndex(of: ":") {
-                return GivenCredentials(
-                    user: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
-            }
-            return GivenCredentials(user: NSUserName(), password: line)
-        }
-
-        /// The user that a source names.
-        private static func user(in source: String) -> String? {
-            guard let scheme = source.range(of: "://") else { return nil }
-            let authority = source[scheme.upperBound...].prefix { $0 != "/" }
-            return authority.lastIndex(of: "@").flatMap { String(authority[..<$0]).removingPercentEncoding }
         }
 
         /// Waits until the domain is unmounted, by us when the terminal says so.
@@ -151,4 +136,10 @@ private final class Interruptions {
     deinit {
         for source in sources { source.cancel() }
     }
+}
+
+/// What `fsync` waits for.
+enum FsyncTarget: String, ExpressibleByArgument {
+    case local
+    case remote
 }

@@ -33,7 +33,8 @@ extension Yonder {
 
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Wait until everything that is pending now is on the remote.")
+            abstract: "Wait until everything that is pending now is on the remote.",
+            discussion: "With a path in a mount, what is pending at and below it.")
 
         @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
         var name: String?
@@ -85,6 +86,36 @@ extension Yonder {
 
         func run() async throws {
             _ = try await DaemonConnection().perform(.resume(DomainReference(name)))
+        }
+    }
+
+    struct Allow: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Let a process have more fetched that has had as much as a process may.",
+            discussion: """
+                The configuration's process-budget says how much a process may have fetched by reading; 'yonder status' \
+                shows who had how much.
+                """)
+
+        @Argument(help: ArgumentHelp("The process's number.", valueName: "pid"))
+        var process: Int32
+
+        @Option(
+            help: ArgumentHelp("How much more, such as 5G. Without it, the usual budget once more.", valueName: "size"))
+        var bytes: ByteCount?
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.allow(process: process, bytes: bytes?.bytes))
+            guard case .allowed(let reader) = result else { throw unexpected(result) }
+            try Output(output).print(reader) {
+                let limit = reader.limit.map { "up to \(ByteText.text($0))" } ?? "as much as it likes"
+                return [
+                    "\(Output.shown(reader.name)) (pid \(reader.process)) has had \(ByteText.text(reader.fetched)) and may "
+                        + "have \(limit)"
+                ]
+            }
         }
     }
 

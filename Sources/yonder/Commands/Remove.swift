@@ -81,13 +81,20 @@ extension Yonder {
         @Option(help: "The domain's name. Without it, the directory's.")
         var name: String?
 
+        @OptionGroup var remote: RemoteOptions
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            try remote.check(for: source)
+        }
+
         func run() async throws {
+            let wish = try remote.wish(for: source)
             let line = ProgressLine("imported", options: output)
             let arguments = ImportArguments(
                 folder: try SourcePath.resolving(folder), source: try SourcePath.resolving(source),
-                directory: AbsolutePath.resolving(dir), name: name)
+                directory: AbsolutePath.resolving(dir), name: name, credentials: wish.credentials,
+                objectStore: wish.objectStore)
             let daemon = DaemonConnection()
             let result: ControlResult
             do {

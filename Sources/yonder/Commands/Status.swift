@@ -25,11 +25,24 @@ extension Yonder {
                     Output.write("\u{1B}[H\u{1B}[2J", to: .standardOutput)
                 }
                 try Output(output).print(report) {
-                    report.domains.isEmpty ? ["no domain is mounted"] : report.domains.flatMap(Self.lines)
+                    report.domains.isEmpty
+                        ? ["no domain is mounted"]
+                        : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers ?? [])
                 }
                 guard watch else { return }
                 try await Task.sleep(for: .seconds(1))
             }
+        }
+
+        private static func lines(for readers: [ReaderStatus]) -> [String] {
+            guard !readers.isEmpty else { return [] }
+            return ["fetched for"]
+                + readers.map { reader in
+                    let limit = reader.limit.map { " of \(ByteText.text($0))" } ?? ""
+                    let end = reader.isRefused ? ", and gets no more" : ""
+                    return
+                        "  \(Output.shown(reader.name)) (pid \(reader.process))  \(ByteText.text(reader.fetched))\(limit)\(end)"
+                }
         }
 
         private static func lines(for domain: DomainStatus) -> [String] {

@@ -16,3 +16,17 @@ struct ByteCount: ExpressibleByArgument {
         self.bytes = bytes
     }
 }
+
+/// A length of time as people write it: seconds, or with `s`, `m`, `h` or `d` at its end.
+struct TimeSpan: ExpressibleByArgument {
+    let seconds: Double
+
+    init?(argument: String) {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        let unit = argument.last.flatMap { units[$0] }
+        guard let number = Double(unit == nil ? argument : String(argument.dropLast())), number > 0, number < 1e9 else {
+            return nil
+        }
+        seconds = number * (unit ?? 1)
+    }
+}

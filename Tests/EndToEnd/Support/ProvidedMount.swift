@@ -18,28 +18,32 @@ struct ProvidedMount {
 
     /// Mounts, runs the test, and unmounts whatever the test did.
     ///
-    /// - Parameter build: makes the remote.
+    /// - Parameters:
+    ///   - mounted: how it is mounted.
+    ///   - build: makes the remote.
     static func run(
-        options: InMemoryProvider.Options = InMemoryProvider.Options(), _ build: (inout RemoteTree) -> Void,
+        options: InMemoryProvider.Options = InMemoryProvider.Options(),
+        mounted: DomainOptions = DomainOptions(), _ build: (inout RemoteTree) -> Void,
         _ test: (ProvidedMount) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let provider = InMemoryProvider(options: options)
         provider.change(build)
-        try await run(provider: provider, in: directory, test)
+        try await run(provider: provider, mounted: mounted, in: directory, test)
     }
 
     /// Mounts a provider with the replica that a directory holds.
     static func run(
-        provider: InMemoryProvider, in directory: TemporaryDirectory, _ test: (ProvidedMount) async throws -> Void
+        provider: InMemoryProvider, mounted: DomainOptions = DomainOptions(), in directory: TemporaryDirectory,
+        _ test: (ProvidedMount) async throws -> Void
     ) async throws {
         let mountpoint = try directory.makeDirectory("mount")
         var logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         logger.logLevel = .critical
         let host = try DomainHost(
             domain: FileProviderDomain(identifier: "test", source: "memory"), directory: directory["replica"],
-            mountpoint: mountpoint, options: DomainOptions(), logger: logger
+            mountpoint: mountpoint, options: mounted, logger: logger
         ) { manager in
             provider.attach(manager)
             return provider
@@ -62,5 +66,13 @@ struct ProvidedMount {
     private static func end(_ host: DomainHost, _ provider: InMemoryProvider) async {
         provider.faults.clear()
         await host.stop()
+    }
+}
+
+extension RemoteTree {
+    /// A file's content as text; nil for what is not there.
+    func text(at path: String) -> String? {
+        guard case .bytes(let bytes) = identifier(at: path).flatMap({ content(of: $0) }) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -1,0 +1,169 @@
+import FileProvider
+import GRDB
+import Synchronization
+import SystemPackage
+
+/// Why an item stays on this machine: the values of `item.isExcluded`.
+package enum Exclusion: Int, Hashable, Sendable {
+    /// It does not: it is sent.
+    case none = 0
+    /// The remote has no such items, or does not want this one.
+    case unwanted = 1
+    /// Its name, or that of a directory above it, is never sent.
+    case name = 2
+}
+
+extension LocalChanges {
+    /// Whether what gets a name in a directory stays on this machine.
+    func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
+        guard directory.trashRole == .none else { return .none }
+        if directory.isExcluded { return try db.exclusion(of: directory) }
+        return ignored.pattern(for: name) == nil ? .none : .name
+    }
+
+    /// An item comes under a name, in a directory: whether it is sent may change with that. It is done before the move.
+    ///
+    /// - Returns: the item as it is to be moved; nil when it is under its new name already.
+    /// - Throws: ``LocalObstacle``: EXDEV for a directory that the remote has, and for what holds something that it has;
+    ///   the content of a file that the remote has needs to be here.
+    mutating func changeExclusion(
+        of item: ItemRecord, movedTo directory: ItemRecord, named name: String, replacing target: ItemRecord?
+    ) throws -> ItemRecord? {
+        guard item.trash == nil, item.trashRole == .none, directory.trashRole == .none,
+            item.inode.kind.itemKind != nil
+        else { return item }
+        let old = try db.exclusion(of: item)
+        let new = try exclusion(ofNew: name, in: directory)
+        switch (old, new) {
+        case (.none, .none), (.unwanted, _), (.name, .name), (.name, .unwanted): return item
+        case (.name, .none):
+            try include(item)
+            return try db.item(id: item.id)
+        case (.none, _):
+            if item.identifier == nil, !item.wasSent, !item.isToBeOffered {
+                guard try !db.holdsWhatIsKnown(item.inode.number) else { throw LocalObstacle.refused(.improperLink) }
+                try db.run("UPDATE item SET isExcluded = ? WHERE id = ?", [new.rawValue, item.id])
+                try db.excludeWhatIsNew(below: item.inode.number, as: new)
+                return try db.item(id: item.id)
+            }
+            guard item.inode.kind != .directory else { throw LocalObstacle.refused(.improperLink) }
+            guard item.inode.kind != .file || item.inode.content == .materialized else {
+                throw LocalObstacle.content(of: item.inode.number)
+            }
+            // Another name of the same inode, which stays here, and the one that the remote has goes.
+            if let target {
+                guard target.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
+                try remove(target)
+            }
+            try db.insert(newItem(name, in: directory.inode.number, item.inode.kind, as: new), of: item.inode.number)
+            try db.run("UPDATE inode SET linkCount = linkCount + 1 WHERE number = ?", [item.inode.number.rawValue])
+            guard let shared = try db.item(id: item.id) else { return nil }
+            try remove(shared)
+            return nil
+        }
+    }
+
+    /// What stayed on this machine because of its name is sent, with all below it but what has such a name itself.
+    private mutating func include(_ item: ItemRecord) throws {
+        var waiting = [item]
+        while let next = waiting.popLast() {
+            try db.run(
+                """
+                UPDATE item SET isExcluded = 0, changedFields = ?, template = ?, attempts = 0, nextTry = NULL,
+                    pendingSince = ? WHERE id = ?
+                """,
+                [
+                    Int64(ItemFields.ofNewItem(next.inode.kind).rawValue), ItemRecord.newTemplate(),
+                    now.nanosecondsSince1970, next.id,
+                ])
+            if try !db.extendedAttributeNames(of: next.inode.number).isEmpty {
+                try mark(.extendedAttributes, of: next.inode.number)
+            }
+            guard next.inode.kind == .directory else { continue }
+            waiting += try db.items(in: next.inode.number).filter {
+                try db.exclusion(of: $0) == .name && ignored.pattern(for: $0.name) == nil
+            }
+        }
+    }
+}
+
+extension Database {
+    func exclusion(of item: ItemRecord) throws -> Exclusion {
+        let value = try one("SELECT isExcluded FROM item WHERE id = ?", [item.id], { $0[0] as Int })
+        return value.flatMap(Exclusion.init(rawValue:)) ?? .none
+    }
+
+    /// What the remote has never heard of below a directory stays on this machine.
+    func excludeWhatIsNew(below directory: InodeNumber, as exclusion: Exclusion) throws {
+        try run(
+            """
+            WITH RECURSIVE below (inode) AS (
+                SELECT ?1
+                UNION ALL
+                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
+                    JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
+            )
+            UPDATE item SET isExcluded = ?2
+            WHERE parent IN (SELECT inode FROM below) AND identifier IS NULL AND wasSent = 0 AND reimport <= 0
+                AND isExcluded = 0
+            """, [directory.rawValue, exclusion.rawValue])
+    }
+
+    /// Whether something below a directory is on the remote, or may be.
+    func holdsWhatIsKnown(_ directory: InodeNumber) throws -> Bool {
+        try one(
+            """
+            WITH RECURSIVE below (inode) AS (
+                SELECT ?1
+                UNION ALL
+                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
+                    JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
+            )
+            SELECT EXISTS (SELECT 1 FROM item WHERE parent IN (SELECT inode FROM below)
+                AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0))
+            """, [directory.rawValue], { $0[0] as Bool }) ?? false
+    }
+
+    /// Brings what stays on this machine because of its name in line with another list of names.
+    fileprivate func apply(_ ignored: IgnoredNames, at now: FileTimestamp) throws {
+        try run(
+            """
+            UPDATE item SET isExcluded = 0, attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?)
+            WHERE isExcluded = 2
+            """, [now.nanosecondsSince1970])
+        guard !ignored.patterns.isEmpty else { return }
+        let candidates = try all(
+            """
+            SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND identifier IS NULL
+                AND wasSent = 0 AND trashRole = 0 AND trashedAt IS NULL AND baseName IS NULL
+            """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
+        for candidate in candidates where ignored.pattern(for: candidate.name) != nil {
+            guard try !holdsWhatIsKnown(candidate.inode) else { continue }
+            try run("UPDATE item SET isExcluded = 2, reimport = 0 WHERE id = ?", [candidate.id])
+            try excludeWhatIsNew(below: candidate.inode, as: .name)
+        }
+    }
+}
+
+extension Replica {
+    /// Names that are not sent from now on. What stayed here because of names that are is sent; what has not been sent
+    /// and has one of these names now stays.
+    package func ignore(_ names: IgnoredNames) throws {
+        try database.write { db in
+            ignored.withLock { $0 = names }
+            guard try DomainKey.ignoredNames.string(in: db) ?? "" != names.text else { return }
+            try db.apply(names, at: Self.now)
+            try DomainKey.ignoredNames.set(names.text, in: db)
+        }
+    }
+
+    /// The names that are never sent.
+    package var ignoredNames: IgnoredNames { ignored.withLock { $0 } }
+}
+
+extension ReplicaDatabase {
+    /// Why an item stays on this machine, or that it does not.
+    package func exclusion(of item: ItemRecord) throws -> Exclusion {
+        try read { db in try db.exclusion(of: item) }
+    }
+}

@@ -1,0 +1,176 @@
+import FileProvider
+import GRDB
+
+/// Something that is not on the remote yet.
+package enum PendingMark: Hashable, Sendable {
+    /// An item's row.
+    case item(Int64)
+    /// A deletion's row.
+    case deletion(Int64)
+    /// A reimport that is not complete.
+    case reimport(Int64)
+}
+
+/// What below one item the remote has not got yet.
+extension ReplicaDatabase {
+    /// The first of what was changed at or below an item up to a moment and is not on the remote: what was changed there,
+    /// moved into it or out of it, removed from it, or waits to be recognized.
+    ///
+    /// - Parameters:
+    ///   - last: where to go on; nil for the beginning.
+    ///   - isDeep: whether what lies deeper than right in the item counts.
+    package func firstPending(
+        below top: InodeNumber, since time: FileTimestamp, after last: PendingMark? = nil, isDeep: Bool = true
+    ) throws -> PendingMark? {
+        try read { db in
+            var search = PendingSearch(db: db, top: top, isDeep: isDeep)
+            var row: Int64 = 0
+            var deletion: Int64 = 0
+            switch last {
+            case nil: break
+            case .item(let last): row = last
+            case .deletion(let last): (row, deletion) = (.max, last)
+            case .reimport: (row, deletion) = (.max, .max)
+            }
+            return try search.item(after: row, since: time) ?? search.deletion(after: deletion, since: time)
+                ?? search.reimport(since: time)
+        }
+    }
+
+    /// Whether something is still pending that was changed up to a moment.
+    package func isPending(_ mark: PendingMark, since time: FileTimestamp) throws -> Bool {
+        try read { db in
+            switch mark {
+            case .item(let row):
+                try db.one(
+                    """
+                    SELECT isExcluded = 0 AND (reimport > 0 OR changedFields <> 0 AND pendingSince <= ?)
+                    FROM item WHERE id = ?
+                    """, [time.nanosecondsSince1970, row], { $0[0] as Bool }) ?? false
+            case .deletion(let row):
+                try db.one("SELECT 1 FROM deletion WHERE id = ?", [row], { _ in true }) ?? false
+            case .reimport(let row):
+                try db.one("SELECT 1 FROM reimport WHERE id = ?", [row], { _ in true }) ?? false
+            }
+        }
+    }
+
+    /// What keeps something from being sent: its own last failure, or that of a directory above it which the remote does
+    /// not have. Nil when nothing has failed since it was changed.
+    package func obstacle(toSending mark: PendingMark) throws -> FileProviderError? {
+        try read { db in
+            switch mark {
+            case .reimport: return nil
+            case .deletion(let row):
+                return try db.one(
+                    "SELECT code, message FROM deletion WHERE id = ? AND attempts > 0 AND code IS NOT NULL", [row],
+                    { Self.error($0[0], $0[1]) })
+            case .item(let row):
+                var current = try db.item(id: row)
+                for _ in 0..<4096 {
+                    guard let item = current else { return nil }
+                    let error = try db.one(
+                        """
+                        SELECT failure.code, failure.message FROM item JOIN failure ON failure.inode = item.inode
+                        WHERE item.id = ? AND item.attempts > 0
+                        """, [item.id], { Self.error($0[0], $0[1]) })
+                    if let error { return error }
+                    guard item.identifier == nil, let parent = item.parent else { return nil }
+                    current = try db.item(ofInode: parent)
+                }
+                return nil
+            }
+        }
+    }
+
+    private static func error(_ code: String, _ message: String) -> FileProviderError {
+        FileProviderError(FileProviderError.Code(rawValue: code) ?? .cannotSynchronize, message)
+    }
+}
+
+/// Looks for what is pending below an item. Which directories lie below it is asked once for each.
+private struct PendingSearch {
+    let db: Database
+    let top: InodeNumber
+    let isDeep: Bool
+    private var known: [InodeNumber: Bool] = [:]
+    private static let mostKnown = 10_000
+
+    init(db: Database, top: InodeNumber, isDeep: Bool) {
+        self.db = db
+        self.top = top
+        self.isDeep = isDeep
+    }
+
+    mutating func item(after row: Int64, since time: FileTimestamp) throws -> PendingMark? {
+        guard row < .max else { return nil }
+        let changed = """
+            SELECT id, inode, parent, CASE WHEN changedFields & 4 THEN baseParent END FROM item
+            WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1 AND id > ?2 ORDER BY id
+            """
+        let offered = """
+            SELECT id, inode, parent, NULL FROM item
+            WHERE reimport > 0 AND isExcluded = 0 AND ?1 = ?1 AND id > ?2 ORDER BY id
+            """
+        return try [changed, offered].compactMap { sql in
+            var found: Int64?
+            try db.query(sql, [time.nanosecondsSince1970, row]) { columns in
+                let inode = InodeNumber(rawValue: columns[1])
+                let parent = (columns[2] as Int64?).map(InodeNumber.init(rawValue:))
+                let origin = (columns[3] as String?).map(ItemIdentifier.init(rawValue:))
+                var isIt = inode == top
+                if !isIt, let parent { isIt = try isInside(parent) }
+                if !isIt, let origin { isIt = try isInside(origin) }
+                if isIt { found = columns[0] as Int64 }
+                return !isIt
+            }
+            return found
+        }.min().map(PendingMark.item)
+    }
+
+    mutating func deletion(after row: Int64, since time: FileTimestamp) throws -> PendingMark? {
+        guard row < .max else { return nil }
+        var found: Int64?
+        try db.query(
+            "SELECT id, baseParent FROM deletion WHERE pendingSince <= ? AND id > ? ORDER BY id",
+            [time.nanosecondsSince1970, row]
+        ) { columns in
+            if try isInside(ItemIdentifier(rawValue: columns[1])) { found = columns[0] as Int64 }
+            return found == nil
+        }
+        return found.map(PendingMark.deletion)
+    }
+
+    /// One that is still finding its items may find some here.
+    mutating func reimport(since time: FileTimestamp) throws -> PendingMark? {
+        let rows = try db.all(
+            "SELECT id, inode FROM reimport WHERE requestedAt <= ? AND isComplete = 0", [time.nanosecondsSince1970],
+            { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1])) })
+        for row in rows where try db.isMarkingReimport() {
+            if try db.isBelow(top, row.inode) || isInside(row.inode) { return .reimport(row.id) }
+        }
+        return nil
+    }
+
+    private mutating func isInside(_ directory: InodeNumber) throws -> Bool {
+        guard isDeep else { return directory == top }
+        if let known = known[directory] { return known }
+        let answer = try db.isBelow(directory, top)
+        if known.count < Self.mostKnown { known[directory] = answer }
+        return answer
+    }
+
+    /// As the other, for a directory on the remote, which may have been removed here.
+    private mutating func isInside(_ directory: ItemIdentifier) throws -> Bool {
+        var current = directory
+        for _ in 0..<4096 {
+            if let item = try db.known(current) { return try isInside(item.inode.number) }
+            let parent = try db.one(
+                "SELECT baseParent FROM deletion WHERE identifier = ?", [current.rawValue],
+                { ItemIdentifier(rawValue: $0[0]) })
+            guard isDeep, let parent else { return false }
+            current = parent
+        }
+        return false
+    }
+}

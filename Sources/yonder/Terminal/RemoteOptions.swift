@@ -1,0 +1,67 @@
+import ArgumentParser
+import Control
+import Foundation
+
+/// Who asks the remote, and where an object store is: the flags of those commands that name a source.
+struct RemoteOptions: ParsableArguments {
+    @Flag(
+        help: """
+            Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
+            in a file that only you can read.
+            """)
+    var passwordStdin = false
+
+    @Option(help: ArgumentHelp("S3: the server, when it is not Amazon's.", valueName: "url"))
+    var endpoint: String?
+
+    @Option(help: "S3: the region of the bucket.")
+    var region: String?
+
+    @Option(help: "S3: whose credentials in ~/.aws are used.")
+    var profile: String?
+
+    /// What the flags and the environment say of a source, for the daemon.
+    struct Wish {
+        var credentials: GivenCredentials?
+        var objectStore: ObjectStoreOptions?
+    }
+
+    /// - Throws: `ValidationError` for flags that have nothing to do with the source.
+    func check(for source: String) throws {
+        if !Self.isObjectStore(source), endpoint != nil || region != nil || profile != nil {
+            throw ValidationError("--endpoint, --region and --profile are for s3:// sources")
+        }
+    }
+
+    /// Reads the password, where one is to be read.
+    func wish(for source: String) throws -> Wish {
+        let store =
+            Self.isObjectStore(source)
+            ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
+        return Wish(
+            credentials: passwordStdin ? try credentials(for: source) : store?.credentials,
+            objectStore: store?.options)
+    }
+
+    private static func isObjectStore(_ source: String) -> Bool { source.hasPrefix("s3://") }
+
+    private func credentials(for source: String) throws -> GivenCredentials {
+        guard let line = readLine(), !line.isEmpty else {
+            Output.complain("--password-stdin: no password on standard input")
+            throw ExitCode(64)
+        }
+        if let user = Self.user(in: source) { return GivenCredentials(user: user, password: line) }
+        if let colon = line.firstIndex(of: ":") {
+            return GivenCredentials(
+                user: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
+        }
+        return GivenCredentials(user: NSUserName(), password: line)
+    }
+
+    /// The user that a source names.
+    private static func user(in source: String) -> String? {
+        guard let scheme = source.range(of: "://") else { return nil }
+        let authority = source[scheme.upperBound...].prefix { $0 != "/" }
+        return authority.lastIndex(of: "@").flatMap { String(authority[..<$0]).removingPercentEncoding }
+    }
+}
