@@ -145,7 +145,9 @@ extension RealMount {
             }
         }
 
-        @Test("82 a source whose files are all others: 'yonder reimport --wait' keeps inodes, content and dirty data")
+        @Test(
+            "Row 82: a source whose files are all others: 'yonder reimport --wait' keeps inodes, content and dirty data"
+        )
         func aReplacedSource() async throws {
             try await Installation.run { yonder async throws in
                 for number in 0..<150 { try yonder.write("content \(number)", to: "d\(number % 7)/f\(number)") }
@@ -180,7 +182,7 @@ extension RealMount {
             }
         }
 
-        @Test("82 killed in the middle, it goes on, and a file that is the same is not copied")
+        @Test("Row 82: killed in the middle, it goes on, and a file that is the same is not copied")
         func killed() async throws {
             try await Installation.run { yonder async throws in
                 for number in 0..<400 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }

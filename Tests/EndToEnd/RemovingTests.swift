@@ -43,7 +43,7 @@ extension RealMount {
             #expect(links == "1\nf1\n", sourceLocation: sourceLocation)
         }
 
-        @Test("83 mode dirty keeps what the remote has not got, and an import of it takes it back")
+        @Test("Row 83: mode dirty keeps what the remote has not got, and an import of it takes it back")
         func dirty() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -65,7 +65,37 @@ extension RealMount {
             }
         }
 
-        @Test("83 mode downloaded keeps all that is here, and an import of it downloads nothing again")
+        @Test("Row 83: what was moved into the trash and not told yet is trashed on the remote when it is taken back")
+        func trashed() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                try yonder.write("other", to: "c/other")
+                try await yonder.shell("find . >/dev/null; cat c/other >/dev/null")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                _ = try await yonder.yonder("pause", "home")
+                _ = try await yonder.yonder("trash", "put", yonder["a/f1"], yonder["a/b"], yonder["c/other"])
+                try await yonder.shell("echo another > a/f1")
+                let kept = yonder.directory["kept"].string
+                let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
+                #expect(report.keep == .dirty)
+                #expect(yonder.sourceText("a/f1") == "file 1" && yonder.sourceText("c/other") == "other")
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a/f1") == "another\n" && yonder.sourceText("c/other") == nil)
+                #expect(yonder.sourceText("a/b/g1") == nil && yonder.sourceText("a/f2") == "file 2")
+                let trash = try await yonder.yonder("trash", "list", yonder.mount.string).output
+                #expect(trash.split(separator: "\n").count == 3, "\(trash)")
+                let restored = try await yonder.yonder("trash", "restore", "b", "other", "f1")
+                #expect(restored.status == 0, "\(restored.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a/b/g1") == "deep 1" && yonder.sourceText("c/other") == "other")
+                #expect(yonder.sourceText("a/f1 (2)") == "file 1" && yonder.sourceText("a/f1") == "another\n")
+                try await yonder.expectSent(excluding: "/.Trash*")
+            }
+        }
+
+        @Test("Row 83: mode downloaded keeps all that is here, and an import of it downloads nothing again")
         func downloaded() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -87,7 +117,7 @@ extension RealMount {
             }
         }
 
-        @Test("83 mode none keeps nothing, and refuses what only this machine has without --force")
+        @Test("Row 83: mode none keeps nothing, and refuses what only this machine has without --force")
         func none() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -129,7 +159,7 @@ extension RealMount {
             }
         }
 
-        @Test("83 a removal that is cut short leaves the domain as it was, or finishes at the next start")
+        @Test("Row 83: a removal that is cut short leaves the domain as it was, or finishes at the next start")
         func cutShort() async throws {
             try await Installation.run { yonder async throws in
                 for number in 0..<600 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }
@@ -166,7 +196,9 @@ extension RealMount {
 
     /// Plain folders that become domains.
     @Suite struct Importing {
-        @Test("82 a plain folder becomes a domain: nothing is downloaded, what differs is kept twice, the rest is sent")
+        @Test(
+            "Row 82: a plain folder becomes a domain: nothing is downloaded, what differs is kept twice, the rest is sent"
+        )
         func plainFolder() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("same", to: "a/same")
@@ -199,7 +231,7 @@ extension RealMount {
             }
         }
 
-        @Test("82 an import that cannot be done leaves the folder as it was")
+        @Test("Row 82: an import that cannot be done leaves the folder as it was")
         func refused() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("a", to: "a")

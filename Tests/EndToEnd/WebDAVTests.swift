@@ -144,6 +144,35 @@ extension RealMount {
             }
         }
 
+        @Test("S119: 'yonder import' takes the password as 'yonder mount' does, and keeps it likewise")
+        func imports() async throws {
+            try await run(.apache, .digest) { yonder, server async throws in
+                try await fill(server)
+                let folder = try yonder.directory.makeDirectory("folder")
+                let made = try await Command.shell(
+                    "cp -a \"$1/.\" \"$2\" && echo mine > \"$2/mine\"", server.root.string, folder.string)
+                #expect(made.status == 0, "\(made.errors)")
+                let source = server.source.replacing("webdav://", with: "webdav://user@")
+                let line = "printf '%s\\n' \"$4\" | yonder import \"$1\" \"$2\" \"$3\" --name cloud --password-stdin"
+                let refused = try await yonder.run(line, folder.string, source, yonder.mount.string, "wrong")
+                #expect(refused.status == 1, "\(refused.errors)")
+                #expect(FileManager.default.fileExists(atPath: folder.appending("mine").string))
+                #expect(!FileManager.default.fileExists(atPath: yonder.directory["credentials/cloud"].string))
+                let imported = try await yonder.run(line, folder.string, source, yonder.mount.string, "secret word")
+                #expect(imported.status == 0, "\(imported.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(try await differences(yonder, server) == "")
+                #expect(
+                    try String(contentsOfFile: server.root.appending("mine").string, encoding: .utf8) == "mine\n")
+                #expect(try await yonder.yonder("unmount", "cloud").status == 0)
+                #expect(try await yonder.yonder("mount", "cloud").status == 0)
+                #expect(try await Command.run("cat", yonder["mine"]).output == "mine\n")
+                let wrong = try await yonder.yonder(
+                    "import", folder.string, source, yonder.mount.string, "--region", "x")
+                #expect(wrong.status == 64)
+            }
+        }
+
         @Test("S154: without the server what is here is here, a known domain is mounted, and nothing is lost")
         func offline() async throws {
             try await run { yonder, first async throws in

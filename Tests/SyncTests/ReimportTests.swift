@@ -448,7 +448,7 @@ extension EngineTests {
             }
         }
 
-        @Test("82 killed at any moment, it goes on where it was and makes nothing twice", arguments: 0..<24)
+        @Test("Row 82: killed at any moment, it goes on where it was and makes nothing twice", arguments: 0..<24)
         func crashes(at step: Int) async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("a", machine)

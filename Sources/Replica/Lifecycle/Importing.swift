@@ -26,6 +26,7 @@ package struct Importing {
     /// The inodes of kept items with several names, by the manifest's number.
     private var links: [Int64: InodeNumber] = [:]
     private var movedItems: [(row: Int64, directory: String)] = []
+    private var trashedItems: [(row: Int64, directory: String)] = []
     private var isCompleteAtRoot = true
     private static let batch = 500
 
@@ -77,8 +78,12 @@ package struct Importing {
             try insert(waiting)
         }
         progress(summary)
-        let (moved, gone) = (movedItems, removed)
+        let (moved, trashed, gone, contents) = (movedItems, trashedItems, removed, replica.contents)
         try replica.database.write { db in
+            for (row, path) in trashed {
+                guard let directory = try db.inode(at: path) else { continue }
+                try db.placeTrashed(row, from: directory, contents: contents)
+            }
             for (row, path) in moved {
                 guard let directory = try db.inode(at: path) else { continue }
                 try db.run(
@@ -94,6 +99,16 @@ package struct Importing {
         for item in items {
             guard let place = Keeping.place(item.path, in: folder) else {
                 throw TakingError(description: "the manifest names '\(item.path)', which is no path in the folder")
+            }
+            if item.trashedAt != nil {
+                let contents = replica.contents
+                let row = try replica.database.write { db in
+                    try db.insertTrashed(item, contents: contents) { name, files in
+                        try db.insertKept(item, as: nil, named: name, in: files).1
+                    }
+                }
+                if let row { trashedItems.append((row, item.remoteDirectory ?? "")) }
+                continue
             }
             // What became of the file since it was kept counts.
             let status = try? FileStatus(at: place)

@@ -97,7 +97,7 @@ package struct Keeping {
                     child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
                 let childPath = path.isEmpty ? name : path + "/" + name
                 if child.trashRole != .none {
-                    try keepTrash(child)
+                    try keepTrash(child, writer)
                     continue
                 }
                 guard try isWanted(child) else { continue }
@@ -148,11 +148,17 @@ package struct Keeping {
         try FileTaking.take(replica.contents.path(of: inode.number), to: place, mayLink: true)
     }
 
-    /// What lies in the trash: plain files, for who wants them.
-    private mutating func keepTrash(_ item: ItemRecord) throws {
+    /// What lies in the trash: plain files, for who wants them, and in the manifest what is to be trashed on the remote.
+    private mutating func keepTrash(_ item: ItemRecord, _ writer: ManifestWriter) throws {
         guard item.trashRole == .top else { return }
         let trash = folder.appending("trash")
         for files in try replica.database.items(in: item.inode.number) where files.trashRole == .files {
+            let owner = TrashDirectories.user(of: item.name) ?? Machine.userIdentifier
+            for trashed in try replica.database.items(in: files.inode.number) {
+                guard let described = try replica.database.describeTrashing(of: trashed, in: owner) else { continue }
+                try writer.add(described)
+                summary.items += 1
+            }
             var waiting = try replica.database.items(in: files.inode.number).map { ($0, trash) }
             while let (trashed, parent) = waiting.popLast() {
                 guard let place = Self.place(trashed.name, in: parent, below: nil) else { continue }

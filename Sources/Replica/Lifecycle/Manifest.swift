@@ -59,6 +59,11 @@ enum Manifest {
         var conflictOf: String?
         var favoriteRank: Int64?
         var tagData: Data?
+        /// When it was moved into the trash here, where the remote has not heard of that; then `path` is where the remote
+        /// has it, and nothing of it lies below `files`.
+        var trashedAt: Int64?
+        /// Whose trash it lies in.
+        var trashOwner: UInt32?
     }
 
     /// Something that was removed here, and that the remote still has.

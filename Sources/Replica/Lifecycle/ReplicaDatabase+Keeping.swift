@@ -34,7 +34,7 @@ extension ReplicaDatabase {
             let parents = try db.all(
                 "SELECT DISTINCT item.parent FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work)", [],
                 { $0[0] as Int64? })
-            for parent in parents {
+            for parent in try parents + db.directoriesWithGone() {
                 var current = parent
                 while let directory = current, directories.insert(directory).inserted {
                     current = try db.item(ofInode: InodeNumber(rawValue: directory))?.parent?.rawValue

@@ -14,8 +14,9 @@ extension LocalChanges {
         _ = try writableDirectory(parent)
         let item = try child(name, of: parent)
         guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
+        let isOurs = try db.exclusion(of: item) == .name
         try remove(item)
-        try touch(parent, isOurs: item.isExcluded)
+        try touch(parent, isOurs: isOurs)
         return item.inode.number
     }
 
@@ -26,8 +27,9 @@ extension LocalChanges {
         _ = try writableDirectory(parent)
         let item = try child(name, of: parent)
         try checkEmpty(item)
+        let isOurs = try db.exclusion(of: item) == .name
         try remove(item)
-        try touch(parent, isOurs: item.isExcluded)
+        try touch(parent, isOurs: isOurs)
     }
 
     func checkEmpty(_ item: ItemRecord) throws {

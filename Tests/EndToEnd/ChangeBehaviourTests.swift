@@ -1,0 +1,268 @@
+import Control
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Behaviours of the contract that the engine's own tests hold order by order, as a shell sees them on a mount. By the
+    /// numbers of their rows in Docs/Contract.md.
+    @Suite struct ChangeBehaviours {
+        private static func tree(_ tree: inout RemoteTree) {
+            tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("one", in: "d", content: RemoteContent("1"), identifier: "one")
+            tree.addFile("two", in: "d", content: RemoteContent("22"), identifier: "two")
+            tree.addFile("three", in: "d", content: RemoteContent("333"), identifier: "three")
+        }
+
+        private func bash(_ line: String, _ words: String...) async throws -> Command.Outcome {
+            try await Command(["bash", "-c", line, "-"] + words, seconds: 60).run()
+        }
+
+        private func sent(_ mount: ProvidedMount, seconds: Int = 20) async throws -> Bool {
+            try await mount.host.engine.waitUntilSynced(within: .seconds(seconds))
+        }
+
+        private func attribute(_ name: String, _ path: String) async throws -> String {
+            try await Command.run("getfattr", "--only-values", "-n", "user.yonder.\(name)", path).output
+        }
+
+        @Test("Row 6: a page that expires in the middle: ls shows every name once") func row6() async throws {
+            try await ProvidedMount.run { tree in
+                for number in 0..<3500 {
+                    tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+                }
+            } _: { mount async throws in
+                mount.provider.faults.add(
+                    .fail(FileProviderError(.pageExpired)), to: .enumerate, of: .rootContainer, skipping: 2, times: 1)
+                let counted = try await bash(
+                    "ls -U \"$1\" | sort | uniq -c | awk '{print $1}' | uniq -c", mount.path.string)
+                #expect(counted.line.split(separator: " ") == ["3500", "1"], "\(counted.output)\(counted.errors)")
+            }
+        }
+
+        @Test("Row 30: while hundreds of files come in the background, one that is read comes at once")
+        func row30() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addDirectory("kept", identifier: "kept")
+                for number in 0..<400 {
+                    tree.addFile(
+                        "f\(number)", in: "kept", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+                }
+                tree.addFile("wanted", content: RemoteContent("wanted"), identifier: "wanted")
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.delay(.fetch, by: .milliseconds(200))
+                #expect(
+                    try await Command.run(
+                        "setfattr", "-n", "user.yonder.policy", "-v", "keepDownloaded", mount["kept"]
+                    ).status == 0)
+                #expect(await eventually { mount.provider.log.count(of: .fetch) >= 4 })
+                let start = ContinuousClock.now
+                #expect(try await Command.run("cat", mount["wanted"]).output == "wanted")
+                #expect(ContinuousClock.now - start < .seconds(2))
+                #expect(mount.provider.log.count(of: .fetch) < 200)
+                mount.provider.faults.clear()
+            }
+        }
+
+        @Test("Rows 52 and 53: what the remote cannot hold stays as it was set, is not pending, and not sent again")
+        func rows52And53() async throws {
+            var options = InMemoryProvider.Options()
+            options.holds = [.contents, .filename, .parentItemIdentifier]
+            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+                let show = "stat -c '%a %Y' file; getfattr --only-values -n user.own file"
+                let set = try await bash(
+                    "cd \"$1\"; cat file; chmod 640 file; setfattr -n user.own -v mine file; touch -d @1000000000 file; "
+                        + show, mount.path.string)
+                #expect(set.output == "text640 1000000000\nmine", "\(set.errors)")
+                #expect(try await sent(mount))
+                #expect(try await attribute("sync", mount["file"]) == "synced")
+                let calls = mount.provider.log.count(of: .modify)
+                // Neither the remote's news nor an eviction take it away, and an edit does not send it along.
+                mount.provider.change { $0.edit("file") { $0.favoriteRank = 1 } }
+                try await mount.host.engine.refresh()
+                #expect(await eventually { !mount.host.openInodes.isOpen(number("file", mount)) })
+                try await mount.host.evictItem(identifier: "file")
+                #expect(try await bash("cd \"$1\"; \(show)", mount.path.string).output == "640 1000000000\nmine")
+                #expect(try await sent(mount))
+                #expect(mount.provider.log.count(of: .modify) == calls)
+            }
+        }
+
+        private func number(_ identifier: ItemIdentifier, _ mount: ProvidedMount) -> InodeNumber {
+            (try? mount.host.replica.database.item(identifier))?.inode.number ?? .root
+        }
+
+        @Test("Row 54: what the remote made of a file is what the mount shows then") func row54() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
+                #expect(try await bash("echo as it was sent > \"$1\"", mount["new"]).status == 0)
+                #expect(try await sent(mount))
+                #expect(
+                    try await eventually { try await Command.run("cat", mount["new"]).output == "as it is kept" })
+            }
+        }
+
+        @Test(
+            "Rows 55 and 77: what is refused stays here and is listed with the reason; others go, and so does it later")
+        func rows55And77() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.add(.refuse(reason: "no such names here"), to: .create, times: 1)
+                #expect(try await bash("echo bad > \"$1\"", mount["bad"]).status == 0)
+                #expect(await eventually { mount.provider.log.count(of: .create) == 1 })
+                #expect(try await eventually { try await attribute("sync", mount["bad"]) == "failed" })
+                #expect(try await attribute("error", mount["bad"]).contains("no such names here"))
+                #expect(try await bash("echo good > \"$1\"", mount["good"]).status == 0)
+                #expect(await eventually(within: .seconds(10)) { mount.provider.tree.text(at: "good") == "good\n" })
+                #expect(mount.provider.tree.text(at: "bad") == nil)
+                #expect(try await Command.run("cat", mount["bad"]).output == "bad\n")
+                // An edit is another try.
+                #expect(try await bash("echo better > \"$1\"", mount["bad"]).status == 0)
+                #expect(try await sent(mount))
+                #expect(mount.provider.tree.text(at: "bad") == "better\n")
+                #expect(try await Command.run("getfattr", "-n", "user.yonder.error", mount["bad"]).status != 0)
+            }
+        }
+
+        @Test(
+            "Row 55: what the provider excludes stays here, a directory with all that is made in it, and nothing is pending"
+        )
+        func row55Excluded() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.fail(.create, with: FileProviderError(.excludedFromSync), times: 1)
+                #expect(try await bash("mkdir \"$1\"; echo 1 > \"$1/a\"", mount["own"]).status == 0)
+                #expect(try await sent(mount))
+                #expect(try await bash("mkdir \"$1/b\"; echo 2 > \"$1/b/c\"", mount["own"]).status == 0)
+                #expect(try await sent(mount))
+                for name in ["own", "own/a", "own/b/c"] {
+                    #expect(try await attribute("sync", mount[name]) == "excluded", "\(name)")
+                }
+                #expect(mount.provider.log.count(of: .create) == 1)
+                #expect(try await bash("cat \"$1/a\" \"$1/b/c\"", mount["own"]).output == "1\n2\n")
+            }
+        }
+
+        @Test("Row 58: a deletion that the remote rejects is taken back: name, inode and content are there again")
+        func row58() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                let inode = try await bash("cat \"$1\" >/dev/null; stat -c %i \"$1\"", mount["file"]).line
+                mount.provider.faults.fail(.delete, with: FileProviderError(.deletionRejected), times: 1)
+                #expect(try await Command.run("rm", mount["file"]).status == 0)
+                #expect(try await bash("cat \"$1\"", mount["file"]).status != 0)
+                #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "text" })
+                #expect(inode != "")
+                #expect(try await sent(mount))
+                #expect(mount.provider.tree["file"] != nil)
+            }
+        }
+
+        @Test("Row 63: changes below a directory that nobody has listed cost no listing, no row and no content")
+        func row63() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                let known = try mount.host.replica.database.counts().knownItems
+                mount.provider.log.clear()
+                mount.provider.change { tree in
+                    for number in 0..<500 { tree.addFile("n\(number)", in: "d", content: RemoteContent("n")) }
+                    tree.write(RemoteContent("other"), to: "one")
+                    tree.delete("two")
+                }
+                try await mount.host.engine.refresh()
+                #expect(try mount.host.replica.database.counts().knownItems == known)
+                #expect(mount.provider.log.count(of: .enumerate, "d") == 0)
+                #expect(mount.provider.log.count(of: .fetch) == 0)
+                #expect(try await bash("ls \"$1\" | wc -l; cat \"$1/one\"", mount["d"]).output == "502\nother")
+            }
+        }
+
+        @Test("Row 65: an expired anchor loses neither inodes, pins nor edits, and what is gone is looked up first")
+        func row65() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                let before = try await bash("ls -iR \"$1\"; cat \"$1/d/one\"", mount.path.string).output
+                #expect(
+                    try await bash("setfattr -n user.yonder.policy -v keepDownloaded \"$1\"", mount["d/two"]).status
+                        == 0)
+                await mount.host.engine.pause(true)
+                #expect(try await bash("echo edited > \"$1\"", mount["d/three"]).status == 0)
+                mount.provider.changeSilently { $0.delete("file") }
+                mount.provider.log.clear()
+                mount.provider.faults.fail(.changes, with: FileProviderError(.syncAnchorExpired), times: 1)
+                await mount.host.engine.pause(false)
+                try await mount.host.engine.refresh()
+                #expect(mount.provider.log.count(of: .item, "file") >= 1)
+                #expect(try await eventually { try await Command.run("ls", mount.path.string).output == "d\n" })
+                let after = try await bash("ls -iR \"$1\"; cat \"$1/d/one\"", mount.path.string).output
+                #expect(Set(after.split(separator: "\n")).isSubset(of: Set(before.split(separator: "\n"))))
+                #expect(try await attribute("policy", mount["d/two"]) == "keepDownloaded")
+                #expect(try await sent(mount))
+                #expect(mount.provider.tree.text(at: "d/three") == "edited\n")
+            }
+        }
+
+        @Test("Row 67: deleted on the remote, what is clean or not here goes, and what was changed here is made again")
+        func row67() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await bash("ls -R \"$1\"; cat \"$1/d/one\"", mount.path.string)
+                await mount.host.engine.pause(true)
+                #expect(try await bash("echo edited > \"$1\"", mount["d/three"]).status == 0)
+                mount.provider.changeSilently { tree in
+                    for name in ["one", "two", "three"] { tree.delete(ItemIdentifier(name)) }
+                }
+                await mount.host.engine.pause(false)
+                try await mount.host.engine.refresh()
+                #expect(try await eventually { try await Command.run("ls", mount["d"]).output == "three\n" })
+                #expect(try await sent(mount))
+                #expect(try await Command.run("cat", mount["d/three"]).output == "edited\n")
+                #expect(mount.provider.tree.text(at: "d/three") == "edited\n")
+                #expect(mount.provider.tree["three"] == nil, "it is a new item")
+            }
+        }
+
+        @Test("Row 68: much that vanishes at once is held, said, and goes when somebody says so") func row68()
+            async throws
+        {
+            try await Installation.run { yonder async throws in
+                for number in 0..<300 { try yonder.write("x", to: "d/\(number)") }
+                try yonder.write("x", to: "other")
+                try await yonder.mountSource()
+                _ = try await yonder.shell("find . >/dev/null")
+                let removed = try await bash("rm -r \"$1\"/d/*", yonder.source.string)
+                #expect(removed.status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await yonder.shell("ls d | wc -l") == "300\n")
+                let warnings = try await yonder.status().warnings
+                #expect(warnings.contains { $0.contains("retry") }, "\(warnings)")
+                #expect(try await yonder.yonder("retry", yonder.mount.string).status == 0)
+                #expect(try await eventually { try await yonder.shell("ls d | wc -l") == "0\n" })
+            }
+        }
+
+        @Test("Row 73: a name that is taken on the remote: both are shown, the one that was made here under another")
+        func row73() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                await mount.host.engine.pause(true)
+                #expect(try await bash("echo here > \"$1\"", mount["n.txt"]).status == 0)
+                mount.provider.changeSilently { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
+                await mount.host.engine.pause(false)
+                #expect(try await sent(mount))
+                try await mount.host.engine.refresh()
+                #expect(try await eventually { try await Command.run("cat", mount["n.txt"]).output == "there" })
+                let names = try await bash("cd \"$1\" && ls n*.txt | wc -l && cat n\\ *.txt", mount.path.string)
+                #expect(names.output == "2\nhere\n", "\(names.errors)")
+                #expect(mount.provider.tree.items(in: .rootContainer).count { $0.filename.hasPrefix("n") } == 2)
+            }
+        }
+    }
+}
