@@ -178,8 +178,9 @@ actor Listings {
             isComparison = beginning.isComparison
             active[number]?.isStreamed = beginning.isStreamed
             do {
-                try await readPages(of: number, beginning, request: request)
-                try await finishListing(of: number, beginning, request: request)
+                if try await !readPages(of: number, beginning, request: request) {
+                    try await finishListing(of: number, beginning, request: request)
+                }
             } catch {
                 if !beginning.isComparison { try await replica.abandonListing(of: number) }
                 throw error
@@ -191,9 +192,10 @@ actor Listings {
         }
     }
 
+    /// - Returns: whether the end was taken in with the last page.
     private func readPages(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
-    ) async throws {
+    ) async throws -> Bool {
         var restarts = 0
         var page = FileProviderPage.initial
         var check = ListingCheck(of: beginning.identifier)
@@ -217,8 +219,9 @@ actor Listings {
                 }
                 // What has been answered meanwhile is noted as news.
                 _ = await traffic.settle(result.items, askedAt: .now)
-                try await take(result.items, in: number, beginning)
-                guard let next = result.nextPage else { return }
+                let isWhole = result.nextPage == nil && !beginning.isComparison
+                try await take(result.items, in: number, beginning, isWhole: isWhole)
+                guard let next = result.nextPage else { return isWhole }
                 page = next
             } catch let error as FileProviderError where error.code == .pageExpired {
                 restarts += 1
@@ -229,7 +232,10 @@ actor Listings {
         }
     }
 
-    private func take(_ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning) async throws {
+    /// - Parameter isWhole: these are the last, and what was not among any is gone.
+    private func take(
+        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
+    ) async throws {
         guard let listing = active[number] else { throw CancellationError() }
         let news = listing.news
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
@@ -242,6 +248,10 @@ actor Listings {
         let highest = try await commits.commit { ingestion in
             try ingestion.page(
                 of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
+            if isWhole {
+                try ingestion.finishListing(
+                    of: number, listing: beginning.number, isKnownBetter: { news.contains($0) })
+            }
             return try ingestion.highestItem(in: number)
         }
         // What is here now has moved, and not gone.
