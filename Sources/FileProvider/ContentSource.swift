@@ -11,18 +11,28 @@ public final class ContentSource: Sendable {
     public let descriptor: FileDescriptor
     /// How many bytes, from offset 0 on.
     public let size: Int64
+    /// What was sent ahead of it, while the file was being written.
+    package let growing: GrowingContent?
     private let check: @Sendable () throws -> Void
     private let progress: @Sendable (Int64) -> Void
 
     /// - Parameters:
     ///   - confirm: throws when the file has been written since it was opened.
     ///   - progress: told how many bytes more were taken.
-    public init(
+    public convenience init(
         descriptor: FileDescriptor, size: Int64, confirm: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
+        self.init(descriptor: descriptor, size: size, growing: nil, confirm: confirm, progress: progress)
+    }
+
+    package init(
+        descriptor: FileDescriptor, size: Int64, growing: GrowingContent?,
+        confirm: @escaping @Sendable () throws -> Void, progress: @escaping @Sendable (Int64) -> Void
+    ) {
         self.descriptor = descriptor
         self.size = size
+        self.growing = growing
         self.progress = progress
         check = confirm
     }

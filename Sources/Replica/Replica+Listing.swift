@@ -60,12 +60,16 @@ extension Replica {
 
     /// The items of a directory that a listing has not confirmed, once all its pages are in.
     package func unconfirmed(in number: InodeNumber, listing: Int64) throws -> [ItemRecord] {
-        try database.read { db in
-            let ids = try Int64.fetchAll(
-                db, sql: "SELECT id FROM item WHERE parent = ? AND seenInListing <> ? AND identifier IS NOT NULL",
-                arguments: [number.rawValue, listing])
-            return try ids.compactMap { try db.item(id: $0) }
-        }
+        try database.read { db in try Self.unconfirmed(in: number, listing: listing, db) }
+    }
+
+    fileprivate static func unconfirmed(
+        in number: InodeNumber, listing: Int64, _ db: Database
+    ) throws -> [ItemRecord] {
+        try db.all(
+            "SELECT id FROM item WHERE parent = ? AND seenInListing <> ? AND identifier IS NOT NULL",
+            [number.rawValue, listing], { $0[0] as Int64 }
+        ).compactMap { try db.item(id: $0) }
     }
 }
 
@@ -100,6 +104,15 @@ extension Ingestion {
         }
         try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content = 1", [directory.rawValue])
         try db.forgetFailure(of: directory)
+    }
+
+    /// The end of a listing that is no comparison, in one with its last page: what it has not confirmed is gone.
+    package mutating func finishListing(
+        of directory: InodeNumber, listing number: Int64, isKnownBetter: (ItemIdentifier) -> Bool
+    ) throws {
+        let gone = try Replica.unconfirmed(in: directory, listing: number, db)
+            .filter { item in item.identifier.map { !isKnownBetter($0) } ?? false }
+        try finishListing(of: directory, gone: gone)
     }
 
     /// One batch of changes, with the anchor that stands behind it, or none.

@@ -215,8 +215,11 @@ actor Listings {
             active[number]?.isStreamed = beginning.isStreamed
             active[number]?.isComparison = isComparison
             do {
-                guard try await readPages(of: number, beginning, request: request) else { return }
-                try await finishListing(of: number, beginning, request: request)
+                switch try await readPages(of: number, beginning, request: request) {
+                case .unwanted: return
+                case .whole: break
+                case .toFinish: try await finishListing(of: number, beginning, request: request)
+                }
             } catch {
                 if !beginning.isComparison {
                     // Also when this task was cancelled, in which the database would do nothing.
@@ -231,10 +234,19 @@ actor Listings {
         }
     }
 
-    /// - Returns: false when the listing was evicted while it was compared.
+    /// What became of a directory's pages.
+    private enum Reading {
+        /// The listing was evicted while it was compared.
+        case unwanted
+        /// The end was taken in with the last page.
+        case whole
+        /// All were read, and what was not among them is still to be seen to.
+        case toFinish
+    }
+
     private func readPages(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
-    ) async throws -> Bool {
+    ) async throws -> Reading {
         var restarts = 0
         var page = FileProviderPage.initial
         var check = ListingCheck(of: beginning.identifier)
@@ -258,8 +270,9 @@ actor Listings {
                 }
                 // What has been answered meanwhile is noted as news.
                 _ = await traffic.settle(result.items, askedAt: .now)
-                guard try await take(result.items, in: number, beginning) else { return false }
-                guard let next = result.nextPage else { return true }
+                let isWhole = result.nextPage == nil && !beginning.isComparison
+                guard try await take(result.items, in: number, beginning, isWhole: isWhole) else { return .unwanted }
+                guard let next = result.nextPage else { return isWhole ? .whole : .toFinish }
                 page = next
             } catch let error as FileProviderError where error.code == .pageExpired {
                 restarts += 1
@@ -270,8 +283,10 @@ actor Listings {
         }
     }
 
+    /// - Parameter isWhole: these are the last, and what was not among any is gone.
+    /// - Returns: false when the listing was evicted while it was compared.
     private func take(
-        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning
+        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
         let news = listing.news
@@ -285,7 +300,12 @@ actor Listings {
         let reached = try await commits.commit { ingestion in
             let isWanted = try ingestion.page(
                 of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
-            return isWanted ? try ingestion.highestItem(in: number) : nil
+            guard isWanted else { return nil as Int64? }
+            if isWhole {
+                try ingestion.finishListing(
+                    of: number, listing: beginning.number, isKnownBetter: { news.contains($0) })
+            }
+            return try ingestion.highestItem(in: number)
         }
         guard let highest = reached else { return false }
         // What is here now has moved, and not gone.

@@ -6,6 +6,7 @@ extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
         uploads.noteLocalChange()
+        early?.noteLocalChange()
         keeper.wake()
         for notice in notices { notice.wake() }
         if hasTrash { trashKeeper.wake() }
@@ -70,6 +71,7 @@ extension SyncEngine {
     /// No calls of the provider, until it is resumed; local work goes on.
     package func pause(_ isPaused: Bool) async {
         connection.pause(isPaused)
+        if isPaused { early?.giveUp() }
         await uploads.pause(isPaused)
         if !isPaused {
             signal()

@@ -25,6 +25,8 @@ package final class SyncEngine: Sendable {
     let commits: Commits
     private let schedule: Schedule
     let uploads: Uploads
+    /// Nil where the provider cannot take what is not whole yet.
+    let early: EarlySending?
     let trashKeeper: TrashKeeper
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
@@ -133,11 +135,13 @@ package final class SyncEngine: Sendable {
         eviction = Eviction(
             replica: replica, open: open, commits: commits, downloads: downloads, listings: listings,
             lookAhead: lookAhead, fileLookAhead: fileLookAhead, listingRetries: listingRetries, events: happenings)
+        let early = isInteractive ? nil : EarlySending(replica: replica, calls: calls)
+        self.early = early
         uploads = Uploads(
             replica: replica, connection: connection,
             executor: Executor(
                 replica: replica, calls: calls, commits: commits, warnings: warnings, events: happenings,
-                conflictLabel: conflictLabel),
+                early: early, conflictLabel: conflictLabel),
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
             isInteractive: isInteractive,
             onIdle: {
@@ -185,6 +189,7 @@ package final class SyncEngine: Sendable {
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
         happenings.finish()
+        early?.stop()
         await uploads.stop(patience: patience)
         await reimporting.stop()
         await trashKeeper.stop()

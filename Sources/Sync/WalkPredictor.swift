@@ -16,7 +16,7 @@ struct WalkPredictor: Sendable {
 
     static let memory = 64
     static let neededEvidence = 2
-    static let smallestWindow = 16
+    static let smallestWindow = 32
     static let largestWindow = 512
 
     /// Whether somebody seems to walk.
@@ -33,10 +33,12 @@ struct WalkPredictor: Sendable {
     /// - Parameter children: its subdirectories that are not listed yet, in the order of the listing.
     mutating func listed(_ directory: InodeNumber, parent: InodeNumber?, children: [InodeNumber]) {
         let wasAhead = ahead.remove(directory) != nil
+        // Back from a deep tree it comes to what was found long ago, and had no turn yet.
+        let wasExpected = isWalking && stack.contains(directory)
         stack.removeAll { $0 == directory }
         if wasAhead {
             used += 1
-        } else if let parent, recent.contains(parent) {
+        } else if wasExpected || parent.map(recent.contains) == true {
             // One listing that comes in parts is no walk.
             if recent.last != directory {
                 if isWalking { missed += 1 }
@@ -73,7 +75,11 @@ struct WalkPredictor: Sendable {
     }
 
     private mutating func push(_ children: [InodeNumber]) {
-        stack += children.reversed().filter { !ahead.contains($0) }
+        let new = children.reversed().filter { !ahead.contains($0) }
+        // The walker has come nearer to those that were known before.
+        let known = Set(new)
+        stack.removeAll(where: known.contains)
+        stack += new
         if stack.count > 8 * Self.largestWindow { stack.removeFirst(stack.count - 8 * Self.largestWindow) }
     }
 }

@@ -125,6 +125,12 @@ extension FileDescriptor {
         guard fdatasync(rawValue) == 0 else { throw Errno.current }
     }
 
+    /// Begins to put a range of the file's data on the disk, as a beginning of ``synchronize()``: it promises nothing. May
+    /// wait for the disk all the same. (sync_file_range)
+    package func beginWritingBack(from offset: Int64, count: Int64) {
+        yonder_begin_writing_back(rawValue, offset, count)
+    }
+
     /// Puts all data of the file system that holds this file on its disk. (syncfs)
     package func syncFileSystem() throws(Errno) {
         guard yonder_syncfs(rawValue) == 0 else { throw Errno.current }

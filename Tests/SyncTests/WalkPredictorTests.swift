@@ -62,4 +62,22 @@ import Testing
         while predictor.next() != nil {}
         #expect(predictor.ahead.count == 2 * WalkPredictor.smallestWindow)
     }
+
+    @Test func aWalkerThatComesBackFromADeepTreeIsFollowedOn() {
+        var predictor = WalkPredictor()
+        predictor.listed(number(1), parent: nil, children: [number(2), number(3), number(4)])
+        predictor.listed(number(2), parent: number(1), children: [number(1000)])
+        // A long way down, longer than what is remembered of the way.
+        let last = 1000 + Int64(WalkPredictor.memory)
+        for value in 1000...last {
+            predictor.listed(
+                number(value), parent: number(value == 1000 ? 2 : value - 1), children: [number(value + 1)])
+        }
+        predictor.listed(number(last + 1), parent: number(last), children: [])
+        predictor.listed(number(3), parent: number(1), children: [number(30)])
+        #expect(predictor.isWalking)
+        #expect(predictor.next() == number(30))
+        #expect(predictor.next() == number(4))
+        #expect(predictor.next() == nil)
+    }
 }

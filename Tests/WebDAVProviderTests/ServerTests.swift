@@ -43,6 +43,9 @@ struct ServerTests {
             #expect(habits.movesConditionally == (kind == .apache))
             #expect(habits.tagsFollowContent == (kind == .apache || kind == .rclone))
             #expect((habits.deletions == .tagged) == (kind == .apache))
+            #expect(habits.showsOnlyWhole == (kind == .apache || kind == .nginx))
+            #expect(habits.refusesReplacing == (kind == .apache || kind == .wsgidav))
+            #expect(habits.takesAnyLength)
             #expect(provider.remarks.isEmpty == (kind == .apache), "\(provider.remarks)")
             // The next instance knows it already.
             let again = try #require(try folder.makePathProvider(for: session.manager).remote as? WebDAVRemote)
@@ -93,6 +96,40 @@ struct ServerTests {
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["whole"])) == Data([1]))
             let isClean = await eventually(within: .seconds(15)) { folder.names == ["whole"] }
             #expect(isClean, "\(folder.names)")
+        }
+    }
+
+    @Test(
+        "S180: what is new and small goes to its place at once where the server shows only what is whole",
+        .enabled(if: DAVServer.Kind.apache.program != nil))
+    func atOnce() async throws {
+        try await ServedFolder.run(on: .apache) { folder, session async throws in
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let remote = try #require(provider.remote as? WebDAVRemote)
+            for size in [0, 1, 1000, 300_000] {
+                let bytes = [UInt8](repeating: 7, count: size)
+                let made = try await session.create(ProviderSession.template("file of \(size)"), content: bytes)
+                // The version is the one that a listing shows.
+                let listed = try await session.find("file of \(size)")
+                #expect(listed.itemVersion == made.item.itemVersion)
+                #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file of \(size)"])) == Data(bytes))
+            }
+            // What others made meanwhile is not written over.
+            try await folder.write(Array("theirs".utf8), to: "taken")
+            let mine = try TestContent([1])
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await remote.write(
+                    mine.source, to: RemotePath(["taken"]), attributes: RemoteAttributes(), if: .absent)
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["taken"])) == Data("theirs".utf8))
+            // What is written meanwhile does not go.
+            struct Written: Error {}
+            let written = try TestContent([1, 2]) { throw Written() }
+            await #expect(throws: Written.self) {
+                _ = try await remote.write(
+                    written.source, to: RemotePath(["written"]), attributes: RemoteAttributes(), if: .absent)
+            }
+            #expect(!folder.names.contains("written"))
         }
     }
 

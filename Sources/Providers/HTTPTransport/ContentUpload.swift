@@ -42,6 +42,34 @@ struct ContentUpload: AsyncSequence, Sendable {
     }
 }
 
+/// A body that somebody gives piece by piece.
+struct PiecesUpload: AsyncSequence, Sendable {
+    typealias Element = ByteBuffer
+
+    let next: @Sendable () async throws -> [UInt8]?
+    let movement: Movement
+    let failure: UploadFailure
+
+    func makeAsyncIterator() -> Iterator { Iterator(upload: self) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let upload: PiecesUpload
+
+        mutating func next() async throws -> ByteBuffer? {
+            upload.movement.note()
+            // Whoever gives the pieces says how long may be waited for them.
+            upload.movement.pause()
+            defer { upload.movement.resume() }
+            do {
+                return try await upload.next().map { ByteBuffer(bytes: $0) }
+            } catch {
+                upload.failure.note(error)
+                throw error
+            }
+        }
+    }
+}
+
 /// Why an upload was broken off on this side.
 final class UploadFailure: Sendable {
     private let first = Mutex<(any Error)?>(nil)

@@ -3,7 +3,9 @@ package enum HTTPDate {
     /// Seconds since 1970 of a date in one of the three forms of RFC 9110 (`Sun, 06 Nov 1994 08:49:37 GMT`,
     /// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else.
     package static func seconds(from text: some StringProtocol) -> Int64? {
-        let words = Array(text.utf8).split { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") }.map {
+        let bytes = Array(text.utf8)
+        if let usual = usual(bytes) { return usual }
+        let words = bytes.split { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") }.map {
             Array($0)
         }
         guard words.count >= 5 else { return nil }
@@ -17,6 +19,26 @@ package enum HTTPDate {
         let clock = time.split(separator: UInt8(ascii: ":")).compactMap { number(Array($0)) }
         guard clock.count == 3 else { return nil }
         return seconds(year: year, month: month + 1, day: day, hour: clock[0], minute: clock[1], second: clock[2])
+    }
+
+    /// The form that all servers of today write, read by its places; nil for any other.
+    private static func usual(_ bytes: [UInt8]) -> Int64? {
+        guard bytes.count == 29, bytes[3] == UInt8(ascii: ","), bytes[4] == 0x20, bytes[7] == 0x20, bytes[11] == 0x20,
+            bytes[16] == 0x20, bytes[19] == UInt8(ascii: ":"), bytes[22] == UInt8(ascii: ":"), bytes[25] == 0x20
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int64? {
+            var value: Int64 = 0
+            for index in range {
+                guard (0x30...0x39).contains(bytes[index]) else { return nil }
+                value = value * 10 + Int64(bytes[index] - 0x30)
+            }
+            return value
+        }
+        guard let month = months.firstIndex(where: { $0.elementsEqual(bytes[8..<11]) }), let day = number(5..<7),
+            let year = number(12..<16), let hour = number(17..<19), let minute = number(20..<22),
+            let second = number(23..<25)
+        else { return nil }
+        return seconds(year: year, month: month + 1, day: day, hour: hour, minute: minute, second: second)
     }
 
     /// Seconds since 1970, and the nanoseconds beyond them, of a date as ISO 8601 has it (`2009-10-12T17:50:30.000Z`).

@@ -36,6 +36,11 @@ package struct HTTPRequest: Sendable {
         self.fields = fields
         self.body = body
         self.repetition = repetition ?? Self.usualRepetition(of: method, fields)
+        if body?.isGivenOnce == true {
+            self.repetition = .ifNotDone
+            passingStatuses = []
+            followsRedirects = false
+        }
     }
 
     /// What changes something on a condition is not made again: the second time the condition would not hold, because
@@ -62,15 +67,25 @@ package enum HTTPBody: Sendable {
     /// A range of a file's content, read as it goes out. Before its last byte has gone the content is confirmed, when the
     /// range reaches to its end.
     case content(ContentSource, Range<Int64>)
+    /// What comes piece by piece, until it gives nil: so many bytes in all, or nobody knows how many. It is asked for the
+    /// next piece when the one before has gone, and once at the most: such a request is never made again by itself.
+    case pieces(count: Int64?, next: @Sendable () async throws -> [UInt8]?)
 
     /// All of a file's content.
     package static func content(_ source: ContentSource) -> HTTPBody { .content(source, 0..<source.size) }
 
-    package var count: Int64 {
+    /// How many bytes; nil where nobody knows.
+    package var count: Int64? {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)
         case .content(_, let range): Int64(range.count)
+        case .pieces(let count, _): count
         }
+    }
+
+    fileprivate var isGivenOnce: Bool {
+        if case .pieces = self { return true }
+        return false
     }
 }
 

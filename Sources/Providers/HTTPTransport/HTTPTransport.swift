@@ -200,6 +200,10 @@ package final class HTTPTransport: Sendable {
             outgoing.body = .stream(
                 ContentUpload(source: source, range: range, movement: movement, failure: failure),
                 length: .known(Int64(range.count)))
+        case .pieces(let count, let next):
+            outgoing.body = .stream(
+                PiecesUpload(next: next, movement: movement, failure: failure),
+                length: count.map { .known($0) } ?? .unknown)
         }
         return outgoing
     }

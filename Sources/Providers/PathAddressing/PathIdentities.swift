@@ -40,7 +40,14 @@ final class PathIdentities: Sendable {
     func identify(
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true
     ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
-        let known = knownChildren(of: parent)
+        let known: (String) -> ItemIdentifier?
+        if entries.count == 1 {
+            // Whoever makes one file after the other does not look at all that are there each time.
+            known = { [manager] in manager.identifier(ofChildNamed: $0, in: parent) }
+        } else {
+            let children = knownChildren(of: parent)
+            known = { children[Array($0.utf8)] }
+        }
         var identifiers = entries.map { given($0, in: parent, known) }
         let unknown = identifiers.indices.filter { identifiers[$0] == nil }
         if isNew, !unknown.isEmpty {
@@ -96,13 +103,13 @@ final class PathIdentities: Sendable {
     }
 
     private func given(
-        _ entry: RemoteEntry, in parent: ItemIdentifier, _ known: [[UInt8]: ItemIdentifier]
+        _ entry: RemoteEntry, in parent: ItemIdentifier, _ known: (String) -> ItemIdentifier?
     ) -> ItemIdentifier? {
         if let identifier = entry.stableIdentifier { return MintedIdentifier.make(entry.kind, remote: identifier) }
         let place = Place(directory: parent, name: entry.name)
         if let moved = book.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
         guard
-            let identifier = known[Array(entry.name.utf8)],
+            let identifier = known(entry.name),
             MintedIdentifier.kind(of: identifier) == entry.kind, !MintedIdentifier.isRemote(identifier),
             !book.hasMoved(identifier, from: place)
         else { return nil }

@@ -108,7 +108,7 @@ final class S3Client: Sendable {
         switch request.body {
         case nil: hash = Signature.hash([])
         case .bytes(let bytes): hash = payloadHash ?? Signature.hash(bytes)
-        case .content: hash = payloadHash ?? Signature.unsignedPayload
+        case .content, .pieces: hash = payloadHash ?? Signature.unsignedPayload
         }
         Signature(region: region, credentials: credentials, time: Self.now + skew).sign(&request, payloadHash: hash)
     }

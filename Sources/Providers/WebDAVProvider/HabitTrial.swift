@@ -1,8 +1,9 @@
 import FileProvider
 import HTTPTransport
 import PathAddressing
+import Synchronization
 
-/// Finds out what a server does with conditions and tags, on two files with hidden names that go again.
+/// Finds out what a server does with conditions and tags, on files with hidden names that go again.
 struct HabitTrial: Sendable {
     let remote: WebDAVRemote
     let directory: RemotePath
@@ -13,19 +14,42 @@ struct HabitTrial: Sendable {
     /// - Throws: what keeps files from being made there.
     func run() async throws -> ServerHabits {
         let prefix = HiddenName.make()
-        let one = directory.appending(prefix + "-1")
-        let two = directory.appending(prefix + "-2")
+        let paths = (1...9).map { directory.appending("\(prefix)-\($0)") }
         // Names that are not listed everywhere go by name.
-        let odd = ["-3", "-4"].map { directory.appending(prefix + $0 + Self.oddEnd) }
+        let odd = ["-a", "-b"].map { directory.appending(prefix + $0 + Self.oddEnd) }
         do {
-            var habits = try await habits(one, two)
-            habits.oddNames = try await oddNames(prefix, one, odd[0], odd[1])
-            try await put("a", one)
-            habits.listsHiddenNames = try await names(beginningWith: prefix).contains { $0 == one.name }
-            await removeAll(prefix, [one, two] + odd)
+            var habits = ServerHabits(server: server)
+            // The first says whether anything can be made here at all.
+            try await put("a", paths[0])
+            // Some servers cannot list a directory while something in it goes: nothing is listed between here ...
+            habits.listsHiddenNames = try await names(beginningWith: prefix).contains { $0 == paths[0].name }
+            // Each on files of its own, all at the same time: whoever waits is far away.
+            async let moves = moves(paths[0], paths[1])
+            async let survival = survivesMoves(paths[2], paths[3])
+            async let tags = followsContent(paths[4])
+            async let deletions = deletions(paths[5])
+            async let oddNames = oddNames(paths[6], odd[0], odd[1])
+            async let sending = sending(paths[7], paths[8])
+            (habits.refusesOverwriting, habits.movesConditionally) = try await moves
+            habits.tagsSurviveMoves = try await survival
+            habits.tagsFollowContent = try await tags
+            habits.deletions = try await deletions
+            habits.oddNames = try await oddNames
+            let sent = try await sending
+            habits.refusesReplacing = sent.refusesReplacing
+            habits.showsOnlyWhole = sent.showsOnlyWhole
+            habits.headsAreTrue = sent.headsAreTrue
+            habits.takesAnyLength = sent.takesAnyLength
+            // ... and here.
+            if habits.oddNames == .sent, let name = odd[1].name,
+                try await !names(beginningWith: prefix).contains(where: { $0.utf8.elementsEqual(name.utf8) })
+            {
+                habits.oddNames = .lost
+            }
+            await removeAll(prefix, paths + odd)
             return habits
         } catch {
-            await removeAll(prefix, [one, two] + odd)
+            await removeAll(prefix, paths + odd)
             throw error
         }
     }
@@ -33,8 +57,10 @@ struct HabitTrial: Sendable {
     /// Also what the server called otherwise than it was told.
     private func removeAll(_ prefix: String, _ paths: [RemotePath]) async {
         let names = (try? await names(beginningWith: prefix)) ?? []
-        for path in Set(paths + names.map { directory.appending($0) }) {
-            _ = try? await client.send("DELETE", client.url(of: path))
+        await withTaskGroup(of: Void.self) { group in
+            for path in Set(paths + names.map { directory.appending($0) }) {
+                group.addTask { _ = try? await client.send("DELETE", client.url(of: path)) }
+            }
         }
     }
 
@@ -45,8 +71,9 @@ struct HabitTrial: Sendable {
 
     private static let oddEnd = "\n?#%41;\u{7F}"
 
+    /// - Returns: `sent` where that which was sent has still to be looked for in a listing.
     private func oddNames(
-        _ prefix: String, _ one: RemotePath, _ moved: RemotePath, _ sent: RemotePath
+        _ one: RemotePath, _ moved: RemotePath, _ sent: RemotePath
     ) async throws -> ServerHabits.OddNames {
         try await put("a", one)
         if [200, 201, 204].contains(try await move(one, to: moved, ["Overwrite": "F"])),
@@ -55,40 +82,98 @@ struct HabitTrial: Sendable {
             return .kept
         }
         guard (try? await put("a", sent)) != nil else { return .lost }
-        let isThere = try await remote.sight(of: sent) != nil
-        let isListed = try await names(beginningWith: prefix).contains { $0.utf8.elementsEqual((sent.name ?? "").utf8) }
-        return isThere && isListed ? .sent : .lost
+        return try await remote.sight(of: sent) != nil ? .sent : .lost
     }
 
-    private func habits(_ one: RemotePath, _ two: RemotePath) async throws -> ServerHabits {
-        var habits = ServerHabits(server: server)
-        habits.tagsFollowContent = try await followsContent(one)
+    /// - Parameter one: something is there.
+    private func moves(
+        _ one: RemotePath, _ two: RemotePath
+    ) async throws -> (refusesOverwriting: Bool, areConditional: Bool) {
         try await put("b", two)
-        let refused = try await move(one, to: two, ["Overwrite": "F"])
-        habits.refusesOverwriting = refused == 412
-        if !habits.refusesOverwriting { try await put("a", one) }
+        let refusesOverwriting = try await move(one, to: two, ["Overwrite": "F"]) == 412
+        if !refusesOverwriting { try await put("a", one) }
 
         // Onto something, with a condition that does not hold, and with one that does.
-        if let (wrong, _) = try await state(of: two) {
-            if try await move(one, to: two, ["Overwrite": "T", "If": wrong]) == 412 {
-                if let (_, right) = try await state(of: two) {
-                    let status = try await move(one, to: two, ["Overwrite": "T", "If": right])
-                    habits.movesConditionally = [200, 201, 204].contains(status)
-                }
-            }
-        }
+        guard let (wrong, _) = try await state(of: two),
+            try await move(one, to: two, ["Overwrite": "T", "If": wrong]) == 412,
+            let (_, right) = try await state(of: two)
+        else { return (refusesOverwriting, false) }
+        let status = try await move(one, to: two, ["Overwrite": "T", "If": right])
+        return (refusesOverwriting, [200, 201, 204].contains(status))
+    }
+
+    private func survivesMoves(_ one: RemotePath, _ two: RemotePath) async throws -> Bool {
         try await put("a", one)
         let before = try await remote.sight(of: one)
-        try? await deleteQuietly(two)
         guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else {
             throw FileProviderError(.cannotSynchronize, "\(client.base.host) moves nothing")
         }
         let after = try await remote.sight(of: two)
-        habits.tagsSurviveMoves = before?.entry.tag == after?.entry.tag && after != nil
+        return before?.entry.tag == after?.entry.tag && after != nil
+    }
 
-        habits.deletions = try await deletions(two)
+    // MARK: - Sending
+
+    /// What a server does with what is sent to its place at once.
+    private func sending(_ one: RemotePath, _ two: RemotePath) async throws -> ServerHabits {
+        async let showsOnlyWhole = showsOnlyWhole(two)
+        var habits = ServerHabits()
+        let text = [UInt8]("abc".utf8)
+        let given = Mutex(false)
+        let status = try await client.send(
+            "PUT", client.url(of: one), ["If-None-Match": "*"],
+            body: .pieces(count: nil) { take(given) ? nil : text }
+        ).status
+        habits.takesAnyLength = (200..<300).contains(status)
+        if !habits.takesAnyLength { try await put("abc", one) }
+        let sight = try await remote.sight(of: one)
+        habits.takesAnyLength = habits.takesAnyLength && sight?.entry.size == Int64(text.count)
+        habits.headsAreTrue = try await remote.glance(at: one)?.entry == sight?.entry && sight != nil
+        let again = try await client.send(
+            "PUT", client.url(of: one), ["If-None-Match": "*"], body: .bytes(Array("abcd".utf8)))
+        habits.refusesReplacing = again.status == 412
+        habits.showsOnlyWhole = try await showsOnlyWhole
         return habits
     }
+
+    /// Whether nobody sees what has come in part: neither while more is to come, nor when no more does.
+    private func showsOnlyWhole(_ path: RemotePath) async throws -> Bool {
+        struct BrokenOff: Error {}
+        let isSeen = Mutex(false)
+        let count = Mutex(0)
+        // The second piece goes when the first has been given to the kernel, the look when both are on their way.
+        let piece = [UInt8](repeating: 0x78, count: 96 << 10)
+        let answer = try? await client.send(
+            "PUT", client.url(of: path),
+            body: .pieces(count: Int64(4 * piece.count)) {
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number < 3 { return piece }
+                for _ in 0..<2 {
+                    try await Task.sleep(for: Self.pause)
+                    if try await remote.sight(of: path) != nil { isSeen.withLock { $0 = true } }
+                }
+                throw BrokenOff()
+            })
+        guard answer == nil, count.withLock({ $0 }) == 3, !isSeen.withLock({ $0 }) else { return false }
+        for _ in 0..<2 {
+            try await Task.sleep(for: Self.pause)
+            if try await remote.sight(of: path) != nil { return false }
+        }
+        return true
+    }
+
+    private func take(_ isTaken: borrowing Mutex<Bool>) -> Bool {
+        isTaken.withLock { isTaken in
+            defer { isTaken = true }
+            return isTaken
+        }
+    }
+
+    /// So long a server may need to do what is seen at once otherwise.
+    private static let pause = Duration.milliseconds(100)
 
     /// Whether new content within a second has a new tag. Tried twice, for a second may end in between.
     private func followsContent(_ path: RemotePath) async throws -> Bool {
@@ -129,10 +214,6 @@ struct HabitTrial: Sendable {
 
     private func put(_ text: String, _ path: RemotePath) async throws {
         try await remote.put(.bytes(Array(text.utf8)), at: path, for: path.name ?? "/")
-    }
-
-    private func deleteQuietly(_ path: RemotePath) async throws {
-        _ = try await client.send("DELETE", client.url(of: path))
     }
 
     private func move(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> Int {

@@ -36,6 +36,15 @@ struct DAVResource: Sendable, Hashable {
         }
     }
 
+    /// What the fields of an answer say of a file.
+    init(_ head: HTTPResponseHead) {
+        href = head.url.path
+        hasType = true
+        etag = head.fields["ETag"]
+        length = head.contentLength
+        modifiedAt = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
+    }
+
     private mutating func take(_ property: XMLElement) {
         let text = property.trimmedText
         if property.name.namespace == Self.ownCloud {
@@ -63,8 +72,8 @@ struct DAVResource: Sendable, Hashable {
 
     /// `HTTP/1.1 404 Not Found`.
     private static func status(_ line: String) -> Int? {
-        let words = line.split(separator: " ")
-        return words.count >= 2 ? Int(words[1]) : nil
+        let words = line.utf8.split(separator: 0x20, maxSplits: 2)
+        return words.count >= 2 ? Int(Substring(words[1])) : nil
     }
 
     /// The properties that are asked for.
@@ -86,16 +95,17 @@ enum ETag {
     /// What is between the quotes, without a mark of weakness: servers differ in how they write one tag in different
     /// places.
     static func opaque(_ text: String) -> String {
-        var text = text[...]
-        if text.hasPrefix("W/") || text.hasPrefix("w/") { text = text.dropFirst(2) }
-        if text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") { text = text.dropFirst().dropLast() }
-        return String(text)
+        var bytes = text.utf8[...]
+        if bytes.starts(with: "W/".utf8) || bytes.starts(with: "w/".utf8) { bytes = bytes.dropFirst(2) }
+        let quote = UInt8(ascii: "\"")
+        if bytes.count >= 2, bytes.first == quote, bytes.last == quote { bytes = bytes.dropFirst().dropLast() }
+        return String(Substring(bytes))
     }
 
     /// Whether a tag is nothing but a date in seconds and a size, as several servers make it, in decimal or hexadecimal
     /// numbers.
     static func isMadeOf(_ opaque: String, seconds: Int64, size: Int64) -> Bool {
-        let parts = opaque.split(separator: "-").map(String.init)
+        let parts = opaque.utf8.split(separator: UInt8(ascii: "-")).map { String(Substring($0)) }
         guard parts.count >= 2 else { return false }
         let last = parts.suffix(2)
         for radix in [10, 16] where last == [String(seconds, radix: radix), String(size, radix: radix)][...] {

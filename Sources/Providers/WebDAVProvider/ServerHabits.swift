@@ -38,6 +38,14 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var listsHiddenNames = false
     /// New content of the same length within a second has another tag.
     var tagsFollowContent = false
+    /// What is sent to a name that is taken is refused with `If-None-Match: *`.
+    var refusesReplacing = false
+    /// What is being sent is not seen before it is whole, and never when it was broken off.
+    var showsOnlyWhole = false
+    /// `HEAD` says the same of a file as a listing.
+    var headsAreTrue = false
+    /// Content whose length is not said before is taken.
+    var takesAnyLength = false
 }
 
 extension ServerHabits.OddNames {

@@ -9,6 +9,8 @@ final class WebDAVClient: Sendable {
     /// The collection that is the root; its path ends in a slash.
     let base: HTTPURL
     let transport: HTTPTransport
+    /// The names that its path consists of; nil when it is none.
+    private let root: RemotePath?
     private let authorization: Authorization
     private static let mostRefusals = 4
     /// A server copies, moves or deletes much before it answers.
@@ -16,6 +18,7 @@ final class WebDAVClient: Sendable {
 
     init(base: HTTPURL, transport: HTTPTransport, credentials: @escaping @Sendable () -> WebDAVCredentials?) {
         self.base = base
+        root = Self.names(in: base.path).map(RemotePath.init)
         self.transport = transport
         authorization = Authorization(credentials)
     }
@@ -45,10 +48,10 @@ final class WebDAVClient: Sendable {
             guard let url = page.resolving(href), url.host == base.host else { return nil }
             path = url.path
         }
-        guard let root = Self.names(in: base.path), let names = Self.names(in: path), names.count >= root.count,
-            RemotePath(Array(names.prefix(root.count))) == RemotePath(root)
+        guard let root, let names = Self.names(in: path), names.count >= root.names.count,
+            RemotePath(Array(names.prefix(root.names.count))) == root
         else { return nil }
-        return RemotePath(Array(names.dropFirst(root.count)))
+        return RemotePath(Array(names.dropFirst(root.names.count)))
     }
 
     /// Whether a reference is an absolute path and nothing else, as nearly all are: a listing has thousands.
@@ -172,6 +175,11 @@ final class WebDAVClient: Sendable {
                 return try await body(request)
             } catch let refused as Refused {
                 refusals += 1
+                if case .pieces = request.body {
+                    // They have gone: whoever gave them begins again.
+                    try authorization.learn(refused.head, refused: pass)
+                    throw FileProviderError(.notAuthenticated, "\(refused.head.url.host) wants other credentials")
+                }
                 guard refusals < Self.mostRefusals, refused.head.url.hasSameOrigin(as: base) else {
                     throw FileProviderError(
                         .notAuthenticated, "\(refused.head.url.host) wants other credentials again and again")

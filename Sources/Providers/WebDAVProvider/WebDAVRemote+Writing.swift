@@ -9,21 +9,30 @@ extension WebDAVRemote {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         try await connect()
-        if isOwnCloud { return try await replace(contents, at: path, if: condition) }
+        if isOwnCloud {
+            contents.growing?.giveUp()
+            return try await replace(contents, at: path, if: condition)
+        }
         let habits = try await habits(tryingIn: path.parent)
         if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+            contents.growing?.giveUp()
             return try await writeInPlace(contents, to: path, if: condition, habits)
         }
-        let hidden = path.parent.appending(HiddenName.make())
+        if condition == .absent, contents.size <= Self.mostAtOnce, habits.showsOnlyWhole, habits.refusesReplacing {
+            contents.growing?.giveUp()
+            return try await make(contents, at: path, habits)
+        }
+        let early = try await sentEarly(contents)
+        let hidden = early ?? path.parent.appending(HiddenName.make())
         do {
-            try await put(.content(contents), at: hidden, for: name)
+            if early == nil { try await put(.content(contents), at: hidden, for: name) }
             // Not every server says of its own accord that it has lost some.
-            guard let sent = try await sight(of: hidden)?.entry, sent.kind == .file, sent.size == contents.size else {
+            let sent = habits.showsOnlyWhole ? nil : try await sight(of: hidden)?.entry
+            guard habits.showsOnlyWhole || sent?.kind == .file && sent?.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
             try await publish(hidden, at: path, if: condition, habits)
-            if habits.tagsSurviveMoves {
-                var entry = sent
+            if habits.tagsSurviveMoves, var entry = sent {
                 entry.name = name
                 return entry
             }
@@ -31,9 +40,31 @@ extension WebDAVRemote {
             removeLater(hidden)
             throw error
         }
-        let entry = try await entry(at: path)
+        guard let entry = try await (habits.headsAreTrue ? glance(at: path) : sight(of: path))?.entry else {
+            throw RemoteConditionFailure(present: nil)
+        }
         guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
         return entry
+    }
+
+    /// So much is held in memory, and is there in one moment.
+    private static let mostAtOnce: Int64 = 256 << 10
+
+    /// For servers that show nothing but what is whole, and write over nothing: what is new and small needs no hidden name.
+    private func make(
+        _ contents: ContentSource, at path: RemotePath, _ habits: ServerHabits
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        // Reading the end confirms the content: nothing is sent that is not of one generation.
+        let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
+        try await put(.bytes(bytes), at: path, for: name, ["If-None-Match": "*"])
+        guard let made = try await habits.headsAreTrue ? glance(at: path) : sight(of: path) else {
+            throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken '\(name)'")
+        }
+        guard made.entry.kind == .file, made.entry.size == contents.size else {
+            throw RemoteConditionFailure(present: made.entry)
+        }
+        return made.entry
     }
 
     /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
@@ -151,7 +182,7 @@ extension WebDAVRemote {
 
     /// What a call broken off has left goes without anybody waiting for it. A server may notice late that a transfer has
     /// been broken off, and make the file only then.
-    private func removeLater(_ hidden: RemotePath) {
+    func removeLater(_ hidden: RemotePath) {
         Task {
             for pause in [0, 1, 4, 20] {
                 try? await Task.sleep(for: .seconds(pause))
@@ -163,6 +194,14 @@ extension WebDAVRemote {
 
     package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try await connect()
+        // What comes into it needs to know.
+        async let trial = habits(tryingIn: path.parent)
+        let made = try await makeDirectory(at: path)
+        _ = try? await trial
+        return made
+    }
+
+    private func makeDirectory(at path: RemotePath) async throws -> RemoteEntry {
         // Some servers make again what is there, and say that they did.
         try await requireAbsence(path)
         if let name = path.name, ServerHabits.OddNames.include(name),

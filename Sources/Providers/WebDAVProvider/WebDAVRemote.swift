@@ -26,7 +26,7 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
-    package static let concurrentCalls = 32
+    package static let concurrentCalls = 64
 
     /// - Parameters:
     ///   - stateDirectory: a folder for what was found out about the server.
@@ -175,6 +175,17 @@ package final class WebDAVRemote: PathRemote {
             return nil
         }
         return found.withLock { $0 }
+    }
+
+    /// What the fields of a file say of it; nil when nothing is there. Where ``ServerHabits/headsAreTrue``, it is what
+    /// ``sight(of:isDirectory:)`` would say, for less.
+    func glance(at path: RemotePath) async throws -> Sight? {
+        let response = try await client.send("HEAD", client.url(of: path))
+        guard response.status != 404, response.status != 410 else { return nil }
+        guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
+        // Of an empty file some do not say how long it is.
+        guard response.head.contentLength != nil else { return try await sight(of: path) }
+        return sight(DAVResource(response.head), named: path.name ?? "", at: response.head)
     }
 
     package func entry(at path: RemotePath) async throws -> RemoteEntry {

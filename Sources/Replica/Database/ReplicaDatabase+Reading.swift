@@ -211,7 +211,7 @@ extension ReplicaDatabase {
         try glance { db in
             try db.one(
                 """
-                SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2
+                SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2 AND identifier IS NOT NULL
                 UNION ALL SELECT identifier FROM deletion WHERE baseParent = ?1 AND baseName = ?2
                 """, [directory.rawValue, name],
                 { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
@@ -248,17 +248,21 @@ extension ReplicaDatabase {
     /// The items to which the provider last gave one of these content versions.
     package func knownItems(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
         try read { db in
-            try versions.flatMap { version in
-                try db.all(
+            try Set(versions).flatMap { version in
+                let items = try db.all(
                     """
                     SELECT \(Self.knownColumns) FROM item
                     WHERE baseContentVersion = ?1 AND baseContentVersion <> x'' AND identifier IS NOT NULL
                         AND baseParent IS NOT NULL
+                    LIMIT \(Self.mostAlike + 1)
                     """, [Data(version)], Self.knownItem)
+                return items.count > Self.mostAlike ? [] : items
             }
         }
     }
 
+    /// What more items than these have in common tells none of them from the others.
+    private static let mostAlike = 64
     private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
 
     private static func knownItem(_ row: Columns) -> KnownItem {

@@ -16,9 +16,12 @@ struct ContentSnapshot: Sendable {
     /// Opens a file's content. All that was written up to now is put on the disk first: from then on the kernel notices
     /// every write, through a mapping, too.
     ///
-    /// - Parameter progress: told how many bytes more were taken.
+    /// - Parameters:
+    ///   - growing: what was sent of it while it was being written.
+    ///   - progress: told how many bytes more were taken.
     static func open(
-        _ number: InodeNumber, in replica: Replica, progress: @escaping @Sendable (Int64) -> Void
+        _ number: InodeNumber, in replica: Replica, growing: GrowingContent? = nil,
+        progress: @escaping @Sendable (Int64) -> Void
     ) async throws -> ContentSnapshot {
         let descriptor = try replica.openContent(of: number)
         do {
@@ -34,7 +37,7 @@ struct ContentSnapshot: Sendable {
             let settled = try replica.contentStatus(of: number)
             guard settled.stamp == stamp, settled.size == size else { throw Written() }
             let source = ContentSource(
-                descriptor: descriptor, size: size,
+                descriptor: descriptor, size: size, growing: growing,
                 confirm: {
                     let now = try replica.contentStatus(of: number)
                     guard now.stamp == stamp, now.size == size else { throw Written() }

@@ -14,14 +14,17 @@ struct Executor: Sendable {
     /// What conflict copies are labelled with.
     let conflictLabel: @Sendable () -> String
 
+    /// What is sent of files that are being written.
+    let early: EarlySending?
     let ancestry: Ancestry
     let request = FileProviderRequest(reason: .synchronization)
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
-        conflictLabel: @escaping @Sendable () -> String
+        early: EarlySending? = nil, conflictLabel: @escaping @Sendable () -> String
     ) {
         ancestry = Ancestry(replica: replica, calls: calls)
+        self.early = early
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -55,7 +58,8 @@ struct Executor: Sendable {
     /// - Returns: nil where its content is not sent; the caller's to close.
     func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
         guard sent.fields.contains(.contents) else { return nil }
-        let opened = try await ContentSnapshot.open(sent.inode, in: replica, progress: transfer.advance)
+        let opened = try await ContentSnapshot.open(
+            sent.inode, in: replica, growing: early?.content(of: sent.inode), progress: transfer.advance)
         sent.contentStamp = opened.stamp
         sent.item.documentSize = opened.size
         transfer.begin(opened.size)

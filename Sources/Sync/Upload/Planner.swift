@@ -46,6 +46,18 @@ struct Planner: Sendable {
         self.replica = replica
     }
 
+    /// The directories above directories, as far as one plan has asked for them: files come many to a directory.
+    private struct Ancestors {
+        private var known: [ItemIdentifier: Set<ItemIdentifier>] = [:]
+
+        mutating func above(_ directory: ItemIdentifier, in replica: Replica) throws -> Set<ItemIdentifier> {
+            if let known = known[directory] { return known }
+            let found = try replica.database.remoteAncestors(from: directory)
+            known[directory] = found
+            return found
+        }
+    }
+
     private static let batch = 256
     /// The row up to which items have been offered again in the present turn.
     private var offered: Int64 = 0
@@ -68,19 +80,23 @@ struct Planner: Sendable {
             }
         }
         var row: Int64 = 0
+        var ancestors = Ancestors()
         while plan.steps.count < limit {
             let items = try replica.database.pendingItems(after: row, limit: Self.batch)
             for (item, state) in items where plan.steps.count < limit {
                 row = item.id
                 if item.isToBeOffered { continue }
-                let step = Step(operation: Self.operation(for: item), subject: try subject(of: item))
-                if isBusy(step.subject) { continue }
                 switch try readiness(of: item, state, at: now, isHurried: isHurried) {
-                case .ready: plan.steps.append(step)
+                case .ready:
+                    let step = Step(
+                        operation: Self.operation(for: item), subject: try subject(of: item, knowing: &ancestors))
+                    if !isBusy(step.subject) { plan.steps.append(step) }
                 case .notBefore(let time): plan.wait(until: time)
                 case .waitsForName:
-                    if item.identifier != nil {
-                        plan.blocked.append(Step(operation: .moveAside(row: item.id), subject: step.subject))
+                    guard item.identifier != nil else { continue }
+                    let subject = try subject(of: item, knowing: &ancestors)
+                    if !isBusy(subject) {
+                        plan.blocked.append(Step(operation: .moveAside(row: item.id), subject: subject))
                     }
                 case .waits, .nothing: break
                 }
@@ -111,16 +127,16 @@ struct Planner: Sendable {
     }
 
     /// What sending an item is about: the item, the name it has on the remote and the one it is to have.
-    func subject(of item: ItemRecord) throws -> UploadTraffic.Subject {
+    private func subject(of item: ItemRecord, knowing known: inout Ancestors) throws -> UploadTraffic.Subject {
         var subject = UploadTraffic.Subject(identifiers: [item.identifier ?? item.placeholder], places: [])
         if let parent = item.base.parent, let name = item.base.name {
             subject.places.insert(.init(parent: parent, name: name))
-            subject.ancestors = try replica.database.remoteAncestors(from: parent)
+            subject.ancestors = try known.above(parent, in: replica)
         }
         if let parent = try item.parent.flatMap({ try replica.database.item(ofInode: $0)?.identifier }) {
             subject.places.insert(.init(parent: parent, name: item.name))
             if parent != item.base.parent {
-                subject.ancestors.formUnion(try replica.database.remoteAncestors(from: parent))
+                subject.ancestors.formUnion(try known.above(parent, in: replica))
             }
         }
         if item.inode.kind == .directory, !item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {

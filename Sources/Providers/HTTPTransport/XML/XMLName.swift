@@ -49,6 +49,7 @@ package struct XMLElement: Sendable, Hashable {
 
     /// The text without the white space around it.
     package var trimmedText: String {
+        guard text.utf8.first?.isXMLSpace == true || text.utf8.last?.isXMLSpace == true else { return text }
         var bytes = text.utf8[...]
         while let first = bytes.first, first.isXMLSpace { bytes = bytes.dropFirst() }
         while let last = bytes.last, last.isXMLSpace { bytes = bytes.dropLast() }
@@ -58,7 +59,8 @@ package struct XMLElement: Sendable, Hashable {
 
 extension XMLName {
     package func isCalled(_ local: String, in namespace: String) -> Bool {
-        self.local.utf8.elementsEqual(local.utf8) && self.namespace.utf8.elementsEqual(namespace.utf8)
+        self.local.utf8.count == local.utf8.count && self.local.utf8.elementsEqual(local.utf8)
+            && self.namespace.utf8.count == namespace.utf8.count && self.namespace.utf8.elementsEqual(namespace.utf8)
     }
 }
 

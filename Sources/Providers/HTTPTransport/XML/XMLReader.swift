@@ -17,6 +17,9 @@ package struct XMLReader {
     private var open: [Open] = []
     private var root: XMLElement?
     private var elementBytes = 0
+    /// The parts of names that were met: a listing has few, many thousand times.
+    private var parts: [[UInt8]: (prefix: String, local: String)] = [:]
+    private static let mostParts = 256
 
     package init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
@@ -121,21 +124,32 @@ package struct XMLReader {
         }
     }
 
-    private func resolve(_ tag: [UInt8], isAttribute: Bool) throws -> XMLName {
-        let parts = tag.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        guard parts.count <= 2, parts.allSatisfy({ !$0.isEmpty }) else { throw XMLTokenizer.wrong("a name is no name") }
-        let local = try Self.string(Array(parts[parts.count - 1]))
-        if parts.count == 1, isAttribute { return XMLName("", local) }
-        let prefix = parts.count == 2 ? try Self.string(Array(parts[0])) : ""
+    private mutating func resolve(_ tag: [UInt8], isAttribute: Bool) throws -> XMLName {
+        let (prefix, local) = try split(tag)
+        if prefix.isEmpty, isAttribute { return XMLName("", local) }
         if prefix == "xml" { return XMLName("http://www.w3.org/XML/1998/namespace", local) }
-        for element in open.reversed() {
+        for element in open.reversed() where !element.namespaces.isEmpty {
             if let namespace = element.namespaces[prefix] { return XMLName(namespace, local) }
         }
         guard prefix.isEmpty else { throw XMLTokenizer.wrong("the prefix '\(prefix.prefix(40))' is not declared") }
         return XMLName("", local)
     }
 
+    /// What stands before the colon of a name, and after it.
+    private mutating func split(_ tag: [UInt8]) throws -> (prefix: String, local: String) {
+        if let known = parts[tag] { return known }
+        let pieces = tag.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard pieces.count <= 2, pieces.allSatisfy({ !$0.isEmpty }) else {
+            throw XMLTokenizer.wrong("a name is no name")
+        }
+        let local = try Self.string(Array(pieces[pieces.count - 1]))
+        let found = (pieces.count == 2 ? try Self.string(Array(pieces[0])) : "", local)
+        if parts.count < Self.mostParts { parts[tag] = found }
+        return found
+    }
+
     private static func string(_ bytes: [UInt8]) throws -> String {
+        if bytes.isEmpty { return "" }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw XMLTokenizer.wrong("it is not in UTF-8")
         }

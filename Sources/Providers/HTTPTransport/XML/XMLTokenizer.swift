@@ -191,7 +191,8 @@ struct XMLTokenizer {
         let isName = name.allSatisfy { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: true
-            default: "-._:".utf8.contains(byte)
+            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: ":"): true
+            default: false
             }
         }
         guard isName, let first = name.first, !(0x30...0x39).contains(first), first != UInt8(ascii: "-"),

@@ -1,0 +1,167 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("Files that are sent while they are written", .serialized)
+struct EarlyUploadTests {
+    /// A file that grows, and what sends it.
+    private final class Writing: Sendable {
+        let growing: GrowingContent
+        private let descriptor: FileDescriptor
+
+        init() throws {
+            let path = FileManager.default.temporaryDirectory.appendingPathComponent("growing-\(UUID().uuidString)")
+                .path
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            let file = try FileDescriptor.open(
+                FilePath(path), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+            descriptor = file
+            growing = GrowingContent { offset, count in
+                try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                    filled = try file.read(fromAbsoluteOffset: offset, into: .init(buffer))
+                }
+            }
+        }
+
+        deinit {
+            try? descriptor.close()
+        }
+
+        func write(_ bytes: [UInt8], at offset: Int64) throws {
+            try bytes.withUnsafeBytes { _ = try descriptor.writeAll(toAbsoluteOffset: offset, $0) }
+        }
+
+        /// The whole file, when nobody writes any more.
+        func content(size: Int, confirm: @escaping @Sendable () throws -> Void = {}) -> ContentSource {
+            ContentSource(
+                descriptor: descriptor, size: Int64(size), growing: growing, confirm: confirm, progress: { _ in })
+        }
+
+        /// Waits until so much has gone.
+        func hasSent(_ count: Int64) async -> Bool {
+            await eventually { (self.growing.upload as? EarlyUpload)?.sent ?? 0 >= count }
+        }
+    }
+
+    private static func bytes(_ count: Int) -> [UInt8] {
+        var state: UInt64 = 1
+        return (0..<count).map { _ in
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: state >> 33)
+        }
+    }
+
+    /// Runs a test with a file whose first pieces have gone to a server.
+    private func run(
+        on kind: DAVServer.Kind,
+        _ test: (ServedFolder, WebDAVRemote, Writing, _ bytes: [UInt8], _ sending: Task<Void, Never>) async throws ->
+            Void
+    ) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let remote = try #require(provider.remote as? WebDAVRemote)
+            let writing = try Writing()
+            let bytes = Self.bytes(3 << 18 + 12345)
+            try writing.write(Array(bytes[..<(2 << 18)]), at: 0)
+            let sending = Task { await provider.receive(writing.growing, in: .rootContainer) }
+            defer { writing.growing.giveUp() }
+            try #require(await writing.hasSent(2 << 18))
+            #expect(!folder.names.contains("file"))
+            try await test(folder, remote, writing, bytes, sending)
+            await sending.value
+        }
+    }
+
+    private func isClean(_ folder: ServedFolder, _ names: [String]) async {
+        let isClean = await eventually(within: .seconds(15)) { folder.names == names }
+        #expect(isClean, "\(folder.names)")
+    }
+
+    @Test(
+        "S181: the rest is sent when the file is whole, and only then it is seen", arguments: DAVServer.Kind.installed)
+    func takesOver(on kind: DAVServer.Kind) async throws {
+        try await run(on: kind) { folder, remote, writing, bytes, _ in
+            try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
+            let entry = try await remote.write(
+                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                if: .absent)
+            #expect(entry.size == Int64(bytes.count))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
+            let upload = try #require(writing.growing.upload as? EarlyUpload)
+            #expect(upload.isSent == true)
+            await isClean(folder, ["file"])
+        }
+    }
+
+    @Test("S181: what was written over after it had gone is sent anew", arguments: DAVServer.Kind.installed)
+    func writtenOver(on kind: DAVServer.Kind) async throws {
+        try await run(on: kind) { folder, remote, writing, bytes, _ in
+            var bytes = bytes
+            bytes[1 << 18] ^= 0xFF
+            try writing.write(bytes, at: 0)
+            _ = try await remote.write(
+                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                if: .absent)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
+            let upload = try #require(writing.growing.upload as? EarlyUpload)
+            #expect(upload.isSent != true)
+            await isClean(folder, ["file"])
+        }
+    }
+
+    @Test("S181: a file that has become shorter is sent anew", arguments: DAVServer.Kind.installed)
+    func shortened(on kind: DAVServer.Kind) async throws {
+        try await run(on: kind) { folder, remote, writing, bytes, _ in
+            _ = try await remote.write(
+                writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<(1 << 18)]))
+            await isClean(folder, ["file"])
+        }
+    }
+
+    @Test("S181: a file that is written again before its end has gone is not seen", arguments: DAVServer.Kind.installed)
+    func writtenAgain(on kind: DAVServer.Kind) async throws {
+        struct Written: Error {}
+        try await run(on: kind) { folder, remote, writing, bytes, _ in
+            try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
+            await #expect(throws: Written.self) {
+                _ = try await remote.write(
+                    writing.content(size: bytes.count) { throw Written() }, to: RemotePath(["file"]),
+                    attributes: RemoteAttributes(), if: .absent)
+            }
+            await isClean(folder, [])
+        }
+    }
+
+    @Test("S181: of a file that nobody wants any more nothing is left", arguments: DAVServer.Kind.installed)
+    func givenUp(on kind: DAVServer.Kind) async throws {
+        try await run(on: kind) { folder, _, writing, _, sending in
+            writing.growing.giveUp()
+            await sending.value
+            await isClean(folder, [])
+        }
+    }
+
+    @Test(
+        "S181: the name may be taken meanwhile: nothing is written over",
+        .enabled(if: DAVServer.Kind.apache.program != nil))
+    func nameTaken() async throws {
+        try await run(on: .apache) { folder, remote, writing, bytes, _ in
+            try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
+            try await folder.write(Array("theirs".utf8), to: "file")
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await remote.write(
+                    writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                    if: .absent)
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("theirs".utf8))
+            await isClean(folder, ["file"])
+        }
+    }
+}
