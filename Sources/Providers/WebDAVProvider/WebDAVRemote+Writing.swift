@@ -21,7 +21,11 @@ extension WebDAVRemote {
             guard let sent = try await sight(of: hidden)?.entry, sent.kind == .file, sent.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
+            if habits.tagsSurviveMoves {
+                unanswered.note(name, tag: sent.tag, date: attributes.contentModificationDate)
+            }
             try await publish(hidden, at: path, if: condition, habits)
+            unanswered.forget(name, tag: sent.tag)
             if habits.tagsSurviveMoves {
                 var entry = sent
                 entry.name = name
