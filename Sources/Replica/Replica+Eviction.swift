@@ -57,6 +57,8 @@ extension Replica {
             var effects = ReplicaEffects()
             if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
             guard item.inode.content == .materialized else { return effects }
+            // What the remote does not have it cannot list.
+            if item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
             guard try db.obstacles(toEvictingListingOf: number, limit: 1).isEmpty else {
                 throw EvictionRefusal.nonEvictableChildren
             }

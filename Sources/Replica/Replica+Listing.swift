@@ -27,8 +27,7 @@ extension Replica {
             guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
                 let identifier = item.identifier
             else { throw FileProviderError(.noSuchItem, "inode \(number) is no directory of the remote's") }
-            let listing = (Int64(try DomainKey.listingNumber.string(in: db) ?? "") ?? 0) + 1
-            try DomainKey.listingNumber.set(String(listing), in: db)
+            let listing = try db.beginSeeing()
             let remembered = try db.one(
                 "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?)", [number.rawValue], { $0[0] as Bool })
             let isComparison = item.inode.content == .materialized
@@ -49,27 +48,24 @@ extension Replica {
         }
     }
 
+    /// A listing has ended, however: what it has seen need not be known any more.
+    package func endListing(_ beginning: ListingBeginning) async throws {
+        try await database.write { db in try db.endSeeing(in: beginning.number) }
+    }
+
     /// Whether a listing of a directory has brought an item already.
-    package func wasSeen(_ identifier: ItemIdentifier, in number: InodeNumber, listing: Int64) throws -> Bool {
-        try database.read { db in
-            try db.one(
-                "SELECT EXISTS (SELECT 1 FROM item WHERE identifier = ? AND parent = ? AND seenInListing = ?)",
-                [identifier.rawValue, number.rawValue, listing], { $0[0] as Bool }) ?? false
+    package func wasSeen(
+        _ identifier: ItemIdentifier, in number: InodeNumber, listing: Int64
+    ) async throws -> Bool {
+        try await database.write { db in
+            guard let item = try db.item(identifier), item.parent == number else { return false }
+            return try db.wasSeen(item.id, in: listing)
         }
     }
 
     /// The items of a directory that a listing has not confirmed, once all its pages are in.
-    package func unconfirmed(in number: InodeNumber, listing: Int64) throws -> [ItemRecord] {
-        try database.read { db in try Self.unconfirmed(in: number, listing: listing, db) }
-    }
-
-    fileprivate static func unconfirmed(
-        in number: InodeNumber, listing: Int64, _ db: Database
-    ) throws -> [ItemRecord] {
-        try db.all(
-            "SELECT id FROM item WHERE parent = ? AND seenInListing <> ? AND identifier IS NOT NULL",
-            [number.rawValue, listing], { $0[0] as Int64 }
-        ).compactMap { try db.item(id: $0) }
+    package func unconfirmed(in number: InodeNumber, listing: Int64) async throws -> [ItemRecord] {
+        try await database.write { db in try db.unseenItems(in: number, listing: listing) }
     }
 }
 
@@ -110,7 +106,7 @@ extension Ingestion {
     package mutating func finishListing(
         of directory: InodeNumber, listing number: Int64, isKnownBetter: (ItemIdentifier) -> Bool
     ) throws {
-        let gone = try Replica.unconfirmed(in: directory, listing: number, db)
+        let gone = try db.unseenItems(in: directory, listing: number)
             .filter { item in item.identifier.map { !isKnownBetter($0) } ?? false }
         try finishListing(of: directory, gone: gone)
     }

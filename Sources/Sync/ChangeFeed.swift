@@ -14,6 +14,9 @@ actor ChangeFeed {
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
+    private var lastRound: (end: ContinuousClock.Instant, took: Duration)?
+    /// After a round nothing but a command asks for another for so many times as long.
+    private static let pauseInRounds = 10
 
     static let batchSize = 1000
     private static let atOnce = 8
@@ -58,6 +61,34 @@ actor ChangeFeed {
         }
     }
 
+    /// Compares a few directories and nothing else: where the provider can tell what changed, it is asked for that. While
+    /// a round is under way nothing is done, for that compares all.
+    func glance(at directories: [InodeNumber]) async {
+        guard running == nil else { return }
+        let task = Task {
+            defer { self.finishRound() }
+            if calls.provider.features.changeFeed { return try await round() }
+            try await compareNow(directories)
+        }
+        running = task
+        _ = try? await task.value
+    }
+
+    private func compareNow(_ directories: [InodeNumber]) async throws {
+        _ = await listings.takeVanished()
+        for number in directories {
+            guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
+                item.inode.kind == .directory, item.inode.content == .materialized, item.trash == nil,
+                try !replica.database.hasItemsToOffer(in: number)
+            else { continue }
+            _ = try await compare(number, identifier)
+        }
+        // What is gone from one directory may be in another: only a look at all of them tells.
+        guard await !listings.takeVanished().isEmpty else { return }
+        if let last = lastRound, .now - last.end < last.took * Self.pauseInRounds { return }
+        isAskedAgain = true
+    }
+
     func stop() {
         running?.cancel()
     }
@@ -86,6 +117,8 @@ actor ChangeFeed {
     }
 
     private func round() async throws {
+        let start = ContinuousClock.now
+        defer { lastRound = (.now, .now - start) }
         _ = await listings.takeVanished()
         guardian.beginRound()
         try await refreshRoot()

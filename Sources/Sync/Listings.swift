@@ -216,15 +216,16 @@ actor Listings {
             active[number]?.isComparison = isComparison
             do {
                 switch try await readPages(of: number, beginning, request: request) {
-                case .unwanted: return
-                case .whole: break
+                case .unwanted, .whole: break
                 case .toFinish: try await finishListing(of: number, beginning, request: request)
                 }
+                try await replica.endListing(beginning)
             } catch {
-                if !beginning.isComparison {
-                    // Also when this task was cancelled, in which the database would do nothing.
-                    try await Task { [replica] in try await replica.abandonListing(of: number) }.value
-                }
+                // Also when this task was cancelled, in which the database would do nothing.
+                try await Task { [replica] in
+                    if !beginning.isComparison { try await replica.abandonListing(of: number) }
+                    try await replica.endListing(beginning)
+                }.value
                 throw error
             }
         } catch {
@@ -262,8 +263,13 @@ actor Listings {
                 let result = try await calls.make(for: request, ticket: ticket) { _ in
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
                 }
+                var isFirstSeen = false
+                if let first = result.items.first?.itemIdentifier {
+                    isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
+                }
                 do {
-                    try check.take(result) { try replica.wasSeen($0, in: number, listing: beginning.number) }
+                    let wasSeen = isFirstSeen
+                    try check.take(result) { _ in wasSeen }
                 } catch let error as FileProviderError {
                     warnings.report(error.message)
                     throw error
@@ -323,7 +329,7 @@ actor Listings {
     private func finishListing(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
     ) async throws {
-        let unconfirmed = try replica.unconfirmed(in: number, listing: beginning.number)
+        let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
         var gone: [ItemRecord] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {

@@ -3,15 +3,15 @@ import Synchronization
 /// When to look for changes unasked: on a signal, on a timer, and, while the remote is away, to find out whether it is
 /// back.
 final class Schedule: Sendable {
-    private let pollInterval: Duration?
+    private let polling: Polling
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
     private let tasks = Mutex<[Task<Void, Never>]>([])
     private let probes: AsyncStream<Void>
     private let probeSignal: AsyncStream<Void>.Continuation
 
-    init(pollInterval: Duration?) {
-        self.pollInterval = pollInterval
+    init(polling: Polling) {
+        self.polling = polling
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (probes, probeSignal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -40,7 +40,7 @@ final class Schedule: Sendable {
                 }
             },
         ]
-        if let pollInterval {
+        if case .every(let pollInterval) = polling {
             started.append(
                 Task { [signal] in
                     while !Task.isCancelled {

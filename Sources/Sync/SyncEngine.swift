@@ -24,6 +24,8 @@ package final class SyncEngine: Sendable {
     private let closings: Closings
     let commits: Commits
     private let schedule: Schedule
+    /// Where looking for changes follows those who look at the mount.
+    private let poller: Poller?
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlySending?
@@ -40,7 +42,7 @@ package final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - open: which inodes somebody has open.
     ///   - kernel: forgets what a commit made untrue.
-    ///   - pollInterval: how often to look for changes unasked; nil when the provider tells of them.
+    ///   - polling: how often to look for changes unasked.
     ///   - domainName: what the user calls the domain.
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
@@ -50,7 +52,7 @@ package final class SyncEngine: Sendable {
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
-        kernel: any KernelCache, pollInterval: Duration?,
+        kernel: any KernelCache, polling: Polling,
         domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
         cacheLimit: Int64? = nil, cacheAge: Duration? = nil, accounting: (any FetchAccounting)? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
@@ -59,7 +61,8 @@ package final class SyncEngine: Sendable {
         connection = Connection(logger: logger)
         warnings = Warnings(logger: logger)
         for finding in replica.findings { warnings.report(finding) }
-        let schedule = Schedule(pollInterval: pollInterval)
+        let schedule = Schedule(polling: polling)
+        poller = polling == .adaptive ? Poller(replica: replica) : nil
         self.schedule = schedule
         self.isInteractive = isInteractive
         self.open = open
@@ -167,10 +170,16 @@ package final class SyncEngine: Sendable {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            refresh: { [feed, trashKeeper] in
+            refresh: { [feed, trashKeeper, poller] in
+                let start = ContinuousClock.now
                 try? await feed.refresh()
+                poller?.roundEnded(after: .now - start)
                 trashKeeper.wake()
             }, connection: connection)
+        poller?.run(
+            compare: { [feed, connection] in if connection.failure == nil { await feed.glance(at: $0) } },
+            // While it is away somebody else tries whether it is back.
+            refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
         schedule.refresh()
         Task {
             await uploads.start()
@@ -188,6 +197,7 @@ package final class SyncEngine: Sendable {
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
+        poller?.stop()
         happenings.finish()
         early?.stop()
         await uploads.stop(patience: patience)
@@ -231,10 +241,12 @@ package final class SyncEngine: Sendable {
     ) async throws(FileProviderError) {
         try await listings.list(number, beyond: beyond, request: request)
         await lookAhead.listed(number)
+        poller?.directoryWasOpened(number)
     }
 
     /// A process opened a directory whose listing is here: it may be walking.
     package func directoryWasOpened(_ number: InodeNumber) {
+        poller?.directoryWasOpened(number)
         Task { await lookAhead.listed(number) }
     }
 
@@ -256,6 +268,7 @@ package final class SyncEngine: Sendable {
     package func inodeWasOpened(_ number: InodeNumber) {
         uses.note(number)
         documents.opened(number)
+        poller?.fileWasOpened(number)
         fileLookAhead.fileWasOpened(number)
     }
 

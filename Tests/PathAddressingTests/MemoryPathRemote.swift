@@ -34,7 +34,7 @@ final class MemoryPathRemote: PathRemote {
     private let state = Mutex(State())
     let habits: Habits
     /// Waited for in the middle of a move, when it is done and not answered.
-    let duringMove = Mutex<(@Sendable () async -> Void)?>(nil)
+    let duringMove = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
     init(habits: Habits = Habits()) {
         self.habits = habits
@@ -241,7 +241,7 @@ final class MemoryPathRemote: PathRemote {
             guard let node = state.nodes[newPath] else { throw Self.missing(newPath) }
             return entry(newPath, node)
         }
-        await duringMove.withLock { $0 }?()
+        try await duringMove.withLock { $0 }?()
         return moved
     }
 

@@ -308,4 +308,65 @@ struct PathAddressingTests {
             #expect(remote.names(in: .root) == ["renamed"])
         }
     }
+
+    /// Renames an item so that the answer is lost.
+    private func renameUnanswered(
+        _ remote: MemoryPathRemote, _ session: ProviderSession, _ name: String, to newName: String
+    ) async throws -> FileProviderItem {
+        let base = try await session.find(name)
+        var renamed = base
+        renamed.filename = newName
+        remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+        await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+        remote.duringMove.withLock { $0 = nil }
+        return base
+    }
+
+    @Test("S186: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
+    func lostRenamings() async throws {
+        try await run { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, [1])
+                $0.make(path("two"), kind: .file, [2])
+                $0.make(path("three"), kind: .directory)
+                $0.make(path("three/file"), kind: .file, [3])
+            }
+            let inner = try await session.list(try await session.find("three").itemIdentifier)[0]
+            // Renamed again before it is known.
+            var one = try await renameUnanswered(remote, session, "one", to: "uno")
+            one.filename = "eins"
+            let moved = try await session.modify(one, .filename)
+            #expect(moved.item.itemIdentifier == one.itemIdentifier)
+            #expect(remote.names(in: .root) == ["eins", "three", "two"])
+            // Removed before it is known.
+            let two = try await renameUnanswered(remote, session, "two", to: "due")
+            try await session.delete(two)
+            #expect(remote.names(in: .root) == ["eins", "three"])
+            // What is below is looked for while it is not known.
+            _ = try await renameUnanswered(remote, session, "three", to: "tre")
+            let found = try await session.provider.item(
+                for: inner.itemIdentifier, request: FileProviderRequest(reason: .listing))
+            #expect(found.filename == "file")
+        }
+    }
+
+    @Test("S186: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            var one = try await session.find("one")
+            one.filename = "uno"
+            let renamed = one
+            remote.duringMove.withLock {
+                $0 = {
+                    remote.change { $0.move(RemotePath(["uno"]), to: RemotePath(["one"])) }
+                    throw FileProviderError(.timedOut)
+                }
+            }
+            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+            remote.duringMove.withLock { $0 = nil }
+            let moved = try await session.modify(renamed, .filename)
+            #expect(moved.item.filename == "uno")
+            #expect(remote.names(in: .root) == ["uno"])
+        }
+    }
 }

@@ -82,7 +82,7 @@ extension Replica {
         var (_, effects) = try await ingest(open: open) { ingestion in
             try ingestion.page(of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
         }
-        let gone = try unconfirmed(in: directory, listing: beginning.number)
+        let gone = try await unconfirmed(in: directory, listing: beginning.number)
         effects.append(
             try await ingest(open: open) { ingestion in try ingestion.finishListing(of: directory, gone: gone) }.1)
         return effects

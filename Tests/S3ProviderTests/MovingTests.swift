@@ -85,6 +85,31 @@ import Testing
         }
     }
 
+    @Test func whatIsRemovedWhileItIsBeingCopiedDoesNotComeBack() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            try remote.moves.save(record(bucket, .copying))
+            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            try await remote.delete(RemotePath("a/1".split(separator: "/").map(String.init)), kind: .file, if: .always)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            #expect(try await keys(bucket) == Self.moved.filter { $0 != "b/1" })
+        }
+    }
+
+    @Test func deletingThatAConnectionBrokeOffIsEndedByWhateverComesNext() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            _ = try await remote.entry(at: .root)
+            for path in paths where path.hasPrefix("a/") {
+                try await bucket.put(bucket.prefix + "b/" + path.dropFirst(2), path)
+            }
+            try remote.moves.save(record(bucket, .deleting))
+            _ = try await remote.entry(at: RemotePath("ab"))
+            #expect(try await keys(bucket) == Self.moved)
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
     private func record(_ bucket: Bucket, _ stage: MoveRecord.Stage) -> MoveRecord {
         MoveRecord(
             from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now)

@@ -50,7 +50,7 @@ final class EngineFixture: Sendable {
         provider = InMemoryProvider(options: options)
         replica = try Replica(at: directory["replica"], readers: 4, logger: logger)
         engine = SyncEngine(
-            provider: provider, replica: replica, open: open, kernel: kernel, pollInterval: nil, patience: patience,
+            provider: provider, replica: replica, open: open, kernel: kernel, polling: .never, patience: patience,
             logger: logger)
         provider.attach(Signals(engine: engine))
     }

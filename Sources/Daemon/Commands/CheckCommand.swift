@@ -87,7 +87,7 @@ struct CheckCommand: Sendable {
                 atPath: manager.stateDirectory.string, withIntermediateDirectories: true)
             let engine = SyncEngine(
                 provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
-                kernel: NoKernel(), pollInterval: nil, domainName: name, isInteractive: true, logger: logger)
+                kernel: NoKernel(), polling: .never, domainName: name, isInteractive: true, logger: logger)
             await compare(engine, replica, below: nil, &report)
             await engine.stop()
         } catch {

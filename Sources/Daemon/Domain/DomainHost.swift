@@ -72,12 +72,12 @@ package final class DomainHost: Sendable {
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()
                 })
-            let pollInterval =
-                options.pollSeconds.map { Duration.seconds($0) }
-                ?? (provider.features.changeFeed ? nil : Self.usualPollInterval)
+            let polling =
+                options.pollSeconds.map { Polling.every(.seconds($0)) }
+                ?? (provider.features.changeFeed ? .never : .adaptive)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                pollInterval: pollInterval, domainName: domain.identifier, cacheLimit: options.cacheLimit,
+                polling: polling, domainName: domain.identifier, cacheLimit: options.cacheLimit,
                 cacheAge: options.cacheSeconds.map { .seconds($0) }, accounting: gatekeeper.budget,
                 conflictLabel: Self.conflictLabel,
                 logger: logger)
@@ -119,8 +119,6 @@ package final class DomainHost: Sendable {
 
     /// Readers of the database that are no threads of the mount: the engine, the provider and the control socket.
     private static let otherReaders = 6
-    /// How often to look for changes where the provider does not tell of them.
-    private static let usualPollInterval = Duration.seconds(60)
 
     /// `conflicted copy of HOST, DATE`, on the day it happens.
     @Sendable private static func conflictLabel() -> String {

@@ -179,7 +179,9 @@ extension PathAddressedProvider {
     ) async throws -> RemoteEntry {
         do {
             let version = PathItems.version(ofTag: entry.tag)
-            let moved = try await book.moving(identifier, from: path, at: old, to: new) {
+            let moved = try await book.moving(
+                identifier, tag: entry.kind == .file ? entry.tag : [], from: path, at: old, to: new
+            ) {
                 try await remote.move(path, to: newPath, kind: entry.kind)
             }
             if book.wrote(identifier, version: version) || !entry.isTagUnsettled {
@@ -295,7 +297,7 @@ extension PathAddressedProvider {
     // MARK: - Looking
 
     /// - Returns: nil when nothing is there.
-    private func entry(at path: RemotePath) async throws -> RemoteEntry? {
+    func entry(at path: RemotePath) async throws -> RemoteEntry? {
         do {
             return try await remote.entry(at: path)
         } catch let error as FileProviderError where error.code == .noSuchItem {

@@ -96,6 +96,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
         guard var path = book.path(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
+        try await settleMoves(near: path)
+        path = book.path(of: identifier) ?? path
         var tries = 1
         while true {
             do {

@@ -38,6 +38,7 @@ final class PlaceBook: Sendable {
         var clock = 0
         var written: [ItemIdentifier: (version: [UInt8], deadline: ContinuousClock.Instant)] = [:]
         var minted: [Place: ItemIdentifier] = [:]
+        var uncertain: [ItemIdentifier: UncertainMove] = [:]
     }
 
     private let state = Mutex(State())
@@ -136,8 +137,10 @@ final class PlaceBook: Sendable {
     // MARK: - Changes of our own
 
     /// Moves an item, and knows where it is as soon as it is there.
+    ///
+    /// - Parameter tag: of what is moved.
     func moving<Value: Sendable>(
-        _ identifier: ItemIdentifier, from path: RemotePath, at old: Place, to new: Place,
+        _ identifier: ItemIdentifier, tag: [UInt8], from path: RemotePath, at old: Place, to new: Place,
         _ body: () async throws -> Value
     ) async throws -> Value {
         let before = state.withLock { $0.moves[identifier] }
@@ -148,11 +151,54 @@ final class PlaceBook: Sendable {
             let value = try await changing([old, new], body)
             (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
             note(identifier, move)
+            state.withLock { $0.uncertain[identifier] = nil }
             return value
         } catch {
-            state.withLock { $0.moves[identifier] = before }
+            state.withLock { state in
+                state.moves[identifier] = before
+                guard UncertainMove.isLeft(by: error) else { return }
+                if state.uncertain.count > Self.mostEntries { state.uncertain = [:] }
+                state.uncertain[identifier] = UncertainMove(
+                    identifier: identifier, tag: tag, known: move.from, from: path, to: new)
+            }
             throw error
         }
+    }
+
+    // MARK: - Lost answers
+
+    /// Renamings near a path that may have been made, or not.
+    func uncertainMoves(near path: RemotePath) -> [(move: UncertainMove, target: RemotePath)] {
+        let all = state.withLock { state in
+            state.uncertain.isEmpty
+                ? [] : state.uncertain.values.filter { state.moves[$0.identifier]?.isUnderWay != true }
+        }
+        return all.compactMap { move in
+            guard let target = self.path(of: move.to.directory)?.appending(move.to.name) else {
+                forget(move)
+                return nil
+            }
+            let isNear = [move.from, target].contains { path == $0 || path.isBelow($0) || path == $0.parent }
+            return isNear ? (move, target) : nil
+        }
+    }
+
+    /// It is known now what became of a renaming.
+    func forget(_ move: UncertainMove) {
+        state.withLock { state in
+            if state.uncertain[move.identifier]?.to == move.to { state.uncertain[move.identifier] = nil }
+        }
+    }
+
+    /// It was not made by now: for a while it may be yet, for what was sent may be on its way.
+    func noteNotMade(_ move: UncertainMove) {
+        let isOver = state.withLock { state -> Bool in
+            guard state.uncertain[move.identifier]?.to == move.to else { return false }
+            let deadline = state.uncertain[move.identifier]?.deadline ?? .now + Self.patience
+            state.uncertain[move.identifier]?.deadline = deadline
+            return .now > deadline
+        }
+        if isOver { forget(move) }
     }
 
     /// Changes what has these names: listings that were asked for before it is over are not believed about them.

@@ -22,6 +22,14 @@ struct MoveRecord: Codable, Hashable, Sendable {
 
     var isTree: Bool { from.hasSuffix("/") }
 
+    /// Whether its old or its new place is a file of this key or what lies below this prefix, is in it, or holds it.
+    func touches(key: String, prefix: String) -> Bool {
+        [from, to].contains { place in
+            place.utf8.elementsEqual(key.utf8) || place.utf8.starts(with: prefix.utf8)
+                || isTree && prefix.utf8.starts(with: place.utf8)
+        }
+    }
+
     /// What is not shown.
     var hidden: String { stage == .copying ? to : from }
 }
@@ -30,6 +38,8 @@ struct MoveRecord: Codable, Hashable, Sendable {
 final class MoveJournal: Sendable {
     private let files: JournalFiles<MoveRecord>
     private let running = Mutex<Set<String>>([])
+    /// From where things were renamed that cannot be deleted there.
+    private let stuck = Mutex<Set<String>>([])
 
     init(directory: FilePath) {
         files = JournalFiles(directory: directory.appending("moves"))
@@ -60,13 +70,33 @@ final class MoveJournal: Sendable {
         }
     }
 
+    /// Renamings that nobody carries on at the moment, of which only the deleting is left.
+    var abandonedDeletions: [MoveRecord] {
+        let records = files.records
+        if records.isEmpty { return [] }
+        let running = running.withLock { $0 }
+        let stuck = stuck.withLock { $0 }
+        return records.filter {
+            $0.stage == .deleting && !running.contains($0.from) && !stuck.contains($0.from)
+        }
+    }
+
+    /// It is no use before the next start.
+    func noteStuck(_ record: MoveRecord) { stuck.withLock { _ = $0.insert(record.from) } }
+
     func save(_ record: MoveRecord) throws { try files.write(record, as: Self.name(record)) }
 
     func remove(_ record: MoveRecord) { files.remove(Self.name(record)) }
 
-    func run<Value>(_ record: MoveRecord, _ body: () async throws -> Value) async rethrows -> Value {
-        running.withLock { _ = $0.insert(record.from) }
-        defer { running.withLock { _ = $0.remove(record.from) } }
+    /// Carries on a renaming of what was at a key.
+    ///
+    /// - Throws: `providerDomainTemporarilyUnavailable` while somebody else does.
+    func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value {
+        guard running.withLock({ $0.insert(key).inserted }) else {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable, "what was being renamed from '\(key)' is still being seen to")
+        }
+        defer { running.withLock { _ = $0.remove(key) } }
         return try await body()
     }
 

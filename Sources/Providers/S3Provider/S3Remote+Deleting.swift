@@ -13,6 +13,7 @@ extension S3Remote {
             for record in moves.idle(over: key(of: path)) where record.from.utf8.starts(with: key(of: path).utf8) {
                 try await takeBack(record)
             }
+            try await settleMoves(over: path)
             switch kind {
             case .directory:
                 try await keepDirectory(path.parent, without: path)

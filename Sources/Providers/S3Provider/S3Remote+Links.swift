@@ -59,7 +59,7 @@ extension S3Remote {
             throw FileProviderError(.cannotSynchronize, "the link's target is too long")
         }
         return try await translating { [self] in
-            try await abandonMoves(over: path)
+            try await settleMoves(over: path)
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             let key = key(of: path) + LinkNames.suffix

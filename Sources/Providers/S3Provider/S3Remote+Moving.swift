@@ -17,24 +17,28 @@ extension S3Remote {
             for other in moves.idle(over: to) where !other.from.utf8.elementsEqual(from.utf8) {
                 try await takeBack(other)
             }
+            for other in moves.idle(over: from)
+            where !other.from.utf8.elementsEqual(from.utf8) && from.utf8.starts(with: other.from.utf8) {
+                try await takeBack(other)
+            }
             guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
             try await requireDirectory(newPath.parent)
             if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
-            var record =
-                moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
-            try moves.save(record)
-            try await moves.run(record) {
+            try await moves.run(from: from) {
+                var record =
+                    moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
+                try moves.save(record)
                 do {
                     try await copyAll(record)
                 } catch let failure as S3Failure {
                     // It will not work the next time either.
-                    try? await takeBack(record)
+                    try? await deleteCopies(record)
                     throw failure
                 }
                 try await keepDirectory(path.parent, without: path)
                 record.stage = .deleting
                 try moves.save(record)
-                try await deleteCopied(record)
+                try await deleteOriginals(record)
                 moves.remove(record)
             }
             forget(prefix(of: path))
@@ -54,16 +58,21 @@ extension S3Remote {
 
     // MARK: - What an earlier start left
 
-    /// Called first by everything: ends what was certain to be ended, once.
+    /// Called first by everything: ends what is certain to be ended, also when a connection broke in the midst of it.
     func ready() async throws {
-        if state.withLock({ $0.isReady }) { return }
-        for record in moves.records {
-            if record.stage == .deleting {
-                try await translating { try await self.deleteCopied(record) }
-                moves.remove(record)
-            } else if S3Client.now - record.begun > 7 * 86_400 {
+        for record in moves.abandonedDeletions {
+            do {
                 try await translating { try await self.takeBack(record) }
+            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
+                // Somebody else does it just now.
+            } catch let error as FileProviderError where error.code.reaction == .giveUpAsking {
+                moves.noteStuck(record)
+                manager.report("what was renamed cannot be deleted from '\(record.from)': \(error.message)")
             }
+        }
+        if state.withLock({ $0.isReady }) { return }
+        for record in moves.records where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 {
+            try await translating { try await self.takeBack(record) }
         }
         let isFirst = state.withLock { state in
             defer { state.isReady = true }
@@ -72,20 +81,32 @@ extension S3Remote {
         if isFirst { Task { await self.abortLeftovers() } }
     }
 
-    /// Takes back what nobody carries on, before something else is made in its place.
-    func abandonMoves(over path: RemotePath) async throws {
-        for record in moves.idle(over: key(of: path)) where record.stage == .copying {
-            let isInTheWay = record.isTree ? prefix(of: path) : key(of: path)
-            guard isInTheWay.utf8.starts(with: record.to.utf8) || record.to.utf8.starts(with: isInTheWay.utf8) else {
-                continue
-            }
+    /// Takes back what nobody carries on, before something is made, written or deleted in its old or new place: a copy of
+    /// what is gone by then would come to light in the end.
+    func settleMoves(over path: RemotePath) async throws {
+        for record in moves.idle(over: key(of: path))
+        where record.stage == .copying && record.touches(key: key(of: path), prefix: prefix(of: path)) {
             try await takeBack(record)
         }
     }
 
-    /// Deletes the copies: the originals are all there.
+    /// Ends what was begun and nobody carries on: of what was being copied only the originals stay, of what was being
+    /// deleted only the copies.
     func takeBack(_ record: MoveRecord) async throws {
-        guard record.stage == .copying else { return try await deleteCopied(record) }
+        try await moves.run(from: record.from) {
+            // Somebody else may have been faster.
+            guard let record = moves.record(from: record.from) else { return }
+            switch record.stage {
+            case .copying: try await deleteCopies(record)
+            case .deleting:
+                try await deleteOriginals(record)
+                moves.remove(record)
+            }
+        }
+    }
+
+    /// Deletes the copies: the originals are all there.
+    private func deleteCopies(_ record: MoveRecord) async throws {
         guard record.isTree else {
             if let original = try await listed(record.from), let copy = try await listed(record.to),
                 Self.isCopy(copy, of: original)
@@ -142,9 +163,10 @@ extension S3Remote {
     }
 
     /// Deletes the originals that have a copy.
-    private func deleteCopied(_ record: MoveRecord) async throws {
+    private func deleteOriginals(_ record: MoveRecord) async throws {
         guard record.isTree else {
-            if let original = try await listed(record.from), let copy = try await listed(record.to),
+            // Somebody else may write it at any time: it is looked at last.
+            if let copy = try await listed(record.to), let original = try await listed(record.from),
                 Self.isCopy(copy, of: original)
             {
                 try await delete([record.from])

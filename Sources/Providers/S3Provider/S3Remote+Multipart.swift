@@ -1,3 +1,4 @@
+import Crypto
 import FileProvider
 import Foundation
 import HTTPTransport
@@ -10,7 +11,7 @@ import Synchronization
 extension S3Remote {
     func upload(
         _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
-        at path: RemotePath
+        at path: RemotePath, willHaveTag: (String) -> Void
     ) async throws {
         let partSize = max(settings.partSize, (contents.size / 9_000 + 1).roundedUp(to: 1 << 20))
         var (record, there) = try await begun(key, size: contents.size, partSize: partSize, fields)
@@ -19,6 +20,7 @@ extension S3Remote {
                 let parts = try await send(contents, record, there)
                 // The last byte may have gone long ago.
                 try await BlockingWork.run { try contents.confirm() }
+                willHaveTag(Self.tag(of: parts))
                 try await complete(record, parts, if: condition, at: path)
                 uploads.remove(record)
                 return
@@ -148,6 +150,19 @@ extension S3Remote {
                 }
             }
         }
+    }
+
+    /// The tag that servers give an object in parts.
+    private static func tag(of parts: [(number: Int, tag: String)]) -> String {
+        var hash = Insecure.MD5()
+        for part in parts {
+            let digits = Array(part.tag.utf8.filter { $0 != UInt8(ascii: "\"") })
+            let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+            }
+            hash.update(data: bytes)
+        }
+        return "\"\(Signature.hexadecimal(Array(hash.finalize())))-\(parts.count)\""
     }
 
     static func completion(_ parts: [(number: Int, tag: String)]) -> [UInt8] {

@@ -13,7 +13,7 @@ extension S3Remote {
         try await ready()
         if condition == .absent { try check(path) }
         return try await translating { [self] in
-            try await abandonMoves(over: path)
+            try await settleMoves(over: path)
             let support = condition == .always ? nil : await conditions()
             if condition == .absent {
                 try await requireDirectory(path.parent)
@@ -25,10 +25,13 @@ extension S3Remote {
             let key = key(of: path)
             let fields = ObjectMetadata.fields(attributes)
             do {
+                let note: (String) -> Void = { [unanswered] tag in
+                    unanswered.note(key, tag: Array(tag.utf8), date: attributes.contentModificationDate)
+                }
                 if contents.size > settings.multipartThreshold {
-                    try await upload(contents, to: key, fields, if: condition, at: path)
+                    try await upload(contents, to: key, fields, if: condition, at: path, willHaveTag: note)
                 } else {
-                    try await put(contents, to: key, fields, if: condition)
+                    try await put(contents, to: key, fields, if: condition, willHaveTag: note)
                 }
             } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
                 throw RemoteConditionFailure(present: try await present(at: path))
@@ -49,13 +52,16 @@ extension S3Remote {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
         }
         if let date { dates.note([(key, found.tag, date)]) }
+        unanswered.forget(key, tag: Array(found.tag.utf8))
         return file(found, name: path.name ?? "")
     }
 
     private func put(
-        _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition
+        _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
+        willHaveTag: (String) -> Void
     ) async throws {
         let hashes = try await hashes(of: contents, 0..<contents.size)
+        willHaveTag("\"\(Signature.hexadecimal(hashes.md5))\"")
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         try await conditional(condition) { condition in
@@ -102,7 +108,7 @@ extension S3Remote {
         try await ready()
         try check(path)
         return try await translating { [self] in
-            try await abandonMoves(over: path)
+            try await settleMoves(over: path)
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             try await mark(prefix(of: path))

@@ -40,6 +40,7 @@ final class S3Remote: PathRemote {
     let state = Mutex(State())
     let links = LinkTargets()
     let dates: DateBook
+    let unanswered = UnansweredContents()
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
@@ -153,7 +154,9 @@ final class S3Remote: PathRemote {
     func file(_ object: S3Object, name: String) -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(object.tag.utf8), isTagStrong: true, size: object.size,
-            attributes: RemoteAttributes(contentModificationDate: dates.date(of: object)))
+            attributes: RemoteAttributes(
+                contentModificationDate: unanswered.date(object.key, tag: Array(object.tag.utf8))
+                    ?? dates.date(of: object)))
     }
 
     // MARK: - Reading

@@ -26,12 +26,18 @@ extension WebDAVRemote {
         let hidden = early ?? path.parent.appending(HiddenName.make())
         do {
             if early == nil { try await put(.content(contents), at: hidden, for: name) }
-            // Not every server says of its own accord that it has lost some.
-            let sent = habits.showsOnlyWhole ? nil : try await sight(of: hidden)?.entry
-            guard habits.showsOnlyWhole || sent?.kind == .file && sent?.size == contents.size else {
+            // Not every server says of its own accord that it has lost some; and where the tag stays, the look at it now is
+            // the one that would come after the move.
+            let isLookedAt = habits.tagsSurviveMoves || !habits.showsOnlyWhole
+            let sent = isLookedAt ? try await sight(of: hidden)?.entry : nil
+            guard !isLookedAt || sent?.kind == .file && sent?.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
+            if habits.tagsSurviveMoves, let sent {
+                unanswered.note(name, tag: sent.tag, date: attributes.contentModificationDate)
+            }
             try await publish(hidden, at: path, if: condition, habits)
+            if let sent { unanswered.forget(name, tag: sent.tag) }
             if habits.tagsSurviveMoves, var entry = sent {
                 entry.name = name
                 return entry

@@ -24,6 +24,7 @@ package final class WebDAVRemote: PathRemote {
     let client: WebDAVClient
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
+    let unanswered = UnansweredContents()
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -269,7 +270,8 @@ package final class WebDAVRemote: PathRemote {
             isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false,
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
-                contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
+                contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))
+                    ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")

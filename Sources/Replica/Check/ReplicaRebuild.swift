@@ -192,7 +192,7 @@ package struct ReplicaRebuild {
 
     private static func insert(_ row: Row, _ columns: Set<String>, in db: Database) throws {
         var values = row.values(in: columns)
-        for name in ["changedFields", "seenInListing", "wasSent", "attempts"] {
+        for name in ["changedFields", "wasSent", "attempts"] {
             values[name] = 0.databaseValue
         }
         for name in ["pendingSince", "nextTry", "conflictOf"] { values[name] = .null }

@@ -17,8 +17,6 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case bootIdentifier
     /// Whether it was closed in order since.
     case wasClosed
-    /// The number of the last listing.
-    case listingNumber
     /// Whether the provider can trash.
     case hasTrash
     /// Whether anybody follows the sets of materialized and pending items: their histories are kept from then on.

@@ -158,15 +158,16 @@ package struct Ingestion {
         try db.run(
             """
             INSERT INTO item (inode, parent, name, identifier, capabilities, policy, baseParent, baseName,
-                baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt, seenInListing)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 number.rawValue, parent.rawValue, name, item.itemIdentifier.rawValue, Int64(item.capabilities.rawValue),
                 item.contentPolicy.rawValue, item.parentItemIdentifier.rawValue, item.filename,
                 Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
-                item.contentModificationDate?.nanosecondsSince1970, listing ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970,
             ])
+        if let listing { try db.noteSeen(db.lastInsertedRowID, in: listing) }
         if isForTrash { try noteTrashed(newItem: db.lastInsertedRowID, as: item, named: name, in: parent) }
         try setExtendedAttributes(item.extendedAttributes, of: number)
         effects.invalidations.append(.entry(parent: parent, name: name))
@@ -215,8 +216,9 @@ package struct Ingestion {
             }
         }
         try db.run(
-            "UPDATE item SET baseParent = ?, baseName = ?, seenInListing = ? WHERE id = ?",
-            [item.parentItemIdentifier.rawValue, item.filename, listing ?? 0, known.id])
+            "UPDATE item SET baseParent = ?1, baseName = ?2 WHERE id = ?3 AND (baseParent, baseName) IS NOT (?1, ?2)",
+            [item.parentItemIdentifier.rawValue, item.filename, known.id])
+        if let listing { try db.noteSeen(known.id, in: listing) }
         if !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
             try db.noteWhereItIs(known.id, at: now)
         }
@@ -351,8 +353,7 @@ package struct Ingestion {
         guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
         if upcoming.contains(identifier) { return true }
         guard let listing else { return false }
-        let seen = try db.one("SELECT seenInListing FROM item WHERE id = ?", [holder.id], { $0[0] as Int64 })
-        return seen != listing
+        return try !db.wasSeen(holder.id, in: listing)
     }
 
     /// Items that were shown under a decorated name take their own where it has become free.

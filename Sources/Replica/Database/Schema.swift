@@ -29,6 +29,11 @@ enum Schema {
         migrator.registerMigration("0007 enumerators") { db in
             try db.execute(sql: members)
         }
+        migrator.registerMigration("0009 polling") { db in
+            // Which items a listing has confirmed is nothing to be remembered: SeenItems.swift.
+            try db.execute(sql: "ALTER TABLE item DROP COLUMN seenInListing")
+            try db.execute(sql: "DELETE FROM domain WHERE key = 'listingNumber'")
+        }
         migrator.registerMigration("0010 contract") { db in
             try db.execute(sql: contract)
         }

@@ -171,7 +171,8 @@ actor Uploads {
     private func plan() throws {
         let now = Replica.now
         let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { isBusy($0) }
-        queue = plan.steps
+        // What ran may have another identifier by now, and so be no more what is busy: it is planned when it has ended.
+        queue = plan.steps.filter { running[$0.operation] == nil }
         if queue.isEmpty, running.isEmpty, plan.next == nil, let blocked = plan.blocked.first { queue = [blocked] }
         if let next = plan.next { sleep(until: next) }
     }

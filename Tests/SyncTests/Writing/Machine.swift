@@ -31,7 +31,7 @@ final class Machine: Sendable {
         self.provider = provider
         replica = try Replica(at: folder, readers: 4, logger: logger)
         engine = SyncEngine(
-            provider: provider, replica: replica, open: open, kernel: kernel, pollInterval: nil,
+            provider: provider, replica: replica, open: open, kernel: kernel, polling: .never,
             isInteractive: isInteractive, logger: logger)
     }
 

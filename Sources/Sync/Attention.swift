@@ -1,0 +1,51 @@
+import Replica
+
+/// Which directories somebody has looked into lately, and when each is to be compared with the remote next: soon after a
+/// look, then less and less often, and not at all when nobody has for a while.
+struct Attention {
+    typealias Instant = ContinuousClock.Instant
+
+    private struct Look {
+        var lastAt: Instant
+        var due: Instant
+        var pause: Duration
+    }
+
+    private var looks: [InodeNumber: Look] = [:]
+
+    static let firstPause = Duration.seconds(2)
+    static let longestPause = Duration.seconds(60)
+    static let memory = Duration.seconds(300)
+    /// Who walks through a tree has looked everywhere: the last directories are remembered.
+    static let most = 16
+
+    var isEmpty: Bool { looks.isEmpty }
+
+    /// When something is to be compared next; nil when nobody looks.
+    var nextDue: Instant? { looks.values.map(\.due).min() }
+
+    /// Somebody looks into a directory.
+    mutating func looked(into directory: InodeNumber, at now: Instant) {
+        var look = looks[directory] ?? Look(lastAt: now, due: now + Self.firstPause, pause: Self.firstPause)
+        look.lastAt = now
+        look.pause = Self.firstPause
+        look.due = min(look.due, now + Self.firstPause)
+        looks[directory] = look
+        if looks.count > Self.most, let oldest = looks.min(by: { $0.value.lastAt < $1.value.lastAt }) {
+            looks[oldest.key] = nil
+        }
+    }
+
+    /// The directories that are to be compared now; each of them later again.
+    mutating func takeDue(at now: Instant) -> [InodeNumber] {
+        looks = looks.filter { now - $0.value.lastAt <= Self.memory }
+        let due = looks.filter { $0.value.due <= now }.map(\.key).sorted { $0.rawValue < $1.rawValue }
+        for directory in due {
+            guard var look = looks[directory] else { continue }
+            look.pause = min(Self.longestPause, look.pause * 3 / 2)
+            look.due = now + look.pause
+            looks[directory] = look
+        }
+        return due
+    }
+}

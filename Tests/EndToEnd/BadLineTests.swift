@@ -1,0 +1,123 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Real servers behind lines that are cut, stalled, reset and refused.
+    @Suite struct BadLines {
+        @Test(
+            "S185: whatever the line does, nothing hangs, nothing is lost or mixed, and all is the same in the end",
+            .timeLimit(.minutes(20)), arguments: FarRemote.Kind.installed)
+        func mixedLoad(on kind: FarRemote.Kind) async throws {
+            let seconds = hasTimeForLongTests ? 600 : 20
+            // What a random seed finds is nobody's fault who changed something else: it is for long runs.
+            let seed = hasTimeForLongTests ? UInt32.random(in: 0...UInt32.max) : 4
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                try await remote.mount(yonder)
+                let mirror = try yonder.directory.makeDirectory("mirror")
+                try await run(
+                    "mixed_load.py", remote, yonder, seconds: seconds + 400,
+                    [yonder.mount.string, mirror.string, "--control", String(remote.relay.control)]
+                        + ["--seconds", String(seconds), "--seed", String(seed)])
+            }
+        }
+
+        @Test(
+            "S186: what arrived, and whose answer did not, is known again, whatever was done with it meanwhile",
+            .timeLimit(.minutes(2)), arguments: FarRemote.Kind.installed)
+        func lostAnswers(on kind: FarRemote.Kind) async throws {
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                try await remote.mount(yonder)
+                try await yonder.shell(
+                    "echo old > moved; echo old > rewritten; echo old > gone; mkdir dir; echo x > dir/x")
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                // Publishing a file is a MOVE on the one, a PUT on the other; so is renaming.
+                try await remote.relay.tell("lose \(kind == .s3 ? "PUT" : "MOVE")")
+                try await yonder.shell(
+                    """
+                    echo new > removed; echo new > renamed; echo new > appended; echo newer > rewritten; echo newer > gone
+                    mv moved was-moved; mv dir was-dir
+                    """)
+                // All of it is tried, and nothing is known to have arrived.
+                _ = try await yonder.yonder("wait", "--timeout", "8")
+                try await yonder.shell(
+                    """
+                    rm removed gone; mv renamed was-renamed; echo more >> appended; echo most >> rewritten
+                    mv was-moved moved-again; mv was-dir dir-again
+                    """)
+                try await remote.relay.tell("heal")
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                let found = try await yonder.shell("find . -type f | sort; cat appended rewritten")
+                #expect(
+                    found
+                        == "./appended\n./dir-again/x\n./moved-again\n./rewritten\n./was-renamed\nnew\nmore\nnewer\nmost\n"
+                )
+                #expect(try await yonder.yonder("conflicts").output == "")
+            }
+        }
+
+        @Test(
+            "S187: two mounts of one remote come to be the same, and keep what both wrote", .timeLimit(.minutes(15)),
+            arguments: FarRemote.Kind.installed)
+        func twoMounts(on kind: FarRemote.Kind) async throws {
+            let rounds = hasTimeForLongTests ? 70 : 7
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                let other = yonder.directory["other"].string
+                try await remote.mount(yonder)
+                try await remote.mount(yonder, at: other)
+                do {
+                    let seed = hasTimeForLongTests ? UInt32.random(in: 0...UInt32.max) : 1
+                    try await run(
+                        "two_mounts.py", remote, yonder, seconds: 90 + rounds * 10,
+                        [yonder.mount.string, other, "--rounds", String(rounds), "--seed", String(seed)])
+                } catch {
+                    _ = try? await Command.run("umount", "-l", other)
+                    throw error
+                }
+                #expect(try await yonder.yonder("unmount", other).status == 0)
+            }
+        }
+
+        @Test(
+            "S173: an upload to a bucket that is cut off by SIGKILL goes on where it was", .timeLimit(.minutes(15)))
+        func killedUpload() async throws {
+            // Sent in parts of 16 MiB.
+            let megabytes = hasTimeForLongTests ? 3072 : 160
+            try await FarRemote.run(.s3) { remote, yonder async throws in
+                try await remote.mount(yonder)
+                _ = try await Command.run("ls", yonder.mount.string)
+                let before = try await remote.relay.bytesSent()
+                try await yonder.shell(
+                    "head -c \(megabytes)M /dev/urandom > large; sync large", seconds: 300)
+                let half = before + megabytes << 19
+                let isHalfWay = try await eventually(within: .seconds(300)) {
+                    try await remote.relay.bytesSent() >= half
+                }
+                #expect(isHalfWay)
+                try await yonder.killDaemon()
+                let sent = try await remote.relay.bytesSent() - before
+                #expect(sent < megabytes << 20 - 16 << 20, "it was not in the midst of it: \(sent)")
+                try await remote.mount(yonder)
+                #expect(try await yonder.yonder("wait", "--timeout", "580", seconds: 600).status == 0)
+                let all = try await remote.relay.bytesSent() - before
+                // What was under way when it was killed, in six parts at once, and what goes around the bytes.
+                #expect(all < megabytes << 20 + 7 * 16 << 20 + 1 << 20, "\(all) bytes for \(megabytes) MiB")
+                let there = try await remote.store?.ask("ask \"$at/bucket/top/large\" | sha256sum")
+                let here = try await Command.shell("sha256sum < \"$1\"", yonder["large"], seconds: 100)
+                #expect(there?.output == here.output)
+            }
+        }
+
+        private func run(
+            _ program: String, _ remote: FarRemote, _ yonder: Installation, seconds: Int, _ arguments: [String]
+        ) async throws {
+            let words = ["python3", Relay.programs + "/" + program] + arguments + ["--yonder", Installation.program]
+            let outcome = try await Command(
+                words + remote.place, environment: yonder.environment, seconds: seconds
+            ).run()
+            #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
+        }
+    }
+}

@@ -1,0 +1,64 @@
+"""What a folder or a bucket holds: every path, with a file's bytes, or None for a directory."""
+
+import json
+import os
+import urllib.parse
+import urllib.request
+
+
+def tree(top):
+    found = {}
+    for folder, folders, files in os.walk(top):
+        relative = os.path.relpath(folder, top)
+        for name in folders:
+            found[os.path.normpath(os.path.join(relative, name))] = None
+        for name in files:
+            # What a transfer broken off left is nobody's.
+            if name.startswith(".yonder-partial-"):
+                continue
+            with open(os.path.join(folder, name), "rb") as file:
+                found[os.path.normpath(os.path.join(relative, name))] = file.read()
+    return found
+
+
+def bucket_tree(address):
+    """By the object store's own interface, which knows nothing of S3.
+
+    address: http://HOST:PORT/BUCKET/PREFIX
+    """
+    url = urllib.parse.urlsplit(address)
+    bucket, _, prefix = url.path.lstrip("/").partition("/")
+    base = "http://%s" % url.netloc
+    login = urllib.request.Request(base + "/auth/v1.0", headers={"X-Auth-User": "test:tester", "X-Auth-Key": "testing"})
+    with urllib.request.urlopen(login) as answer:
+        fields = {"X-Auth-Token": answer.headers["X-Auth-Token"]}
+    at = base + "/v1/AUTH_test/" + bucket
+
+    def ask(address):
+        with urllib.request.urlopen(urllib.request.Request(address, headers=fields)) as answer:
+            return answer.read()
+
+    found, marker = {}, ""
+    while names := json.loads(ask("%s?format=json&limit=5000&prefix=%s/&marker=%s" % (
+            at, urllib.parse.quote(prefix), urllib.parse.quote(marker))) or "[]"):
+        for entry in names:
+            marker = entry["name"]
+            path = marker[len(prefix) + 1:]
+            if ".yonder-partial-" in path or not path:
+                continue
+            parts = path.rstrip("/").split("/")
+            for count in range(1, len(parts)):
+                found.setdefault("/".join(parts[:count]), None)
+            found[path.rstrip("/")] = None if path.endswith("/") else ask(at + "/" + urllib.parse.quote(marker))
+    return found
+
+
+def compare(complain, what, found, wanted):
+    for path in sorted(set(found) | set(wanted)):
+        if path not in found:
+            complain("%s lacks '%s'" % (what, path))
+        elif path not in wanted:
+            complain("%s has '%s' too much" % (what, path))
+        elif found[path] != wanted[path]:
+            complain("%s has '%s' with other content: %s bytes, expected %s" % (
+                what, path, found[path] and len(found[path]), wanted[path] and len(wanted[path])))

@@ -1,0 +1,99 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+/// A real server behind a line that a test may spoil, and how to mount what it serves.
+struct FarRemote: Sendable {
+    enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
+        case webDAV, s3
+
+        var description: String { rawValue }
+
+        /// Those whose servers are installed.
+        static var installed: [Kind] {
+            allCases.filter { $0 == .s3 || DAVServer.Kind.apache.program != nil }
+        }
+    }
+
+    let kind: Kind
+    let relay: Relay
+    /// The folder that a WebDAV server serves.
+    let folder: FilePath?
+    let store: ObjectStoreProgram?
+    /// As `yonder mount` takes it, with what belongs to it.
+    let source: [String]
+    let environment: [String: String]
+
+    /// Starts both, runs a test with an installation that has the credentials, and ends both whatever the test does.
+    static func run(
+        _ kind: Kind, milliseconds: Int = 0, _ test: (FarRemote, Installation) async throws -> Void
+    ) async throws {
+        var ends: [() async -> Void] = []
+        do {
+            let remote = try await start(kind, milliseconds, &ends)
+            try await Installation.run { installation in
+                var environment = remote.environment
+                environment["HOME"] = installation.directory.path.string
+                try await test(remote, installation.with(environment))
+            }
+        } catch {
+            for end in ends.reversed() { await end() }
+            throw error
+        }
+        for end in ends.reversed() { await end() }
+    }
+
+    private static func start(
+        _ kind: Kind, _ milliseconds: Int, _ ends: inout [() async -> Void]
+    ) async throws -> FarRemote {
+        switch kind {
+        case .webDAV:
+            let server = try await DAVServer.start(.apache)
+            ends.append { await server.stop() }
+            let relay = try await Relay(to: server.port, milliseconds: milliseconds)
+            ends.append { relay.stop() }
+            return FarRemote(
+                kind: kind, relay: relay, folder: server.root, store: nil,
+                source: ["webdav://127.0.0.1:\(relay.port)/"], environment: ["NETRC": "/nonexistent"])
+        case .s3:
+            let store = try await ObjectStoreProgram()
+            ends.append { store.stop() }
+            let made = try await store.ask("ask -X PUT \"$at/bucket\" && ask -X PUT -d '' \"$at/bucket/top/\"")
+            guard made.status == 0, let port = Int(store.endpoint.split(separator: ":").last ?? "") else {
+                throw Relay.Failure(description: "no bucket can be made: \(made.errors)")
+            }
+            let relay = try await Relay(to: port, milliseconds: milliseconds)
+            ends.append { relay.stop() }
+            return FarRemote(
+                kind: kind, relay: relay, folder: nil, store: store,
+                source: [
+                    "s3://bucket/top", "--endpoint", "http://127.0.0.1:\(relay.port)", "--region",
+                    ObjectStoreProgram.region,
+                ],
+                environment: [
+                    "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey,
+                    "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
+                ])
+        }
+    }
+
+    /// Mounts what is served, and fails the test if that fails.
+    ///
+    /// - Parameter mountpoint: nil is the installation's.
+    func mount(
+        _ yonder: Installation, at mountpoint: String? = nil, _ more: String...,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let place = mountpoint ?? yonder.mount.string
+        let words = [Installation.program, "mount", source[0], place] + source.dropFirst() + more
+        let outcome = try await Command(words, environment: yonder.environment, seconds: 60).run()
+        try #require(outcome.status == 0, "\(outcome.errors)", sourceLocation: sourceLocation)
+    }
+
+    /// How the programs of Programs/remotes find the server's own state.
+    var place: [String] {
+        if let folder { return ["--folder", folder.string] }
+        return ["--store", (store?.endpoint ?? "") + "/bucket/top"]
+    }
+}
