@@ -8,9 +8,10 @@ whether the call has moved them.
 import os
 import shutil
 import stat
+import subprocess
 import time
 
-from calls import Side, digest
+from calls import Side, digest, links
 
 DAY = 86_400_000_000_000
 
@@ -38,6 +39,9 @@ class Pair:
         self.explained = set()
         # How much is compared after each call: 0 the answer, 1 the trees, 2 also contents.
         self.depth = 2
+        # After how many random calls all that can be is made dataless on the mount; 0 for never.
+        self.evicts_every = 0
+        self.evictions = 0
 
     # -- One case ------------------------------------------------------------------------------------------------------
 
@@ -85,6 +89,16 @@ class Pair:
                 self.explained.add(reason)
                 return True
         return False
+
+    def evict(self):
+        """Has the mount send what was changed and give up all content that can be: nothing may be seen of it."""
+        for command in (["wait", "--timeout", "60"], ["evict"]):
+            done = subprocess.run(
+                ["yonder", *command, self.mounted.base], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            # What is open, has several names, or is not for the remote refuses with 1.
+            if done.returncode not in (0, 1):
+                raise Difference("yonder %s ends with %d: %s" % (command[0], done.returncode, done.stdout))
+        self.evictions += 1
 
     def umask(self, mask):
         self.umask_value = mask
@@ -155,7 +169,7 @@ def survey(base, with_contents):
         kind = stat.S_IFMT(status.st_mode)
         first = inodes.setdefault(status.st_ino, path)
         full = os.path.join(base, path)
-        facts = [oct(status.st_mode), status.st_nlink, status.st_uid, status.st_gid]
+        facts = [oct(status.st_mode), links(status), status.st_uid, status.st_gid]
         if kind != stat.S_IFDIR:
             facts.append(status.st_size)
         if kind in (stat.S_IFCHR, stat.S_IFBLK):
