@@ -28,6 +28,8 @@ package final class SyncEngine: Sendable {
     let trashKeeper: TrashKeeper
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
+    /// How much room the remote has.
+    package let room: RoomWatch
     let notices: [LocalSetNotices]
     let reimporting: Reimporting
     /// Whether the provider has a trash.
@@ -80,6 +82,7 @@ package final class SyncEngine: Sendable {
                 attached.trash?.wake()
                 attached.reimporting?.wake()
             })
+        room = RoomWatch(calls: calls)
         commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
             onCommit: {
@@ -162,6 +165,7 @@ package final class SyncEngine: Sendable {
                 trashKeeper.wake()
             }, connection: connection)
         schedule.refresh()
+        room.ask()
         Task {
             await uploads.start()
             await reimporting.start()
@@ -186,6 +190,7 @@ package final class SyncEngine: Sendable {
         await budget.stop()
         for notice in notices { await notice.stop() }
         await documents.stop()
+        await room.stop()
         await listingRetries.stop()
         await lookAhead.stop()
         await fileLookAhead.stop()

@@ -34,6 +34,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         public var recognizesEqualUploads = true
         /// How many bytes an upload takes at once.
         public var uploadChunkSize: Int64 = 1 << 20
+        /// How much room there is, when the remote says so.
+        public var quota: RemoteQuota?
 
         public init() {}
     }
@@ -112,6 +114,11 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     public func materializedItemsDidChange() async { state.withLock { $0.materializedNotices += 1 } }
 
     public func pendingItemsDidChange() async { state.withLock { $0.pendingNotices += 1 } }
+
+    public func quota() async throws -> RemoteQuota? {
+        guard let quota = options.quota else { return nil }
+        return try await perform(ProviderCall(kind: .quota, identifier: .rootContainer)) { _ in quota }
+    }
 
     public func invalidate() async {
         state.withLock { $0.isInvalidated = true }

@@ -87,6 +87,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         return item
     }
 
+    package func quota() async throws -> RemoteQuota? { try await remote.quota() }
+
     // MARK: - Places
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.

@@ -17,6 +17,8 @@ package final class WebDAVRemote: PathRemote {
         /// The server has identifiers of its own, as ownCloud and Nextcloud do.
         var hasIdentifiers = false
         var hasETags = true
+        /// What the server said of its room when it was asked for the collection, until somebody wants to know.
+        var root: DAVResource?
         var connecting: Task<Void, any Error>?
         var trying: Task<ServerHabits, any Error>?
     }
@@ -128,6 +130,7 @@ package final class WebDAVRemote: PathRemote {
         knowledge.withLock { knowledge in
             knowledge.isConnected = true
             knowledge.server = server
+            knowledge.root = root
             knowledge.hasIdentifiers = root.fileIdentifier != nil
         }
     }
@@ -228,13 +231,22 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func quota() async throws -> RemoteQuota? {
-        let found = Mutex<DAVResource?>(nil)
-        _ = try await client.properties(
-            client.base, depth: 0, body: DAVResource.request(withIdentifiers: false, withQuota: true), what: "/"
-        ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        try await connect()
+        let known = knowledge.withLock { knowledge in
+            defer { knowledge.root = nil }
+            return knowledge.root
+        }
+        let found = Mutex(known)
+        if known == nil {
+            _ = try await client.properties(
+                client.base, depth: 0, body: DAVResource.request(withIdentifiers: false, withQuota: true), what: "/"
+            ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        }
         // Negative numbers stand for what is not known, or not limited.
         guard let root = found.withLock({ $0 }), let free = root.quotaAvailable, free >= 0 else { return nil }
-        return RemoteQuota(free: free, total: root.quotaUsed.map { $0 + free })
+        let used = max(0, root.quotaUsed ?? 0)
+        let (total, isTooMuch) = free.addingReportingOverflow(used)
+        return RemoteQuota(free: free, total: isTooMuch ? .max : total)
     }
 
     /// Whether the server is one of those that identify files, and never show half of one.
