@@ -51,6 +51,23 @@ extension RealMount {
             }
         }
 
+        @Test("S157: df shows the room that the remote has, and asks it seldom") func remoteRoom() async throws {
+            var options = InMemoryProvider.Options()
+            options.quota = RemoteQuota(free: 300 << 20, total: 1000 << 20)
+            try await ProvidedMount.run(options: options, { _ in }) { mount async throws in
+                func df() async throws -> String {
+                    try await Command.run("df", "-BM", "--output=size,avail", mount.path.string).output
+                }
+                let shows = await eventually(within: .seconds(10)) { (try? await df().contains("1000M")) == true }
+                #expect(shows)
+                for _ in 0..<5 { #expect(try await df().hasSuffix("1000M  300M\n")) }
+                #expect(mount.provider.log.count(of: .quota) == 1)
+                // A remote that does not answer keeps nobody waiting.
+                mount.provider.faults.add(.delay(.seconds(30)), to: .quota)
+                #expect(try await df().hasSuffix("1000M  300M\n"))
+            }
+        }
+
         @Test("a file that gets another date keeps its content") func datesAreNotContent() async throws {
             try await Installation.run { yonder in
                 try yonder.write("content", to: "file")

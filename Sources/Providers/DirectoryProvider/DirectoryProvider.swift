@@ -49,7 +49,8 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     package func quota() async throws -> RemoteQuota? {
         try await calls.run { [folder] _ in
             let room = try FileSystemStatistics(of: folder.path)
-            let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0) }
+            let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0)
+            }
             // What only root may fill is not counted as room.
             let used = room.blocks - min(room.blocks, room.freeBlocks)
             return RemoteQuota(

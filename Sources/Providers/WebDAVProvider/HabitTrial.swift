@@ -1,6 +1,7 @@
 import FileProvider
 import HTTPTransport
 import PathAddressing
+import Synchronization
 
 /// Finds out what a server does with conditions and tags, on two files with hidden names that go again.
 struct HabitTrial: Sendable {
@@ -78,6 +79,7 @@ struct HabitTrial: Sendable {
             }
         }
         try await put("a", one)
+        let kept = try await attributesAreSet(one)
         let before = try await remote.sight(of: one)
         try? await deleteQuietly(two)
         guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else {
@@ -85,6 +87,9 @@ struct HabitTrial: Sendable {
         }
         let after = try await remote.sight(of: two)
         habits.tagsSurviveMoves = before?.entry.tag == after?.entry.tag && after != nil
+        if let kept, kept.tag == before?.entry.tag {
+            habits.keepsAttributes = try await attributes(of: two) == kept.held
+        }
 
         habits.deletions = try await deletions(two)
         return habits
@@ -102,6 +107,26 @@ struct HabitTrial: Sendable {
             if first.resource.modifiedAt == second.resource.modifiedAt { return true }
         }
         return false
+    }
+
+    /// Sets properties of our own.
+    ///
+    /// - Returns: what was set, and the tag that the file had before; nil when the server says that it was not.
+    private func attributesAreSet(_ path: RemotePath) async throws -> (held: HeldAttributes, tag: [UInt8])? {
+        guard let there = try await remote.sight(of: path) else { return nil }
+        let wanted = RemoteAttributes(
+            contentModificationDate: FileTimestamp(seconds: 1_000_000_000, nanoseconds: 1), permissions: 0o751)
+        let held = HeldAttributes(wanted, of: there.resource)
+        return try await remote.hold(held, of: there.resource, at: path) ? (held, there.entry.tag) : nil
+    }
+
+    private func attributes(of path: RemotePath) async throws -> HeldAttributes? {
+        let found = Mutex<DAVResource?>(nil)
+        _ = try await client.properties(
+            client.url(of: path), depth: 0,
+            body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: true), what: path.name ?? "/"
+        ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        return found.withLock { $0 }.flatMap { HeldAttributes(of: $0) }
     }
 
     private func deletions(_ path: RemotePath) async throws -> ServerHabits.Conditions {

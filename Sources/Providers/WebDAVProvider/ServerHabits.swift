@@ -36,6 +36,8 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var oddNames = OddNames.lost
     /// Names that begin with a dot are listed.
     var listsHiddenNames = false
+    /// Properties of our own are kept, also through a move, and change nothing else.
+    var keepsAttributes = false
     /// New content of the same length within a second has another tag.
     var tagsFollowContent = false
 }

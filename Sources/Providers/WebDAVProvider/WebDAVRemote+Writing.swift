@@ -9,7 +9,7 @@ extension WebDAVRemote {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         try await connect()
-        if isOwnCloud { return try await replace(contents, at: path, if: condition) }
+        if isOwnCloud { return try await replace(contents, at: path, attributes, if: condition) }
         let habits = try await habits(tryingIn: path.parent)
         if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
             return try await writeInPlace(contents, to: path, if: condition, habits)
@@ -18,12 +18,15 @@ extension WebDAVRemote {
         do {
             try await put(.content(contents), at: hidden, for: name)
             // Not every server says of its own accord that it has lost some.
-            guard let sent = try await sight(of: hidden)?.entry, sent.kind == .file, sent.size == contents.size else {
+            guard let sent = try await sight(of: hidden), sent.entry.kind == .file, sent.entry.size == contents.size
+            else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
+            let held =
+                habits.keepsAttributes ? await holdIfWorthIt(attributes, of: sent.resource, at: hidden) : nil
             try await publish(hidden, at: path, if: condition, habits)
             if habits.tagsSurviveMoves {
-                var entry = sent
+                var entry = sent.entry.with(held)
                 entry.name = name
                 return entry
             }
@@ -39,7 +42,7 @@ extension WebDAVRemote {
     /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
     /// only when it is whole.
     private func replace(
-        _ contents: ContentSource, at path: RemotePath, if condition: RemoteCondition
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         var fields: HTTPFields = [:]
@@ -51,6 +54,8 @@ extension WebDAVRemote {
             guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
             fields = there.etag.map { Self.condition(.match, $0, of: client.url(of: path)) } ?? [:]
         }
+        // These servers take the date with the content, in seconds.
+        if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         try await put(.content(contents), at: path, for: name, fields)
         let entry = try await entry(at: path)
         guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
@@ -177,10 +182,11 @@ extension WebDAVRemote {
             }
             throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
         }
-        guard let made = try await sight(of: path, isDirectory: true)?.entry, made.kind == .directory else {
+        guard let made = try await sight(of: path, isDirectory: true), made.entry.kind == .directory else {
             throw FileProviderError(.malformedResponse, "\(client.base.host) has not made '\(path.name ?? "/")'")
         }
-        return made
+        guard habitStore.habits?.keepsAttributes == true else { return made.entry }
+        return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
     }
 
     package func makeSymbolicLink(
@@ -204,12 +210,6 @@ extension WebDAVRemote {
                 .malformedResponse, "\(client.base.host) has lost '\(newPath.name ?? "/")' in a move")
         }
         return moved
-    }
-
-    package func set(
-        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
-    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        (try await entry(at: path), [.contentModificationDate, .permissions, .extendedAttributes])
     }
 
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {

@@ -49,6 +49,9 @@ package final class WebDAVRemote: PathRemote {
         var traits = RemoteTraits()
         traits.checksConditions = habits?.movesConditionally ?? false
         traits.concurrentCalls = Self.concurrentCalls
+        let keepsAttributes = habits?.keepsAttributes ?? false
+        traits.storesModificationDates = keepsAttributes || isOwnCloud
+        traits.storesPermissions = keepsAttributes
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
             traits.peculiarities.append(
@@ -69,6 +72,11 @@ package final class WebDAVRemote: PathRemote {
             traits.peculiarities.append(
                 "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen, "
                     + "and goes with its directory")
+        }
+        if let habits, !habits.keepsAttributes {
+            traits.peculiarities.append(
+                "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
+                    + "machine")
         }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
@@ -253,7 +261,8 @@ package final class WebDAVRemote: PathRemote {
     var isOwnCloud: Bool { knowledge.withLock { $0.hasIdentifiers } }
 
     private var question: [UInt8] {
-        DAVResource.request(withIdentifiers: knowledge.withLock { $0.hasIdentifiers }, withQuota: false)
+        DAVResource.request(
+            withIdentifiers: isOwnCloud, withQuota: false, withHeld: habitStore.habits?.keepsAttributes == true)
     }
 
     private static func isMissing(_ resource: DAVResource) -> Bool { resource.status == 404 || resource.status == 410 }
@@ -272,6 +281,8 @@ package final class WebDAVRemote: PathRemote {
             attributes: RemoteAttributes(
                 contentModificationDate: resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
+        // How old something on its way is the server says.
+        if !HiddenName.isOne(name) { entry = entry.with(HeldAttributes(of: resource)) }
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
         }
