@@ -20,13 +20,16 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// A file's content version changes when its modification date is set, and a date is only set on the content that the
     /// base version names. So when a date that was sent comes back with another version, the content is the same.
     public var datesMakeVersions: Bool
+    /// A directory's content version changes when anything below it does, at any depth. Who compares leaves out what is
+    /// below one that is as it was. Asked whenever it matters: a provider may learn it of its remote.
+    public var directoryVersionsCoverTrees: Bool
     /// How many calls the provider likes to serve at once.
     public var concurrentCalls: Int
 
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
         conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,
-        datesMakeVersions: Bool = false, concurrentCalls: Int = 16
+        datesMakeVersions: Bool = false, directoryVersionsCoverTrees: Bool = false, concurrentCalls: Int = 16
     ) {
         self.partialContentFetching = partialContentFetching
         self.changeFeed = changeFeed
@@ -36,6 +39,7 @@ public struct ProviderFeatures: Hashable, Sendable {
         self.documentEnumeration = documentEnumeration
         self.followsLocalSets = followsLocalSets
         self.datesMakeVersions = datesMakeVersions
+        self.directoryVersionsCoverTrees = directoryVersionsCoverTrees
         self.concurrentCalls = concurrentCalls
     }
 }

@@ -130,7 +130,7 @@ struct ServerTests {
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
             let keeps = try #require(remote.habitStore.habits).keepsAttributes
-            #expect(keeps == (kind == .apache || kind == .wsgidav))
+            #expect(keeps == (kind == .apache))
             #expect(provider.remarks.contains { $0.contains("keeps no properties") } == !keeps)
             guard keeps else { return #expect(made.stillPending == fields) }
             #expect(made.stillPending == [])
@@ -138,9 +138,13 @@ struct ServerTests {
             #expect(made.item.permissions == 0o755)
 
             // Another machine sees them, and new content from here leaves the mode.
-            let there = try await remote.entry(at: RemotePath(["script"]))
+            let others = TestManager(
+                domain: folder.domain, stateDirectory: try folder.server.directory.makeDirectory("other"))
+            let other = try folder.makePathProvider(for: others)
+            let there = try await other.remote.entry(at: RemotePath(["script"]))
             #expect(there.attributes.permissions == 0o755)
             #expect(there.attributes.contentModificationDate == template.contentModificationDate)
+            await other.invalidate()
             let written = try await session.modify(made.item, .contents, content: [3])
             #expect(written.item.permissions == 0o755)
             var changed = written.item
@@ -172,6 +176,8 @@ struct ServerTests {
             let made = try await session.create(template, content: [1, 2], fields: fields)
             #expect(made.stillPending == fields)
             #expect(try await session.find("file").permissions == nil)
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            #expect((provider.remote as? WebDAVRemote)?.habitStore.habits?.hasAttributes == false)
         }
     }
 

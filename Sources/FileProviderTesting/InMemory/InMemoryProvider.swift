@@ -34,6 +34,8 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         public var recognizesEqualUploads = true
         /// How many bytes an upload takes at once.
         public var uploadChunkSize: Int64 = 1 << 20
+        /// Whether a directory's content version changes with anything below it.
+        public var directoryVersionsCoverTrees = false
         /// How much room there is, when the remote says so.
         public var quota: RemoteQuota?
 
@@ -102,6 +104,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
             documentEnumeration: options.documentEnumeration, followsLocalSets: true,
+            directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
     }
 
@@ -126,8 +129,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
 
     public func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
         try await perform(ProviderCall(kind: .item, identifier: identifier, request: request)) { _ in
+            let tree = tree
             guard let item = tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
-            return item
+            return options.directoryVersionsCoverTrees ? tree.covering(item) : item
         }
     }
 

@@ -79,7 +79,18 @@ extension WebDAVRemote {
         guard held.areWorthKeeping(for: resource), (try? await hold(held, of: resource, at: path)) == true else {
             return nil
         }
+        await tellOfAttributes()
         return held
+    }
+
+    /// From now on listings ask for attributes, here and where else the collection is mounted: its own property, which says
+    /// nothing, says that there are some. Servers answer slower where they are asked for properties that they keep.
+    private func tellOfAttributes() async {
+        guard var habits = habitStore.habits, !habits.hasAttributes else { return }
+        habits.hasAttributes = true
+        habitStore.keep(habits)
+        guard !asksForAttributes, let root = try? await sight(of: .root, isDirectory: true) else { return }
+        _ = try? await hold(HeldAttributes(RemoteAttributes(), of: root.resource), of: root.resource, at: .root)
     }
 
     /// - Returns: whether the server says that it keeps them.
@@ -113,6 +124,7 @@ extension WebDAVRemote {
         guard held.permissions != nil || held.date != nil, try await hold(held, of: there.resource, at: path) else {
             return (there.entry, all)
         }
+        await tellOfAttributes()
         let entry = there.entry.with(held)
         return (entry, held.date == nil ? [.contentModificationDate, .extendedAttributes] : [.extendedAttributes])
     }

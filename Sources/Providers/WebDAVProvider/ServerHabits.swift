@@ -38,6 +38,8 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var listsHiddenNames = false
     /// Properties of our own are kept, also through a move, and change nothing else.
     var keepsAttributes = false
+    /// Some were kept by this machine.
+    var hasAttributes = false
     /// New content of the same length within a second has another tag.
     var tagsFollowContent = false
 }

@@ -16,6 +16,8 @@ package final class WebDAVRemote: PathRemote {
         var server: String?
         /// The server has identifiers of its own, as ownCloud and Nextcloud do.
         var hasIdentifiers = false
+        /// The collection says that properties of ours are in it.
+        var hasAttributes = false
         var hasETags = true
         /// What the server said of its room when it was asked for the collection, until somebody wants to know.
         var root: DAVResource?
@@ -52,6 +54,7 @@ package final class WebDAVRemote: PathRemote {
         let keepsAttributes = habits?.keepsAttributes ?? false
         traits.storesModificationDates = keepsAttributes || isOwnCloud
         traits.storesPermissions = keepsAttributes
+        traits.directoryTagsCoverTrees = isOwnCloud
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
             traits.peculiarities.append(
@@ -122,7 +125,8 @@ package final class WebDAVRemote: PathRemote {
         let head: HTTPResponseHead
         do {
             head = try await client.properties(
-                client.base, depth: 0, body: DAVResource.request(withIdentifiers: true, withQuota: true), what: what
+                client.base, depth: 0,
+                body: DAVResource.request(withIdentifiers: true, withQuota: true, withHeld: true), what: what
             ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
@@ -139,6 +143,7 @@ package final class WebDAVRemote: PathRemote {
             knowledge.isConnected = true
             knowledge.server = server
             knowledge.root = root
+            knowledge.hasAttributes = root.heldAttributes != nil
             knowledge.hasIdentifiers = root.fileIdentifier != nil
         }
     }
@@ -247,8 +252,11 @@ package final class WebDAVRemote: PathRemote {
         let found = Mutex(known)
         if known == nil {
             _ = try await client.properties(
-                client.base, depth: 0, body: DAVResource.request(withIdentifiers: false, withQuota: true), what: "/"
+                client.base, depth: 0,
+                body: DAVResource.request(withIdentifiers: false, withQuota: true, withHeld: true), what: "/"
             ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+            let hasAttributes = found.withLock { $0?.heldAttributes != nil }
+            knowledge.withLock { $0.hasAttributes = $0.hasAttributes || hasAttributes }
         }
         // Negative numbers stand for what is not known, or not limited.
         guard let root = found.withLock({ $0 }), let free = root.quotaAvailable, free >= 0 else { return nil }
@@ -260,9 +268,13 @@ package final class WebDAVRemote: PathRemote {
     /// Whether the server is one of those that identify files, and never show half of one.
     var isOwnCloud: Bool { knowledge.withLock { $0.hasIdentifiers } }
 
+    /// Whether the collection says that attributes of ours are in it.
+    var asksForAttributes: Bool { knowledge.withLock { $0.hasAttributes } }
+
     private var question: [UInt8] {
         DAVResource.request(
-            withIdentifiers: isOwnCloud, withQuota: false, withHeld: habitStore.habits?.keepsAttributes == true)
+            withIdentifiers: isOwnCloud, withQuota: false,
+            withHeld: asksForAttributes || habitStore.habits?.hasAttributes == true)
     }
 
     private static func isMissing(_ resource: DAVResource) -> Bool { resource.status == 404 || resource.status == 410 }
@@ -305,7 +317,10 @@ package final class WebDAVRemote: PathRemote {
 
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
     private func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
-        if tag.utf8.first == UInt8(ascii: "e"), habitStore.habits?.tagsFollowContent == true { return false }
+        // Servers with identifiers make a new tag for each content, by their documentation.
+        if tag.utf8.first == UInt8(ascii: "e"), isOwnCloud || habitStore.habits?.tagsFollowContent == true {
+            return false
+        }
         guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {
             return false
         }

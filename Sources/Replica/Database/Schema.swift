@@ -29,6 +29,9 @@ enum Schema {
         migrator.registerMigration("0007 enumerators") { db in
             try db.execute(sql: members)
         }
+        migrator.registerMigration("0011 webdav") { db in
+            try db.execute(sql: "ALTER TABLE inode ADD COLUMN comparedVersion BLOB")
+        }
         return migrator
     }
 
