@@ -17,13 +17,19 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// The provider wants to be told when the sets of materialized and of pending items change. Whoever does not spares
     /// the system the bookkeeping.
     public var followsLocalSets: Bool
+    /// A file's content version changes when its modification date is set, and a date is only set on the content that the
+    /// base version names. So when a date that was sent comes back with another version, the content is the same.
+    public var datesMakeVersions: Bool
+    /// A directory's content version changes when anything below it does, at any depth. Who compares leaves out what is
+    /// below one that is as it was. Asked whenever it matters: a provider may learn it of its remote.
+    public var directoryVersionsCoverTrees: Bool
     /// How many calls the provider likes to serve at once.
     public var concurrentCalls: Int
 
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
         conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,
-        concurrentCalls: Int = 16
+        datesMakeVersions: Bool = false, directoryVersionsCoverTrees: Bool = false, concurrentCalls: Int = 16
     ) {
         self.partialContentFetching = partialContentFetching
         self.changeFeed = changeFeed
@@ -32,6 +38,8 @@ public struct ProviderFeatures: Hashable, Sendable {
         self.conditionalWrites = conditionalWrites
         self.documentEnumeration = documentEnumeration
         self.followsLocalSets = followsLocalSets
+        self.datesMakeVersions = datesMakeVersions
+        self.directoryVersionsCoverTrees = directoryVersionsCoverTrees
         self.concurrentCalls = concurrentCalls
     }
 }
@@ -123,6 +131,9 @@ public protocol FileProviderReplicatedExtension: Sendable {
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws
 
+    /// How much room the remote has; nil where that is not known. Asked for now and then, for `df`.
+    func quota() async throws -> RemoteQuota?
+
     /// The set of materialized items has changed. Called where ``features`` say `followsLocalSets`.
     func materializedItemsDidChange() async
 
@@ -138,6 +149,8 @@ extension FileProviderReplicatedExtension {
     public var remarks: [String] { [] }
 
     public func invalidate() async {}
+
+    public func quota() async throws -> RemoteQuota? { nil }
 
     public func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,

@@ -18,6 +18,11 @@ actor ChangeFeed {
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
 
+    /// When all directories were compared, whatever their versions say.
+    private var comparedAllAt = ContinuousClock.now
+    /// How long versions are believed that say that nothing has changed.
+    private static let trust = Duration.seconds(3600)
+
     static let batchSize = 1000
     private static let atOnce = 8
 
@@ -286,46 +291,94 @@ actor ChangeFeed {
     }
 
     private func compareDirectories() async throws -> Bool {
-        // Where something waits to be offered again, what the remote has makes sense after that.
-        let directories = try replica.database.materializedDirectories().filter {
-            try !replica.database.hasItemsToOffer(in: $0.number)
-        }
-        let passing = try await withThrowingTaskGroup(of: FileProviderError?.self) { group in
-            var passing: FileProviderError?
-            var remaining = directories.makeIterator()
-            func addNext() {
-                guard let directory = remaining.next() else { return }
-                group.addTask { try await self.compare(directory.number, directory.identifier) }
-            }
-            for _ in 0..<Self.atOnce { addNext() }
-            while let failure = try await group.next() {
-                passing = passing ?? failure
-                addNext()
-            }
-            return passing
+        let covers = calls.provider.features.directoryVersionsCoverTrees
+        let directories = try replica.database.listedDirectories()
+        var comparison = Comparison()
+        if covers {
+            try await compareChanged(directories, &comparison)
+        } else {
+            try await compare(directories, &comparison)
         }
         let isComplete = try await removeVanished(listings.takeVanished())
-        if let passing { throw passing }
-        return isComplete
+        if let passing = comparison.passing { throw passing }
+        guard covers, isComplete else { return isComplete }
+        let compared = comparison.compared
+        try await commits.commit { ingestion in
+            for (number, version) in compared { try ingestion.noteCompared(number, at: version) }
+        }
+        return true
     }
 
-    /// - Returns: what kept the directory from being compared and may pass by itself.
+    /// From the root on downwards: what is below a directory that is as it was is as it was.
+    private func compareChanged(_ directories: [ListedDirectory], _ comparison: inout Comparison) async throws {
+        let isForAll = ContinuousClock.now - comparedAllAt > Self.trust
+        let below = Dictionary(grouping: directories) { $0.parent }
+        var level = below[nil] ?? []
+        while !level.isEmpty {
+            let changed = try level.filter { directory in
+                let versions = try replica.database.versions(ofDirectory: directory.number)
+                return isForAll || versions.compared != versions.present || versions.present.isEmpty
+            }
+            try await compare(changed, &comparison)
+            level = changed.flatMap { below[$0.number] ?? [] }
+        }
+        if isForAll, comparison.passing == nil { comparedAllAt = .now }
+    }
+
+    private struct Comparison {
+        /// What was compared, with the versions that they had before.
+        var compared: [(number: InodeNumber, version: [UInt8])] = []
+        /// What kept directories from being compared and may pass by itself.
+        var passing: FileProviderError?
+    }
+
+    private struct Outcome: Sendable {
+        var number: InodeNumber
+        var version: [UInt8]
+        var failure: FileProviderError?
+        var isCompared: Bool
+    }
+
+    private func compare(_ directories: [ListedDirectory], _ comparison: inout Comparison) async throws {
+        // Where something waits to be offered again, what the remote has makes sense after that.
+        let directories = try directories.filter { try !replica.database.hasItemsToOffer(in: $0.number) }
+        try await withThrowingTaskGroup(of: Outcome.self) { group in
+            var remaining = directories.makeIterator()
+            func addNext() throws {
+                guard let directory = remaining.next() else { return }
+                let version = try replica.database.versions(ofDirectory: directory.number).present
+                group.addTask {
+                    let (isCompared, failure) = try await self.compare(directory.number, directory.identifier)
+                    return Outcome(
+                        number: directory.number, version: version, failure: failure, isCompared: isCompared)
+                }
+            }
+            for _ in 0..<Self.atOnce { try addNext() }
+            while let outcome = try await group.next() {
+                comparison.passing = comparison.passing ?? outcome.failure
+                if outcome.isCompared { comparison.compared.append((outcome.number, outcome.version)) }
+                try addNext()
+            }
+        }
+    }
+
+    /// - Returns: whether the directory was compared; else what kept it from that, where that may pass by itself.
     private func compare(
         _ number: InodeNumber, _ identifier: ItemIdentifier
-    ) async throws(FileProviderError) -> FileProviderError? {
+    ) async throws(FileProviderError) -> (isCompared: Bool, passing: FileProviderError?) {
         do throws(FileProviderError) {
             try await listings.compare(number, request: request)
-            return nil
+            return (true, nil)
         } catch {
             // One that is gone went with a directory above it, or just now.
-            if error.code == .noSuchItem { return nil }
+            if error.code == .noSuchItem { return (false, nil) }
             switch error.code.reaction {
             case .latchDomain, .stop: throw error
             case .parkItem, .changeState, .giveUpAsking, .retry: break
             }
             warnings.report("the directory '\(identifier)' cannot be compared with the remote: \(error)")
             await commits.recordFailure(error, of: number)
-            return error.code.reaction == .retry ? error : nil
+            return (false, error.code.reaction == .retry ? error : nil)
         }
     }
 }

@@ -32,6 +32,8 @@ package final class SyncEngine: Sendable {
     let trashKeeper: TrashKeeper
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
+    /// How much room the remote has.
+    package let room: RoomWatch
     let notices: [LocalSetNotices]
     let reimporting: Reimporting
     /// Whether the provider has a trash.
@@ -87,6 +89,7 @@ package final class SyncEngine: Sendable {
                 attached.trash?.wake()
                 attached.reimporting?.wake()
             })
+        room = RoomWatch(calls: calls)
         commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
             onCommit: {
@@ -181,6 +184,7 @@ package final class SyncEngine: Sendable {
             // While it is away somebody else tries whether it is back.
             refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
         schedule.refresh()
+        room.ask()
         Task {
             await uploads.start()
             await reimporting.start()
@@ -207,6 +211,7 @@ package final class SyncEngine: Sendable {
         await budget.stop()
         for notice in notices { await notice.stop() }
         await documents.stop()
+        await room.stop()
         await listingRetries.stop()
         await lookAhead.stop()
         await fileLookAhead.stop()

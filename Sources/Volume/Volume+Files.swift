@@ -215,9 +215,17 @@ extension Volume {
         return extent == .data ? offset : size
     }
 
-    /// Room on the file system that holds the replica.
+    /// Room on the remote where it says so, else on the file system that holds the replica. What can be written has to
+    /// find room on both.
     package func statistics() throws(Obstacle) -> FileSystemStatistics {
-        try known { try FileSystemStatistics(of: replica.directory) }
+        let here = try known { try FileSystemStatistics(of: replica.directory) }
+        guard let remote = remoteRoom(), here.blockSize > 0 else { return here }
+        var room = here
+        let free = max(0, remote.free)
+        room.freeBlocks = UInt64(free) / here.blockSize
+        room.blocks = UInt64(max(free, remote.total ?? free)) / here.blockSize
+        room.availableBlocks = min(room.freeBlocks, here.availableBlocks)
+        return room
     }
 
     // MARK: - What the extensions share

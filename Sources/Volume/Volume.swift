@@ -18,6 +18,8 @@ package final class Volume: Sendable {
     private let didOpenDirectory: @Sendable (InodeNumber, Requester?) -> Void
     /// Told when a file is opened.
     let didOpenFile: @Sendable (InodeNumber) -> Void
+    /// How much room the remote has, as far as that is known.
+    let remoteRoom: @Sendable () -> RemoteQuota?
     /// Told after every change that was made here, with what the kernel does not know of it.
     let didChange: @Sendable (ReplicaEffects) -> Void
     /// Whether every change is refused: the remote cannot be written, or the user wants it so.
@@ -30,12 +32,14 @@ package final class Volume: Sendable {
     ///   - didClose: called on the closing thread; returns at once.
     ///   - didOpenDirectory: called on the opening thread; returns at once.
     ///   - didOpenFile: called on the opening thread; returns at once.
+    ///   - remoteRoom: called on the asking thread; returns at once.
     ///   - didChange: called on the thread that made the change; returns at once.
     package init(
         replica: Replica, ownership: Ownership, isReadOnly: Bool = false, waitsForRemote: Bool = false,
         logger: Logger, didClose: @escaping @Sendable (InodeNumber) -> Void,
         didOpenDirectory: @escaping @Sendable (InodeNumber, Requester?) -> Void = { _, _ in },
         didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
+        remoteRoom: @escaping @Sendable () -> RemoteQuota? = { nil },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
     ) {
         self.replica = replica
@@ -44,6 +48,7 @@ package final class Volume: Sendable {
         self.didClose = didClose
         self.didOpenDirectory = didOpenDirectory
         self.didOpenFile = didOpenFile
+        self.remoteRoom = remoteRoom
         self.didChange = didChange
         self.isReadOnly = isReadOnly
         self.waitsForRemote = waitsForRemote

@@ -50,6 +50,26 @@ import Testing
         }
     }
 
+    /// Writing a file changes no name, and so not the directory either.
+    @Test func newContentLeavesTheDirectoryItsTime() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            for name in ["one", "two", "three"] { try await remote.write([1], to: "directory/\(name)") }
+            let date = Date(timeIntervalSince1970: 1_000_000_000)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: remote["directory"])
+            try await withThrowingTaskGroup { group in
+                for name in ["one", "two", "three"] {
+                    let file = try await session.find("directory/\(name)")
+                    group.addTask { _ = try await session.modify(file, .contents, content: [2, 3]) }
+                }
+                try await group.waitForAll()
+            }
+            #expect(text(remote, "directory/three") == "\u{2}\u{3}")
+            let attributes = try FileManager.default.attributesOfItem(atPath: remote["directory"])
+            #expect(attributes[.modificationDate] as? Date == date)
+        }
+    }
+
     @Test func aReaderNeverSeesHalfOfAFile() async throws {
         try await FolderRemote.run { remote, session in
             let size = 4 << 20

@@ -38,8 +38,24 @@ extension RealMount {
                 seconds: 240, more: ["YONDER_PASSTHROUGH": "0"], "--part", "2", "--calls", "3000", "--seed", "1")
         }
 
+        @Test(
+            "and one of 20,000, whether the kernel writes by itself or not",
+            .enabled(if: PosixProgram.hasTime, "it takes minutes; YONDER_LONG_TESTS=1 runs it"),
+            .timeLimit(.minutes(20)), arguments: ["0", "1"])
+        func longSequence(passthrough: String) async throws {
+            try await Self.compare(
+                seconds: 1100, more: ["YONDER_PASSTHROUGH": passthrough], "--part", "2", "--calls", "20000", "--seed",
+                "12")
+        }
+
+        @Test("nothing is seen of it when all is sent and evicted in between", .timeLimit(.minutes(5)))
+        func sequenceWithEvictions() async throws {
+            try await Self.compare(
+                seconds: 240, isPaused: false, "--part", "2", "--calls", "1200", "--seed", "21", "--evict", "50")
+        }
+
         private static func compare(
-            seconds: Int, more environment: [String: String] = [:], _ arguments: String...,
+            seconds: Int, isPaused: Bool = true, more environment: [String: String] = [:], _ arguments: String...,
             sourceLocation: SourceLocation = #_sourceLocation
         ) async throws {
             try await Installation.run { yonder in
@@ -48,9 +64,11 @@ extension RealMount {
                 try await yonder.mountSource()
                 // What is compared is the mount, not when something is sent.
                 _ = try await Command.run("ls", yonder.mount.string)
-                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                if isPaused { #expect(try await yonder.yonder("pause", "mount").status == 0) }
                 let outcome = try await Command(
-                    ["python3", PosixProgram.path, yonder.mount.string, plain.string] + arguments, seconds: seconds
+                    ["python3", PosixProgram.path, yonder.mount.string, plain.string] + arguments,
+                    environment: yonder.environment.merging(["YONDER_PROGRAM": Installation.program]) { $1 },
+                    seconds: seconds
                 ).run()
                 #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)", sourceLocation: sourceLocation)
             }

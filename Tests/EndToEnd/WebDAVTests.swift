@@ -31,7 +31,8 @@ extension RealMount {
 
         /// What distinguishes the mount from the folder on the server.
         private func differences(_ yonder: Installation, _ server: DAVServer) async throws -> String {
-            let outcome = try await Command.run("diff", "-r", yonder.mount.string, server.root.string, seconds: 60)
+            let outcome = try await Command.run(
+                "diff", "-r", "-x", ".DAV", yonder.mount.string, server.root.string, seconds: 60)
             return outcome.output + outcome.errors
         }
 

@@ -51,6 +51,47 @@ extension RealMount {
             }
         }
 
+        @Test("S157: df shows the room that the remote has, and asks it seldom") func remoteRoom() async throws {
+            var options = InMemoryProvider.Options()
+            options.quota = RemoteQuota(free: 300 << 20, total: 1000 << 20)
+            try await ProvidedMount.run(options: options, { _ in }) { mount async throws in
+                func df() async throws -> String {
+                    try await Command.run("df", "-BM", "--output=size,avail", mount.path.string).output
+                }
+                let shows = await eventually(within: .seconds(10)) { (try? await df().contains("1000M")) == true }
+                #expect(shows)
+                for _ in 0..<5 { #expect(try await df().hasSuffix("1000M  300M\n")) }
+                #expect(mount.provider.log.count(of: .quota) == 1)
+                // A remote that does not answer keeps nobody waiting.
+                mount.provider.faults.add(.delay(.seconds(30)), to: .quota)
+                #expect(try await df().hasSuffix("1000M  300M\n"))
+            }
+        }
+
+        @Test("a file that gets another date keeps its content") func datesAreNotContent() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("content", to: "file")
+                try await yonder.mountSource()
+                func look() async throws -> String {
+                    let contents = yonder.directory["state/domains/mount/contents"].string
+                    return try await yonder.shell("stat -c '%y %z' file; ls -i $1", contents)
+                }
+                try await yonder.shell("cat file; touch -d '2001-02-03 UTC' file")
+                var before = try await look()
+                try await yonder.expectSent()
+                #expect(try await look() == before)
+                // Also where it is open, and what waited for the close comes after it.
+                let opened = try await yonder.run(
+                    "cd \"$1\" && exec 3<file && touch -d '2002-03-04 UTC' file && yonder wait mount && exec 3<&-",
+                    yonder.mount.string)
+                #expect(opened.status == 0, "\(opened.errors)")
+                before = try await yonder.shell("stat -c '%y %z' file")
+                #expect(try await yonder.yonder("evict", yonder["file"]).status == 0)
+                #expect(try await yonder.shell("stat -c '%y %z' file") == before)
+                #expect(try await yonder.shell("cat file") == "content")
+            }
+        }
+
         @Test("Row 78: pending tells what waits, in the documented fields") func pendingFields() async throws {
             try await Installation.run { yonder in
                 for name in ["edited", "renamed", "moved", "removed", "mode", "time", "own"] {

@@ -45,6 +45,49 @@ extension EngineTests {
             }
         }
 
+        /// The number of listings in a round.
+        private func listings(of fixture: EngineFixture) async throws -> [ItemIdentifier] {
+            fixture.provider.log.clear()
+            try await fixture.engine.refresh()
+            return fixture.provider.log.calls(of: .enumerate).map(\.identifier)
+                .sorted { $0.rawValue < $1.rawValue }
+        }
+
+        @Test func onlyWhatIsBelowChangedVersionsIsComparedWhereVersionsCoverTrees() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            options.directoryVersionsCoverTrees = true
+            try await EngineFixture.run(options: options) { tree in
+                for name in ["a", "b"] {
+                    tree.addDirectory(name, identifier: ItemIdentifier(name))
+                    tree.addDirectory("in", in: ItemIdentifier(name), identifier: ItemIdentifier(name + "/in"))
+                    tree.addFile(
+                        "f", in: ItemIdentifier(name + "/in"), content: RemoteContent("f"),
+                        identifier: ItemIdentifier(name + "/in/f"))
+                }
+            } _: { fixture in
+                try await fixture.list("a/in")
+                try await fixture.list("b/in")
+                #expect(try await listings(of: fixture).count == 5)
+                // What was said of the directories above is a round older than what is below them.
+                _ = try await listings(of: fixture)
+                #expect(try await listings(of: fixture) == [])
+                fixture.provider.change { $0.addFile("new", in: "a/in", content: RemoteContent("n"), identifier: "n") }
+                #expect(try await listings(of: fixture) == ["a", "a/in", .rootContainer])
+                #expect(try fixture.names(in: fixture.number("a/in")).contains("new"))
+                #expect(try await listings(of: fixture) == [])
+                // A round that did not get through is made again.
+                fixture.provider.change { $0.delete("b/in/f") }
+                fixture.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .enumerate, of: "b/in", times: 9)
+                _ = try? await listings(of: fixture)
+                fixture.provider.faults.clear()
+                fixture.engine.errorWasResolved()
+                _ = try await listings(of: fixture)
+                #expect(try fixture.names(in: fixture.number("b/in")) == [])
+                #expect(try await listings(of: fixture) == [])
+            }
+        }
+
         @Test func aChangedFileIsReadAnew() async throws {
             try await run { fixture in
                 _ = try await fixture.read("a")

@@ -80,9 +80,9 @@ final class ServedFolder: RemoteUnderTest {
         try? FileManager.default.removeItem(atPath: self[""])
     }
 
-    /// The names in it, hidden ones too.
+    /// The names in it, hidden ones too, without the folder in which Apache keeps properties.
     var names: [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: self[""])) ?? []).sorted()
+        ((try? FileManager.default.contentsOfDirectory(atPath: self[""])) ?? []).filter { $0 != ".DAV" }.sorted()
     }
 
     /// Runs a test with a provider on a server of its own.

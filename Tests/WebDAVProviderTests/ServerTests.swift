@@ -154,6 +154,82 @@ struct ServerTests {
         }
     }
 
+    @Test(
+        "S156: dates and modes are kept where the server keeps properties, for other machines too",
+        arguments: DAVServer.Kind.installed)
+    func attributes(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            var template = ProviderSession.template("script")
+            template.contentModificationDate = FileTimestamp(seconds: 981_173_106, nanoseconds: 123_456_789)
+            template.permissions = 0o755
+            let fields: ItemFields = [.contentModificationDate, .permissions]
+            let made = try await session.create(template, content: [1, 2], fields: fields)
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let remote = try #require(provider.remote as? WebDAVRemote)
+            let keeps = try #require(remote.habitStore.habits).keepsAttributes
+            #expect(keeps == (kind == .apache))
+            #expect(provider.remarks.contains { $0.contains("keeps no properties") } == !keeps)
+            guard keeps else { return #expect(made.stillPending == fields) }
+            #expect(made.stillPending == [])
+            #expect(made.item.contentModificationDate == template.contentModificationDate)
+            #expect(made.item.permissions == 0o755)
+
+            // Another machine sees them, and new content from here leaves the mode.
+            let others = TestManager(
+                domain: folder.domain, stateDirectory: try folder.server.directory.makeDirectory("other"))
+            let other = try folder.makePathProvider(for: others)
+            let there = try await other.remote.entry(at: RemotePath(["script"]))
+            #expect(there.attributes.permissions == 0o755)
+            #expect(there.attributes.contentModificationDate == template.contentModificationDate)
+            await other.invalidate()
+            let written = try await session.modify(made.item, .contents, content: [3])
+            #expect(written.item.permissions == 0o755)
+            var changed = written.item
+            changed.permissions = 0o640
+            let set = try await session.modify(changed, .permissions)
+            #expect(set.stillPending == [])
+            #expect(set.item.itemVersion.contentVersion == written.item.itemVersion.contentVersion)
+            #expect(try await session.find("script").permissions == 0o640)
+            var renamed = set.item
+            renamed.filename = "renamed"
+            #expect(try await session.modify(renamed, .filename).item.permissions == 0o640)
+            #expect(try await session.find("renamed").permissions == 0o640)
+
+            // They are of the content that they were set for.
+            try await folder.write([4, 5, 6], to: "renamed")
+            let theirs = try await session.find("renamed")
+            #expect(theirs.permissions == nil)
+            #expect((theirs.contentModificationDate?.seconds ?? 0) < 1_100_000_000)
+        }
+    }
+
+    @Test("S156: what is written now with a usual mode costs no request more", arguments: DAVServer.Kind.installed)
+    func usualAttributes(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { _, session async throws in
+            var template = ProviderSession.template("file")
+            template.contentModificationDate = FileTimestamp(seconds: Int64(Date().timeIntervalSince1970) - 20)
+            template.permissions = 0o644
+            let fields: ItemFields = [.contentModificationDate, .permissions]
+            let made = try await session.create(template, content: [1, 2], fields: fields)
+            #expect(made.stillPending == fields)
+            #expect(try await session.find("file").permissions == nil)
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            #expect((provider.remote as? WebDAVRemote)?.habitStore.habits?.hasAttributes == false)
+        }
+    }
+
+    @Test("S157: says how much room there is", .enabled(if: DAVServer.Kind.wsgidav.program != nil))
+    func quota() async throws {
+        try await ServedFolder.run(on: .wsgidav) { folder, session async throws in
+            let room = try #require(try await session.provider.quota())
+            let attributes = try FileManager.default.attributesOfFileSystem(forPath: folder[""])
+            let size = try #require((attributes[.systemSize] as? NSNumber)?.int64Value)
+            #expect(room.free > 0)
+            #expect(try #require(room.total) <= size)
+            #expect(try await session.provider.quota()?.total != nil)
+        }
+    }
+
     @Test("S144: a deep tree is deleted", .enabled(if: DAVServer.Kind.apache.program != nil))
     func deepTrees() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in

@@ -68,6 +68,7 @@ package final class DomainHost: Sendable {
                     }
                 },
                 didOpenFile: { closing.engine?.inodeWasOpened($0) },
+                remoteRoom: { closing.engine?.room.present },
                 didChange: { effects in
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()

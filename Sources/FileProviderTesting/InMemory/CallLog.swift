@@ -21,6 +21,8 @@ public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
     case modify
     /// Deleting an item.
     case delete
+    /// Asking for the room that there is.
+    case quota
     /// Being told that everything was offered.
     case importDidFinish
 }

@@ -20,7 +20,8 @@ struct InMemoryEnumerator: FileProviderEnumerator {
             let size = min(suggestedPageSize, provider.options.pageSize ?? .max)
             let (items, next) = tree.page(of: container, after: start, size: size)
             var answer = ItemPage(
-                items: items, nextPage: next.map { FileProviderPage(rawValue: Array(String($0).utf8)) })
+                items: provider.options.directoryVersionsCoverTrees ? items.map { tree.covering($0) } : items,
+                nextPage: next.map { FileProviderPage(rawValue: Array(String($0).utf8)) })
             for effect in effects {
                 switch effect {
                 case .pageToken(let token): answer.nextPage = token ?? page

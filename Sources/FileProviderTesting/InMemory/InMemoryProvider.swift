@@ -34,6 +34,10 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         public var recognizesEqualUploads = true
         /// How many bytes an upload takes at once.
         public var uploadChunkSize: Int64 = 1 << 20
+        /// Whether a directory's content version changes with anything below it.
+        public var directoryVersionsCoverTrees = false
+        /// How much room there is, when the remote says so.
+        public var quota: RemoteQuota?
 
         public init() {}
     }
@@ -100,6 +104,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
             documentEnumeration: options.documentEnumeration, followsLocalSets: true,
+            directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
     }
 
@@ -113,14 +118,20 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
 
     public func pendingItemsDidChange() async { state.withLock { $0.pendingNotices += 1 } }
 
+    public func quota() async throws -> RemoteQuota? {
+        guard let quota = options.quota else { return nil }
+        return try await perform(ProviderCall(kind: .quota, identifier: .rootContainer)) { _ in quota }
+    }
+
     public func invalidate() async {
         state.withLock { $0.isInvalidated = true }
     }
 
     public func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
         try await perform(ProviderCall(kind: .item, identifier: identifier, request: request)) { _ in
+            let tree = tree
             guard let item = tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
-            return item
+            return options.directoryVersionsCoverTrees ? tree.covering(item) : item
         }
     }
 

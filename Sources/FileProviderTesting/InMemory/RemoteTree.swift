@@ -55,6 +55,19 @@ public struct RemoteTree: Sendable {
         }
     }
 
+    /// An item as a remote shows it whose directories have versions that cover all below them.
+    func covering(_ item: FileProviderItem) -> FileProviderItem {
+        guard item.kind == .directory else { return item }
+        var hash: UInt64 = 14_695_981_039_346_656_037
+        for child in items(in: item.itemIdentifier).map({ covering($0) }) {
+            let said = Array(child.itemIdentifier.rawValue.utf8) + child.itemVersion.contentVersion
+            for byte in said + child.itemVersion.metadataVersion { hash = (hash ^ UInt64(byte)) &* 1_099_511_628_211 }
+        }
+        var item = item
+        item.itemVersion.contentVersion += Array("-\(hash)".utf8)
+        return item
+    }
+
     /// How many items there are, the root left out.
     public var count: Int { nodes.count - 1 }
 

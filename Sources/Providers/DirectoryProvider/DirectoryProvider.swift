@@ -24,7 +24,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
-            conditionalWrites: !folder.isReadOnly, concurrentCalls: 16)
+            conditionalWrites: !folder.isReadOnly, datesMakeVersions: true, concurrentCalls: 16)
     }
 
     package func invalidate() async {
@@ -43,6 +43,18 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             } catch let error as Errno {
                 throw folder.failure(error, of: identifier)
             }
+        }
+    }
+
+    package func quota() async throws -> RemoteQuota? {
+        try await calls.run { [folder] _ in
+            let room = try FileSystemStatistics(of: folder.path)
+            let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0)
+            }
+            // What only root may fill is not counted as room.
+            let used = room.blocks - min(room.blocks, room.freeBlocks)
+            return RemoteQuota(
+                free: bytes(room.availableBlocks), total: bytes(used + room.availableBlocks))
         }
     }
 

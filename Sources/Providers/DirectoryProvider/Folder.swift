@@ -36,6 +36,8 @@ final class Folder: Sendable {
     let knownTrash = Mutex<KnownTrash?>(nil)
     /// What was made, by its place, until the system knows it.
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
+    /// One file at a time gets its place in a directory whose own time is kept.
+    private let exchanging = Mutex<Void>(())
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
@@ -192,6 +194,22 @@ final class Folder: Sendable {
             case .permissionDenied: throw FileProviderError(.fileReadNoPermission, itemIdentifier: identifier)
             default: throw error
             }
+        }
+    }
+}
+
+extension Folder {
+    /// Replaces a file, by a body that blocks for moments only. A file that is written keeps its name: its directory does
+    /// not change, and has the time that it had.
+    func keepingTime<Value>(
+        of directory: FileDescriptor, _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        try exchanging.withLock { _ throws(Errno) in
+            let before = try FileStatus(of: directory).modified
+            let value = try body()
+            // Where it is somebody else's directory there is nothing to be done.
+            try? directory.setModified(before)
+            return value
         }
     }
 }

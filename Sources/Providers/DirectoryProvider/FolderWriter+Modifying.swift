@@ -161,7 +161,11 @@ extension FolderWriter {
         try finish(upload, contents)
         if moves { try move(from: old, to: new, status) }
         do {
-            if case .done = try upload.replace(new.name, expecting: status, folder) {
+            func replace() throws(Errno) -> Upload.Exchange {
+                try upload.replace(new.name, expecting: status, folder)
+            }
+            let isReplaced = try moves ? replace() : folder.keepingTime(of: new.directory, replace)
+            if case .done = isReplaced {
                 folder.noteMade(new.name, in: new.directory, new.parent)
                 return pending
             }

@@ -80,6 +80,17 @@ package enum HTTPDate {
             + padded(rest / 60 % 60, 2) + padded(rest % 60, 2) + "Z"
     }
 
+    /// A time in the first of the forms that HTTP has.
+    package static func text(_ seconds: Int64) -> String {
+        let (days, rest) = seconds.flooredDivision(by: 86_400)
+        let (year, month, day) = civil(days)
+        let (_, weekday) = (days + 4).flooredDivision(by: 7)
+        let date = [padded(day, 2), String(decoding: months[Int(month) - 1], as: UTF8.self), padded(year, 4)]
+        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }
+        return "\(weekdays[Int(weekday)]), \(date.joined(separator: " ")) \(time.joined(separator: ":")) GMT"
+    }
+
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ].map { Array($0.utf8) }

@@ -24,7 +24,9 @@ extension PathAddressedProvider {
                     try await isSame(there, at: path, template, contents, options)
                 else { throw try await collision(there, in: parent, at: directory) }
                 let isKept = options.contains(.keepExisting)
-                return try await answer(there, in: parent, at: directory, isKept ? [] : fields, isOwn: !isKept)
+                return try await answer(
+                    there, in: parent, at: directory, isKept ? [] : fields,
+                    wanted: isKept ? RemoteAttributes() : RemoteAttributes(template, fields), isOwn: !isKept)
             }
             if options.contains(.recognizeOnly) {
                 return .refused(reason: "the remote has nothing called '\(template.filename)' there")
@@ -37,7 +39,8 @@ extension PathAddressedProvider {
                 guard let made else {
                     return .refused(reason: "this remote cannot hold symbolic links")
                 }
-                return try await answer(made, in: parent, at: directory, fields, isOwn: true)
+                return try await answer(
+                    made, in: parent, at: directory, fields, wanted: RemoteAttributes(template, fields), isOwn: true)
             } catch let failure as RemoteConditionFailure {
                 guard let present = failure.present else { throw Self.vanished(template.filename) }
                 throw try await collision(present, in: parent, at: directory)
@@ -142,14 +145,18 @@ extension PathAddressedProvider {
         }
         do {
             if fields.contains(.contents) {
-                now = try await book.changing([new]) { [now] in
-                    try await write(contents, to: newPath, change.attributes, if: .unchanged(tag: now.tag))
+                var attributes = change.attributes
+                attributes.permissions = attributes.permissions ?? now.attributes.permissions
+                now = try await book.changing([new]) { [now, attributes] in
+                    try await write(contents, to: newPath, attributes, if: .unchanged(tag: now.tag))
                 }
                 book.noteWritten(item.itemIdentifier, version: PathItems.version(ofTag: now.tag))
-                return answer(now, as: item.itemIdentifier, in: new.directory, fields)
+                return answer(now, as: item.itemIdentifier, in: new.directory, fields, wanted: change.attributes)
             }
             let (stored, notStored) = try await remote.set(change.attributes, of: newPath, kind: entry.kind)
-            return answer(stored, as: item.itemIdentifier, in: new.directory, fields, notStored: notStored)
+            return answer(
+                stored, as: item.itemIdentifier, in: new.directory, fields, wanted: change.attributes,
+                notStored: notStored)
         } catch {
             // All of it or nothing.
             if new != old {
@@ -248,17 +255,26 @@ extension PathAddressedProvider {
     // MARK: - Answers
 
     private func answer(
-        _ entry: RemoteEntry, in parent: ItemIdentifier, at directory: RemotePath, _ fields: ItemFields, isOwn: Bool
+        _ entry: RemoteEntry, in parent: ItemIdentifier, at directory: RemotePath, _ fields: ItemFields,
+        wanted: RemoteAttributes, isOwn: Bool
     ) async throws -> ItemChange {
         let identifier = try await identities.identify(entry, in: parent, at: directory, isNew: false)
         if isOwn { book.noteWritten(identifier, version: PathItems.version(ofTag: entry.tag)) }
-        return answer(entry, as: identifier, in: parent, fields)
+        return answer(entry, as: identifier, in: parent, fields, wanted: wanted)
     }
 
+    /// - Parameter wanted: the attributes that were sent. Those that the remote has otherwise are kept here.
     private func answer(
         _ entry: RemoteEntry, as identifier: ItemIdentifier, in parent: ItemIdentifier, _ fields: ItemFields,
-        notStored: ItemFields = []
+        wanted: RemoteAttributes = RemoteAttributes(), notStored: ItemFields = []
     ) -> ItemChange {
+        var notStored = notStored
+        if let date = wanted.contentModificationDate, date != entry.attributes.contentModificationDate {
+            notStored.insert(.contentModificationDate)
+        }
+        if let permissions = wanted.permissions, permissions != entry.attributes.permissions {
+            notStored.insert(.permissions)
+        }
         // New content may have made another item of it.
         let identifier =
             entry.stableIdentifier.map { MintedIdentifier.make(entry.kind, remote: $0) } ?? identifier

@@ -32,7 +32,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         let traits = remote.traits
         return ProviderFeatures(
             partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable, trash: false,
-            conditionalWrites: true, concurrentCalls: traits.concurrentCalls)
+            conditionalWrites: true, directoryVersionsCoverTrees: traits.directoryTagsCoverTrees,
+            concurrentCalls: traits.concurrentCalls)
     }
 
     /// What the user should know of the remote, a sentence each.
@@ -80,12 +81,18 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
             }
             return (path, try await remote.read(path, tag: tag, range: range, into: sink))
         }
-        let item = try item(entry, as: identifier, at: path)
+        // An answer with content does not always say of which item: the version does.
+        let item =
+            version != nil && entry.stableIdentifier == nil && MintedIdentifier.isRemote(identifier)
+            ? items.item(entry, as: identifier, in: try parent(of: identifier, at: path))
+            : try item(entry, as: identifier, at: path)
         if let version, item.itemVersion.contentVersion != version {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
         return item
     }
+
+    package func quota() async throws -> RemoteQuota? { try await remote.quota() }
 
     // MARK: - Places
 

@@ -230,14 +230,3 @@ package struct RemoteTraits: Hashable, Sendable {
 
     package init() {}
 }
-
-/// How much room a remote has, in bytes.
-package struct RemoteQuota: Hashable, Sendable {
-    package var free: Int64
-    package var total: Int64?
-
-    package init(free: Int64, total: Int64? = nil) {
-        self.free = free
-        self.total = total
-    }
-}

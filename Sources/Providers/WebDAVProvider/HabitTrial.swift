@@ -31,7 +31,7 @@ struct HabitTrial: Sendable {
             async let oddNames = oddNames(paths[6], odd[0], odd[1])
             async let sending = sending(paths[7], paths[8])
             (habits.refusesOverwriting, habits.movesConditionally) = try await moves
-            habits.tagsSurviveMoves = try await survival
+            (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
             habits.tagsFollowContent = try await tags
             habits.deletions = try await deletions
             habits.oddNames = try await oddNames
@@ -102,14 +102,20 @@ struct HabitTrial: Sendable {
         return (refusesOverwriting, [200, 201, 204].contains(status))
     }
 
-    private func survivesMoves(_ one: RemotePath, _ two: RemotePath) async throws -> Bool {
+    /// Whether what is moved keeps its tag, and properties of our own.
+    private func survivesMoves(
+        _ one: RemotePath, _ two: RemotePath
+    ) async throws -> (tags: Bool, attributes: Bool) {
         try await put("a", one)
+        let kept = try await attributesAreSet(one)
         let before = try await remote.sight(of: one)
         guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else {
             throw FileProviderError(.cannotSynchronize, "\(client.base.host) moves nothing")
         }
         let after = try await remote.sight(of: two)
-        return before?.entry.tag == after?.entry.tag && after != nil
+        let isSame = before?.entry.tag == after?.entry.tag && after != nil
+        guard let kept, kept.tag == before?.entry.tag else { return (isSame, false) }
+        return (isSame, try await attributes(of: two) == kept.held)
     }
 
     // MARK: - Sending
@@ -187,6 +193,26 @@ struct HabitTrial: Sendable {
             if first.resource.modifiedAt == second.resource.modifiedAt { return true }
         }
         return false
+    }
+
+    /// Sets properties of our own.
+    ///
+    /// - Returns: what was set, and the tag that the file had before; nil when the server says that it was not.
+    private func attributesAreSet(_ path: RemotePath) async throws -> (held: HeldAttributes, tag: [UInt8])? {
+        guard let there = try await remote.sight(of: path) else { return nil }
+        let wanted = RemoteAttributes(
+            contentModificationDate: FileTimestamp(seconds: 1_000_000_000, nanoseconds: 1), permissions: 0o751)
+        let held = HeldAttributes(wanted, of: there.resource)
+        return try await remote.hold(held, of: there.resource, at: path) ? (held, there.entry.tag) : nil
+    }
+
+    private func attributes(of path: RemotePath) async throws -> HeldAttributes? {
+        let found = Mutex<DAVResource?>(nil)
+        _ = try await client.properties(
+            client.url(of: path), depth: 0,
+            body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: true), what: path.name ?? "/"
+        ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        return found.withLock { $0 }.flatMap { HeldAttributes(of: $0) }
     }
 
     private func deletions(_ path: RemotePath) async throws -> ServerHabits.Conditions {

@@ -16,6 +16,8 @@ struct DAVResource: Sendable, Hashable {
     var fileIdentifier: String?
     /// Letters, as ownCloud has them.
     var permissions: String?
+    /// Our own property, as it was set.
+    var heldAttributes: String?
     var quotaAvailable: Int64?
     var quotaUsed: Int64?
 
@@ -56,6 +58,7 @@ struct DAVResource: Sendable, Hashable {
             }
             return
         }
+        if property.name.isCalled(HeldAttributes.name, in: HeldAttributes.namespace) { heldAttributes = text }
         guard property.name.namespace == "DAV:" else { return }
         switch property.name.local {
         case "resourcetype":
@@ -77,7 +80,7 @@ struct DAVResource: Sendable, Hashable {
     }
 
     /// The properties that are asked for.
-    static func request(withIdentifiers: Bool, withQuota: Bool) -> [UInt8] {
+    static func request(withIdentifiers: Bool, withQuota: Bool, withHeld: Bool = false) -> [UInt8] {
         // Not the creation date: servers give the time of the last change to the file's place for it.
         var names = ["resourcetype", "getcontentlength", "getlastmodified", "getetag"]
         if withQuota { names += ["quota-available-bytes", "quota-used-bytes"] }
@@ -86,6 +89,7 @@ struct DAVResource: Sendable, Hashable {
         if withIdentifiers {
             text += #"<o:fileid xmlns:o="\#(ownCloud)"/><o:permissions xmlns:o="\#(ownCloud)"/>"#
         }
+        if withHeld { text += #"<y:\#(HeldAttributes.name) xmlns:y="\#(HeldAttributes.namespace)"/>"# }
         return Array((text + "</D:prop></D:propfind>").utf8)
     }
 }

@@ -36,6 +36,10 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var oddNames = OddNames.lost
     /// Names that begin with a dot are listed.
     var listsHiddenNames = false
+    /// Properties of our own are kept, also through a move, and change nothing else.
+    var keepsAttributes = false
+    /// Some were kept by this machine.
+    var hasAttributes = false
     /// New content of the same length within a second has another tag.
     var tagsFollowContent = false
     /// What is sent to a name that is taken is refused with `If-None-Match: *`.

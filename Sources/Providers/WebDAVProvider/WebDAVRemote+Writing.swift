@@ -11,7 +11,7 @@ extension WebDAVRemote {
         try await connect()
         if isOwnCloud {
             contents.growing?.giveUp()
-            return try await replace(contents, at: path, if: condition)
+            return try await replace(contents, at: path, attributes, if: condition)
         }
         let habits = try await habits(tryingIn: path.parent)
         if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
@@ -20,25 +20,30 @@ extension WebDAVRemote {
         }
         if condition == .absent, contents.size <= Self.mostAtOnce, habits.showsOnlyWhole, habits.refusesReplacing {
             contents.growing?.giveUp()
-            return try await make(contents, at: path, habits)
+            return try await make(contents, at: path, attributes, habits)
         }
         let early = try await sentEarly(contents)
         let hidden = early ?? path.parent.appending(HiddenName.make())
+        var held: HeldAttributes?
         do {
             if early == nil { try await put(.content(contents), at: hidden, for: name) }
             // Not every server says of its own accord that it has lost some; and where the tag stays, the look at it now is
             // the one that would come after the move.
-            let isLookedAt = habits.tagsSurviveMoves || !habits.showsOnlyWhole
-            let sent = isLookedAt ? try await sight(of: hidden)?.entry : nil
-            guard !isLookedAt || sent?.kind == .file && sent?.size == contents.size else {
+            let isLookedAt = habits.tagsSurviveMoves || habits.keepsAttributes || !habits.showsOnlyWhole
+            let sent = isLookedAt ? try await sight(of: hidden) : nil
+            guard !isLookedAt || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
-            if habits.tagsSurviveMoves, let sent {
-                unanswered.note(name, tag: sent.tag, date: attributes.contentModificationDate)
+            if let sent, habits.keepsAttributes {
+                held = await holdIfWorthIt(attributes, of: sent.resource, at: hidden)
+            }
+            if let sent, habits.tagsSurviveMoves {
+                unanswered.note(name, tag: sent.entry.tag, date: attributes.contentModificationDate)
             }
             try await publish(hidden, at: path, if: condition, habits)
-            if let sent { unanswered.forget(name, tag: sent.tag) }
-            if habits.tagsSurviveMoves, var entry = sent {
+            if let sent { unanswered.forget(name, tag: sent.entry.tag) }
+            if let sent, habits.tagsSurviveMoves {
+                var entry = sent.entry.with(held)
                 entry.name = name
                 return entry
             }
@@ -50,7 +55,7 @@ extension WebDAVRemote {
             throw RemoteConditionFailure(present: nil)
         }
         guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
-        return entry
+        return entry.with(held)
     }
 
     /// So much is held in memory, and is there in one moment.
@@ -58,7 +63,7 @@ extension WebDAVRemote {
 
     /// For servers that show nothing but what is whole, and write over nothing: what is new and small needs no hidden name.
     private func make(
-        _ contents: ContentSource, at path: RemotePath, _ habits: ServerHabits
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, _ habits: ServerHabits
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         // Reading the end confirms the content: nothing is sent that is not of one generation.
@@ -70,13 +75,14 @@ extension WebDAVRemote {
         guard made.entry.kind == .file, made.entry.size == contents.size else {
             throw RemoteConditionFailure(present: made.entry)
         }
-        return made.entry
+        guard habits.keepsAttributes else { return made.entry }
+        return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
     }
 
     /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
     /// only when it is whole.
     private func replace(
-        _ contents: ContentSource, at path: RemotePath, if condition: RemoteCondition
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         var fields: HTTPFields = [:]
@@ -88,6 +94,8 @@ extension WebDAVRemote {
             guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
             fields = there.etag.map { Self.condition(.match, $0, of: client.url(of: path)) } ?? [:]
         }
+        // These servers take the date with the content, in seconds.
+        if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         try await put(.content(contents), at: path, for: name, fields)
         let entry = try await entry(at: path)
         guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
@@ -222,10 +230,11 @@ extension WebDAVRemote {
             }
             throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
         }
-        guard let made = try await sight(of: path, isDirectory: true)?.entry, made.kind == .directory else {
+        guard let made = try await sight(of: path, isDirectory: true), made.entry.kind == .directory else {
             throw FileProviderError(.malformedResponse, "\(client.base.host) has not made '\(path.name ?? "/")'")
         }
-        return made
+        guard habitStore.habits?.keepsAttributes == true else { return made.entry }
+        return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
     }
 
     package func makeSymbolicLink(
@@ -249,12 +258,6 @@ extension WebDAVRemote {
                 .malformedResponse, "\(client.base.host) has lost '\(newPath.name ?? "/")' in a move")
         }
         return moved
-    }
-
-    package func set(
-        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
-    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        (try await entry(at: path), [.contentModificationDate, .permissions, .extendedAttributes])
     }
 
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {

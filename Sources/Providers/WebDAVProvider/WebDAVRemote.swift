@@ -16,7 +16,11 @@ package final class WebDAVRemote: PathRemote {
         var server: String?
         /// The server has identifiers of its own, as ownCloud and Nextcloud do.
         var hasIdentifiers = false
+        /// The collection says that properties of ours are in it.
+        var hasAttributes = false
         var hasETags = true
+        /// What the server said of its room when it was asked for the collection, until somebody wants to know.
+        var root: DAVResource?
         var connecting: Task<Void, any Error>?
         var trying: Task<ServerHabits, any Error>?
     }
@@ -48,6 +52,10 @@ package final class WebDAVRemote: PathRemote {
         var traits = RemoteTraits()
         traits.checksConditions = habits?.movesConditionally ?? false
         traits.concurrentCalls = Self.concurrentCalls
+        let keepsAttributes = habits?.keepsAttributes ?? false
+        traits.storesModificationDates = keepsAttributes || isOwnCloud
+        traits.storesPermissions = keepsAttributes
+        traits.directoryTagsCoverTrees = isOwnCloud
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
             traits.peculiarities.append(
@@ -68,6 +76,11 @@ package final class WebDAVRemote: PathRemote {
             traits.peculiarities.append(
                 "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen, "
                     + "and goes with its directory")
+        }
+        if let habits, !habits.keepsAttributes {
+            traits.peculiarities.append(
+                "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
+                    + "machine")
         }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
@@ -113,7 +126,8 @@ package final class WebDAVRemote: PathRemote {
         let head: HTTPResponseHead
         do {
             head = try await client.properties(
-                client.base, depth: 0, body: DAVResource.request(withIdentifiers: true, withQuota: true), what: what
+                client.base, depth: 0,
+                body: DAVResource.request(withIdentifiers: true, withQuota: true, withHeld: true), what: what
             ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
@@ -129,6 +143,8 @@ package final class WebDAVRemote: PathRemote {
         knowledge.withLock { knowledge in
             knowledge.isConnected = true
             knowledge.server = server
+            knowledge.root = root
+            knowledge.hasAttributes = root.heldAttributes != nil
             knowledge.hasIdentifiers = root.fileIdentifier != nil
         }
     }
@@ -240,20 +256,37 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func quota() async throws -> RemoteQuota? {
-        let found = Mutex<DAVResource?>(nil)
-        _ = try await client.properties(
-            client.base, depth: 0, body: DAVResource.request(withIdentifiers: false, withQuota: true), what: "/"
-        ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+        try await connect()
+        let known = knowledge.withLock { knowledge in
+            defer { knowledge.root = nil }
+            return knowledge.root
+        }
+        let found = Mutex(known)
+        if known == nil {
+            _ = try await client.properties(
+                client.base, depth: 0,
+                body: DAVResource.request(withIdentifiers: false, withQuota: true, withHeld: true), what: "/"
+            ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
+            let hasAttributes = found.withLock { $0?.heldAttributes != nil }
+            knowledge.withLock { $0.hasAttributes = $0.hasAttributes || hasAttributes }
+        }
         // Negative numbers stand for what is not known, or not limited.
         guard let root = found.withLock({ $0 }), let free = root.quotaAvailable, free >= 0 else { return nil }
-        return RemoteQuota(free: free, total: root.quotaUsed.map { $0 + free })
+        let used = max(0, root.quotaUsed ?? 0)
+        let (total, isTooMuch) = free.addingReportingOverflow(used)
+        return RemoteQuota(free: free, total: isTooMuch ? .max : total)
     }
 
     /// Whether the server is one of those that identify files, and never show half of one.
     var isOwnCloud: Bool { knowledge.withLock { $0.hasIdentifiers } }
 
+    /// Whether the collection says that attributes of ours are in it.
+    var asksForAttributes: Bool { knowledge.withLock { $0.hasAttributes } }
+
     private var question: [UInt8] {
-        DAVResource.request(withIdentifiers: knowledge.withLock { $0.hasIdentifiers }, withQuota: false)
+        DAVResource.request(
+            withIdentifiers: isOwnCloud, withQuota: false,
+            withHeld: asksForAttributes || habitStore.habits?.hasAttributes == true)
     }
 
     private static func isMissing(_ resource: DAVResource) -> Bool { resource.status == 404 || resource.status == 410 }
@@ -273,6 +306,8 @@ package final class WebDAVRemote: PathRemote {
                 contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))
                     ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
+        // How old something on its way is the server says.
+        if !HiddenName.isOne(name) { entry = entry.with(HeldAttributes(of: resource)) }
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
         }
@@ -295,7 +330,10 @@ package final class WebDAVRemote: PathRemote {
 
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
     private func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
-        if tag.utf8.first == UInt8(ascii: "e"), habitStore.habits?.tagsFollowContent == true { return false }
+        // Servers with identifiers make a new tag for each content, by their documentation.
+        if tag.utf8.first == UInt8(ascii: "e"), isOwnCloud || habitStore.habits?.tagsFollowContent == true {
+            return false
+        }
         guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {
             return false
         }

@@ -37,6 +37,9 @@ enum Schema {
         migrator.registerMigration("0010 contract") { db in
             try db.execute(sql: contract)
         }
+        migrator.registerMigration("0011 webdav") { db in
+            try db.execute(sql: "ALTER TABLE inode ADD COLUMN comparedVersion BLOB")
+        }
         return migrator
     }
 

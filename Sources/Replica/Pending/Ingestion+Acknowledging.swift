@@ -9,9 +9,10 @@ extension Ingestion {
     /// - Parameters:
     ///   - present: the content file's stamp now; nil when it has none.
     ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
+    ///   - datesMakeVersions: as the provider's features say.
     package mutating func acknowledge(
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
-        contentStamp present: Int64?
+        contentStamp present: Int64?, datesMakeVersions: Bool = false
     ) throws {
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
@@ -74,6 +75,10 @@ extension Ingestion {
             try db.run(
                 "UPDATE inode SET contentVersion = ? WHERE number = ?",
                 [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+        } else if datesMakeVersions, !shouldFetchContent, isOnlyDated(sent, item, current.inode) {
+            try db.run(
+                "UPDATE inode SET contentVersion = ? WHERE number = ?",
+                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
         }
         try db.forgetFailure(of: current.inode.number)
         guard let acknowledged = try db.item(id: current.id) else { return }
@@ -104,6 +109,16 @@ extension Ingestion {
         else { return false }
         if let other = try db.item(item.itemIdentifier), other.id != current.id { return false }
         return parent.inode.number == current.parent
+    }
+
+    /// Whether the content that is here has got nothing but another date on the remote, and with it another version.
+    private func isOnlyDated(_ sent: SentChange, _ item: FileProviderItem, _ inode: InodeRecord) -> Bool {
+        inode.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
+            && sent.identifier != nil && sent.base.contentVersion == inode.contentVersion
+            && item.contentModificationDate == sent.item.contentModificationDate
+            && item.documentSize == sent.item.documentSize
+            // Who has opened it with a part missing goes by the version that it had then.
+            && (inode.content == .materialized || !open.isOpen(inode.number))
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.

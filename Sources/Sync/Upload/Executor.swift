@@ -136,10 +136,11 @@ struct Executor: Sendable {
                 try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
                 && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
             let label = conflictLabel()
+            let datesMakeVersions = calls.provider.features.datesMakeVersions
             try await commits.commit(changingNames: isForeign) { ingestion in
                 try ingestion.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
-                    contentStamp: present)
+                    contentStamp: present, datesMakeVersions: datesMakeVersions)
                 if isForeign { try ingestion.splitConflict(of: sent.row, with: item, label: label) }
             }
             events.tell(

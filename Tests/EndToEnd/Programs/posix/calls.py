@@ -62,14 +62,22 @@ def digest(data):
     return data if len(data) <= 48 else "%d bytes, %s" % (len(data), hashlib.sha1(data).hexdigest()[:12])
 
 
+def links(s):
+    """A directory whose listing is not here has one link, because nobody knows how many directories are in it."""
+    return None if stat.S_ISDIR(s.st_mode) and not Side.counts_directories else s.st_nlink
+
+
 def facts(s):
     """What of a stat is compared in a call's answer. A directory's size and a device's blocks are each system's own."""
     size = None if stat.S_ISDIR(s.st_mode) else s.st_size
     rdev = s.st_rdev if stat.S_ISCHR(s.st_mode) or stat.S_ISBLK(s.st_mode) else None
-    return (oct(s.st_mode), s.st_nlink, s.st_uid, s.st_gid, size, rdev)
+    return (oct(s.st_mode), links(s), s.st_uid, s.st_gid, size, rdev)
 
 
 class Side:
+    # Whether a directory's links are compared.
+    counts_directories = True
+
     def __init__(self, base):
         self.root = os.path.abspath(base)
         self.base = self.root
@@ -96,6 +104,9 @@ class Side:
             return name_of(error.errno)
         except (ValueError, KeyError) as error:  # An empty slot, as sequences that were cut down have them.
             return type(error).__name__
+
+    def status(self, path):
+        return os.stat(os.path.join(self.base, path))
 
     def close_all(self):
         for name in list(self.slots):

@@ -8,9 +8,10 @@ whether the call has moved them.
 import os
 import shutil
 import stat
+import subprocess
 import time
 
-from calls import Side, digest
+from calls import Side, digest, links
 
 DAY = 86_400_000_000_000
 
@@ -36,8 +37,15 @@ class Pair:
         self.trail = []
         self.before = ({}, {})
         self.explained = set()
+        # The inodes on both sides that a slot maps; those that were stored to through memory; and those of them whose
+        # pages have been written since. Storing in shared memory moves a file's times at once, or when the page is
+        # written: POSIX leaves it open.
+        self.mapped, self.stored, self.settled = {}, set(), set()
         # How much is compared after each call: 0 the answer, 1 the trees, 2 also contents.
         self.depth = 2
+        # After how many random calls all that can be is made dataless on the mount; 0 for never.
+        self.evicts_every = 0
+        self.evictions = 0
 
     # -- One case ------------------------------------------------------------------------------------------------------
 
@@ -52,6 +60,7 @@ class Pair:
         self.depth = 2
         self.trail = []
         self.before = ({}, {})
+        self.mapped, self.stored, self.settled = {}, set(), set()
         self.look()
 
     def end(self):
@@ -71,8 +80,16 @@ class Pair:
 
     def run(self, user, name, args):
         self.trail.append((user, name, args))
+        mapped = self.mapped.get(args[0]) if args else None
         answers = [side.call(user, self.umask_value, name, args) for side in self.sides]
         self.checks += 1
+        if mapped and name == "store":
+            self.stored |= mapped
+            self.settled -= mapped
+        elif mapped and answers == [None, None] and name in ("mmap", "msync", "close"):
+            self.settled |= mapped & self.stored
+        if name == "mmap" and answers == [None, None] and isinstance(self.plain.slots.get(args[1]), int):
+            self.mapped[args[0]] = {os.fstat(side.slots[args[1]]).st_ino for side in self.sides}
         if answers[0] != answers[1] and not self.explains(name, *answers):
             raise Difference("the mount answers %r, the plain directory %r" % tuple(answers))
         if self.depth:
@@ -85,6 +102,16 @@ class Pair:
                 self.explained.add(reason)
                 return True
         return False
+
+    def evict(self):
+        """Has the mount send what was changed and give up all content that can be: nothing may be seen of it."""
+        for command in (["wait", "--timeout", "60"], ["evict"]):
+            done = subprocess.run(
+                [os.environ.get("YONDER_PROGRAM", "yonder"), *command, self.mounted.base], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            # What is open, has several names, or is not for the remote refuses with 1.
+            if done.returncode not in (0, 1):
+                raise Difference("yonder %s ends with %d: %s" % (command[0], done.returncode, done.stdout))
+        self.evictions += 1
 
     def umask(self, mask):
         self.umask_value = mask
@@ -102,11 +129,11 @@ class Pair:
     def look(self):
         """Compares the trees, and what the last call did to times."""
         seen = [survey(side.base, self.depth > 1) for side in self.sides]
-        # Storing in shared memory moves a file's times at once, or when the page is written: POSIX leaves it open.
-        is_stored = bool(self.trail) and self.trail[-1][1] in ("store", "msync")
         told = [
-            [entry.told(before, is_stored) for entry in found.values()]
+            [entry.told(before, entry.inode in self.stored) for entry in found.values()]
             for found, before in zip(seen, self.before)]
+        self.stored -= self.settled
+        self.settled = set()
         self.before = tuple({entry.inode: entry for entry in found.values()} for found in seen)
         self.checks += len(told[1])
         if told[0] == told[1]:
@@ -155,7 +182,7 @@ def survey(base, with_contents):
         kind = stat.S_IFMT(status.st_mode)
         first = inodes.setdefault(status.st_ino, path)
         full = os.path.join(base, path)
-        facts = [oct(status.st_mode), status.st_nlink, status.st_uid, status.st_gid]
+        facts = [oct(status.st_mode), links(status), status.st_uid, status.st_gid]
         if kind != stat.S_IFDIR:
             facts.append(status.st_size)
         if kind in (stat.S_IFCHR, stat.S_IFBLK):

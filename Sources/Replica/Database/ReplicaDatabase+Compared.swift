@@ -1,0 +1,54 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// A directory whose listing is here.
+package struct ListedDirectory: Hashable, Sendable {
+    package var number: InodeNumber
+    package var identifier: ItemIdentifier
+    /// Nil for the root, and where the directory above has no listing here.
+    package var parent: InodeNumber?
+}
+
+/// What is known of directories whose version says whether anything below them has changed.
+extension ReplicaDatabase {
+    /// The directories whose listing is here, without those in the trash.
+    package func listedDirectories() throws -> [ListedDirectory] {
+        try read { db in
+            let trashed = try db.inodesInTrash()
+            return try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT inode.number, item.identifier, above.number FROM inode JOIN item ON item.inode = inode.number
+                    LEFT JOIN inode AS above ON above.number = item.parent AND above.content = 2
+                    WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
+                    """
+            ).map {
+                ListedDirectory(
+                    number: InodeNumber(rawValue: $0[0]), identifier: ItemIdentifier($0[1] as String),
+                    parent: ($0[2] as Int64?).map { InodeNumber(rawValue: $0) })
+            }.filter { !trashed.contains($0.number.rawValue) }
+        }
+    }
+
+    /// The version that a directory has on the remote, as was said last, and the one it had when it was last compared.
+    package func versions(ofDirectory number: InodeNumber) throws -> (present: [UInt8], compared: [UInt8]?) {
+        try glance { db in
+            try db.one(
+                """
+                SELECT item.baseContentVersion, inode.comparedVersion FROM inode JOIN item ON item.inode = inode.number
+                WHERE inode.number = ?
+                """, [number.rawValue]
+            ) { ([UInt8]($0[0] as Data), ($0[1] as Data?).map { [UInt8]($0) }) } ?? ([], nil)
+        }
+    }
+}
+
+extension Ingestion {
+    /// All below a directory is what it was when the directory had this version, or newer.
+    package func noteCompared(_ number: InodeNumber, at version: [UInt8]) throws {
+        try db.run(
+            "UPDATE inode SET comparedVersion = ?1 WHERE number = ?2 AND comparedVersion IS NOT ?1",
+            [Data(version), number.rawValue])
+    }
+}

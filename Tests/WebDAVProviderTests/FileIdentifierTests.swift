@@ -1,0 +1,123 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+/// A folder on a server that names files by identifiers, changed behind the provider's back by requests of others.
+final class IdentifyingRemote: RemoteUnderTest {
+    let name = UUID().uuidString
+    let domain: FileProviderDomain
+    let stateDirectory: FilePath
+    private let port: Int
+
+    init(port: Int, in directory: TemporaryDirectory) async throws {
+        self.port = port
+        domain = FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(name)")
+        stateDirectory = try directory.makeDirectory("state-\(name)")
+        try await makeDirectory("")
+    }
+
+    private func url(_ path: String) -> String {
+        let names = path.split(separator: "/").map { PercentEncoding.encode(String($0)) }
+        return "http://127.0.0.1:\(port)/\(name)/" + names.joined(separator: "/")
+    }
+
+    /// Makes a request of somebody else's.
+    func request(_ arguments: String...) async throws {
+        let outcome = try await Command(["curl", "-sS", "--fail", "--path-as-is", "-o", "/dev/null"] + arguments).run()
+        guard outcome.status == 0 else { throw CocoaError(.fileWriteUnknown) }
+    }
+
+    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
+        try WebDAVProvider.make(for: manager, credentials: { nil }, logger: Logger(label: "test"))
+    }
+
+    func makeDirectory(_ path: String) async throws { try await request("-X", "MKCOL", url(path)) }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        let file = stateDirectory.appending(UUID().uuidString).string
+        try Data(bytes).write(to: URL(fileURLWithPath: file))
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try await request("-T", file, url(path))
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        try await request("-X", "MOVE", "-H", "Destination: \(url(newPath))", url(path))
+    }
+
+    func delete(_ path: String) async throws { try await request("-X", "DELETE", url(path)) }
+
+    func dispose() async {}
+
+    /// Runs a test on a server of its own.
+    static func run(_ test: (Int, TemporaryDirectory) async throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let port = Int.random(in: 45_000...57_000)
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("Programs/file_id_server.py").path
+        let program = try BackgroundProgram("python3", script, "\(port)")
+        let answers = await eventually(within: .seconds(10)) {
+            (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+        }
+        do {
+            try #require(answers)
+            try await test(port, directory)
+        } catch {
+            program.kill()
+            throw error
+        }
+        program.kill()
+    }
+}
+
+/// As ownCloud and Nextcloud document their servers; none of them is here.
+@Suite("WebDAV servers with identifiers of their own", .serialized)
+struct FileIdentifierTests {
+    @Test("S158: conforms where files have identifiers") func conforms() async throws {
+        try await IdentifyingRemote.run { port, directory in
+            for check in ProviderConformance.Check.allCases {
+                do {
+                    try await ProviderConformance { try await IdentifyingRemote(port: port, in: directory) }.run(check)
+                } catch {
+                    Issue.record("\(check): \(error)")
+                }
+            }
+        }
+    }
+
+    @Test("S158: an item stays itself, wherever others move it, and has the date it had")
+    func identities() async throws {
+        try await IdentifyingRemote.run { port, directory in
+            let remote = try await IdentifyingRemote(port: port, in: directory)
+            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            var template = ProviderSession.template("file")
+            template.contentModificationDate = FileTimestamp(seconds: 981_173_106)
+            let made = try await session.create(
+                template, content: [1, 2], fields: .contentModificationDate)
+            #expect(made.stillPending == [])
+            #expect(made.item.contentModificationDate == template.contentModificationDate)
+            // What is finer than a second stays here.
+            var finer = made.item
+            finer.contentModificationDate = FileTimestamp(seconds: 981_173_107, nanoseconds: 5)
+            let changed = try await session.modify(finer, [.contents, .contentModificationDate], content: [3])
+            #expect(changed.stillPending == [.contentModificationDate])
+            #expect(changed.item.itemIdentifier == made.item.itemIdentifier)
+            try await remote.makeDirectory("there")
+            try await remote.rename("file", to: "there/other")
+            #expect(try await session.find("there/other").itemIdentifier == made.item.itemIdentifier)
+            // What was said at first is not asked for again.
+            #expect(try await session.provider.quota()?.free == 1 << 30)
+            #expect(try await session.provider.quota() == RemoteQuota(free: (1 << 30) - 1, total: 1 << 30))
+            await session.provider.invalidate()
+        }
+    }
+}

@@ -1,0 +1,212 @@
+"""A WebDAV server in memory that does what the documentation of ownCloud and Nextcloud says of theirs: files have
+identifiers that stay through moves, a directory's tag changes when anything below it does, and X-OC-MTime sets a date.
+It is not one of them: what they do beside that documentation is not to be learned here.
+
+usage: file_id_server PORT
+"""
+
+import email.utils
+import http.server
+import itertools
+import secrets
+import sys
+import threading
+import time
+import urllib.parse
+from xml.sax.saxutils import escape
+
+HEAD = (
+    '<?xml version="1.0"?><d:multistatus xmlns:d="DAV:" xmlns:s="http://sabredav.org/ns" '
+    'xmlns:oc="http://owncloud.org/ns">')
+QUOTA = 1 << 30
+identifiers = itertools.count(10)
+lock = threading.Lock()
+
+
+class Node:
+    def __init__(self, children=None, content=b""):
+        self.id, self.children, self.content = next(identifiers), children, content
+        self.modified, self.tag = int(time.time()), secrets.token_hex(16)
+
+    @property
+    def is_folder(self):
+        return self.children is not None
+
+    def size(self):
+        return sum(child.size() for child in self.children.values()) if self.is_folder else len(self.content)
+
+
+root = Node({})
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, body=b"", **fields):
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    @staticmethod
+    def names(path):
+        path = urllib.parse.urlsplit(path).path
+        return [urllib.parse.unquote(part, errors="surrogateescape") for part in path.split("/") if part]
+
+    def find(self, names):
+        """The nodes from the root down to a name; None where there is no such thing."""
+        nodes = [root]
+        for name in names:
+            if not nodes[-1].is_folder or name not in nodes[-1].children:
+                return None
+            nodes.append(nodes[-1].children[name])
+        return nodes
+
+    @staticmethod
+    def touch(nodes):
+        for node in nodes:
+            node.tag = secrets.token_hex(16)
+            if node.is_folder:
+                node.modified = int(time.time())
+
+    def is_refused(self, node):
+        """Whether a condition does not hold."""
+        wanted, unwanted = self.headers.get("If-Match"), self.headers.get("If-None-Match")
+        if wanted and (node is None or wanted not in ("*", '"%s"' % node.tag)):
+            return True
+        return bool(unwanted) and node is not None and unwanted in ("*", '"%s"' % node.tag)
+
+    def body(self):
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            parts = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+        count = int(self.headers.get("Content-Length", 0))
+        content = self.rfile.read(count)
+        if len(content) != count:
+            raise ConnectionError("broken off")
+        return content
+
+    def described(self, names, node):
+        href = "/" + "/".join(urllib.parse.quote(name, safe="", errors="surrogateescape") for name in names)
+        href += "/" if node.is_folder and names else ""
+        kind = "<d:resourcetype><d:collection/></d:resourcetype>" if node.is_folder else (
+            "<d:resourcetype/><d:getcontentlength>%d</d:getcontentlength>" % len(node.content))
+        room = "" if not node.is_folder else (
+            "<d:quota-used-bytes>%d</d:quota-used-bytes><d:quota-available-bytes>%d</d:quota-available-bytes>"
+            % (node.size(), QUOTA - root.size()))
+        return (
+            "<d:response><d:href>%s</d:href><d:propstat><d:prop>%s%s<d:getetag>&quot;%s&quot;</d:getetag>"
+            "<d:getlastmodified>%s</d:getlastmodified><oc:fileid>%d</oc:fileid><oc:permissions>%s</oc:permissions>"
+            "</d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>") % (
+                escape(href), kind, room, node.tag, email.utils.formatdate(node.modified, usegmt=True), node.id,
+                "RGDNVCK" if node.is_folder else "RGDNVW")
+
+    def do_PROPFIND(self):
+        self.body()
+        names = self.names(self.path)
+        nodes = self.find(names)
+        if not nodes:
+            return self.answer(404)
+        parts = [self.described(names, nodes[-1])]
+        if self.headers.get("Depth") == "1" and nodes[-1].is_folder:
+            parts += [self.described(names + [name], node) for name, node in nodes[-1].children.items()]
+        self.answer(207, (HEAD + "".join(parts) + "</d:multistatus>").encode(), Content_Type="application/xml")
+
+    def do_GET(self):
+        nodes = self.find(self.names(self.path))
+        if not nodes or nodes[-1].is_folder:
+            return self.answer(404 if not nodes else 405)
+        node = nodes[-1]
+        fields = {"ETag": '"%s"' % node.tag, "Last_Modified": email.utils.formatdate(node.modified, usegmt=True)}
+        wanted = self.headers.get("Range", "")
+        if not wanted.startswith("bytes="):
+            return self.answer(200, node.content, **fields)
+        first, last = wanted[6:].split("-")
+        first, last = int(first), min(int(last or len(node.content) - 1), len(node.content) - 1)
+        if first > last:
+            return self.answer(416, Content_Range="bytes */%d" % len(node.content))
+        fields["Content_Range"] = "bytes %d-%d/%d" % (first, last, len(node.content))
+        self.answer(206, node.content[first:last + 1], **fields)
+
+    do_HEAD = do_GET
+
+    def do_PUT(self):
+        content, names = self.body(), self.names(self.path)
+        with lock:
+            parents, nodes = self.find(names[:-1]), self.find(names)
+            if not parents or not parents[-1].is_folder:
+                return self.answer(409)
+            if nodes and nodes[-1].is_folder:
+                return self.answer(405)
+            if self.is_refused(nodes[-1] if nodes else None):
+                return self.answer(412)
+            if root.size() + len(content) > QUOTA:
+                return self.answer(507)
+            node = nodes[-1] if nodes else parents[-1].children.setdefault(names[-1], Node())
+            node.content, node.modified = content, int(time.time())
+            fields = {}
+            if "X-OC-MTime" in self.headers:
+                node.modified, fields["X_OC_MTime"] = int(self.headers["X-OC-MTime"]), "accepted"
+            self.touch(parents + [node])
+            fields.update(ETag='"%s"' % node.tag, OC_ETag='"%s"' % node.tag, OC_FileId="%08doc" % node.id)
+            self.answer(204 if nodes else 201, **fields)
+
+    def do_MKCOL(self):
+        self.body()
+        names = self.names(self.path)
+        with lock:
+            parents = self.find(names[:-1])
+            if not parents:
+                return self.answer(409)
+            if self.find(names):
+                return self.answer(405)
+            parents[-1].children[names[-1]] = Node({})
+            self.touch(parents)
+            self.answer(201)
+
+    def do_DELETE(self):
+        names = self.names(self.path)
+        with lock:
+            nodes = self.find(names)
+            if not nodes or not names:
+                return self.answer(404)
+            if self.is_refused(nodes[-1]):
+                return self.answer(412)
+            del nodes[-2].children[names[-1]]
+            self.touch(nodes[:-1])
+            self.answer(204)
+
+    def do_MOVE(self):
+        names, target = self.names(self.path), self.names(self.headers["Destination"])
+        with lock:
+            nodes, parents, there = self.find(names), self.find(target[:-1]), self.find(target)
+            if not nodes:
+                return self.answer(404)
+            if not parents or not parents[-1].is_folder:
+                return self.answer(409)
+            if nodes[-1] in parents:
+                return self.answer(403)
+            if there and self.headers.get("Overwrite", "T") == "F":
+                return self.answer(412)
+            del nodes[-2].children[names[-1]]
+            parents[-1].children[target[-1]] = nodes[-1]
+            self.touch(nodes[:-1])
+            self.touch(parents)
+            self.answer(204 if there else 201)
+
+    def do_PROPPATCH(self):
+        self.body()
+        self.answer(403)
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
