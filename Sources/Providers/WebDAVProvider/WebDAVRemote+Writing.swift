@@ -210,12 +210,14 @@ extension WebDAVRemote {
         try await connect()
         // What comes into it needs to know.
         async let trial = habits(tryingIn: path.parent)
-        let made = try await makeDirectory(at: path)
+        let made = try await makeDirectory(at: path, attributes)
         _ = try? await trial
         return made
     }
 
-    private func makeDirectory(at path: RemotePath) async throws -> RemoteEntry {
+    private func makeDirectory(
+        at path: RemotePath, _ attributes: RemoteAttributes
+    ) async throws -> RemoteEntry {
         // Some servers make again what is there, and say that they did.
         try await requireAbsence(path)
         if let name = path.name, ServerHabits.OddNames.include(name),

@@ -84,7 +84,8 @@ extension Database {
             [
                 number.rawValue, item.parent.rawValue, item.name, Int64(item.capabilities.rawValue),
                 Int64(ItemFields.ofNewItem(item.kind).rawValue), item.template,
-                (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970, item.role.rawValue,
+                (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970,
+                item.role.rawValue,
             ])
         return lastInsertedRowID
     }

@@ -10,7 +10,8 @@ extension Replica {
     package func createAhead(
         _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
-        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, ignoredNames.pattern(for: name) == nil, let ticket = database.newFiles.ticket(),
+        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, ignoredNames.pattern(for: name) == nil,
+            let ticket = database.newFiles.ticket(),
             let ground = try? ground(of: name, in: parent, ticket)
         else { return nil }
         let now = Self.now
