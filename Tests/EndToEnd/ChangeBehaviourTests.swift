@@ -237,8 +237,12 @@ extension RealMount {
                 try yonder.write("x", to: "other")
                 try await yonder.mountSource()
                 _ = try await yonder.shell("find . >/dev/null")
+                // At once: in the folder they go one after the other.
+                _ = try await yonder.yonder("pause", yonder.mount.string)
                 let removed = try await bash("rm -r \"$1\"/d/*", yonder.source.string)
                 #expect(removed.status == 0)
+                try await Task.sleep(for: .milliseconds(500))
+                _ = try await yonder.yonder("resume", yonder.mount.string)
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await yonder.shell("ls d | wc -l") == "300\n")
                 let warnings = try await yonder.status().warnings

@@ -70,6 +70,7 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
                 try yonder.write("other", to: "c/other")
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 try await yonder.shell("find . >/dev/null; cat c/other >/dev/null")
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 _ = try await yonder.yonder("pause", "home")
@@ -82,6 +83,7 @@ extension RealMount {
                 let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
                 #expect(back.status == 0, "\(back.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(try await yonder.conflicts() == [:])
                 #expect(yonder.sourceText("a/f1") == "another\n" && yonder.sourceText("c/other") == nil)
                 #expect(yonder.sourceText("a/b/g1") == nil && yonder.sourceText("a/f2") == "file 2")
                 let trash = try await yonder.yonder("trash", "list", yonder.mount.string).output

@@ -57,7 +57,20 @@ extension Database {
         guard let item = try item(id: row), item.isToBeOffered, !item.isExcluded, item.parent != nil,
             let place = try placeToOffer(item)
         else { return nil }
+        // What is new here is not that which the remote still has under its name, and which goes from there first.
+        if item.base.name == nil, try isBeingLeft(place.name, in: place.parent, by: row) { return nil }
         return ReadyOffer(row: row, parent: place.parent, name: place.name, placeholder: item.placeholder)
+    }
+
+    /// Whether something that the remote has under a name is to be removed or moved away there.
+    private func isBeingLeft(_ name: String, in directory: ItemIdentifier, by row: Int64) throws -> Bool {
+        try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1 AND baseName = ?2)
+                OR EXISTS (SELECT 1 FROM item INDEXED BY movedItem
+                    WHERE baseParent = ?1 AND changedFields & 4 <> 0 AND baseParent IS NOT NULL AND baseName = ?2
+                        AND id <> ?3 AND isExcluded = 0)
+            """, [directory.rawValue, name, row], { $0[0] as Bool }) ?? false
     }
 
     /// Where an item is offered first: where the remote had it, so that it is recognized, though it was moved since.
