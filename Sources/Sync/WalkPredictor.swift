@@ -6,6 +6,8 @@ import Replica
 /// that the order is that of the walker, depth first.
 struct WalkPredictor: Sendable {
     private var recent: [InodeNumber] = []
+    /// Where the walker was.
+    private var seen: Set<InodeNumber> = []
     private var evidence = 0
     private var stack: [InodeNumber] = []
     /// Listed or being listed ahead of the walker, who has not come there yet.
@@ -18,6 +20,7 @@ struct WalkPredictor: Sendable {
     static let neededEvidence = 2
     static let smallestWindow = 32
     static let largestWindow = 512
+    private static let mostSeen = 1 << 16
 
     /// Whether somebody seems to walk.
     var isWalking: Bool { evidence >= Self.neededEvidence }
@@ -36,6 +39,13 @@ struct WalkPredictor: Sendable {
         // Back from a deep tree it comes to what was found long ago, and had no turn yet.
         let wasExpected = isWalking && stack.contains(directory)
         stack.removeAll { $0 == directory }
+        if !wasAhead, isWalking, seen.contains(directory) {
+            // On its way back up, or for the rest of a listing.
+            push(children)
+            return
+        }
+        if seen.count >= Self.mostSeen { seen = [] }
+        seen.insert(directory)
         if wasAhead {
             used += 1
         } else if wasExpected || parent.map(recent.contains) == true {
@@ -49,6 +59,7 @@ struct WalkPredictor: Sendable {
             evidence = 0
             stack = []
             ahead = []
+            seen = [directory]
             used = 0
             missed = 0
         }

@@ -10,7 +10,7 @@ extension EngineTests {
     /// Listing ahead of a process that walks a tree.
     @Suite struct LookAheadTests {
         private func tree(_ tree: inout RemoteTree) {
-            for number in 0..<10 {
+            for number in 0..<24 {
                 let directory = tree.addDirectory("d\(number)", identifier: ItemIdentifier("d\(number)"))
                 tree.addDirectory("below", in: directory, identifier: ItemIdentifier("below\(number)"))
             }

@@ -74,6 +74,9 @@ import Testing
                 number(value), parent: number(value == 1000 ? 2 : value - 1), children: [number(value + 1)])
         }
         predictor.listed(number(last + 1), parent: number(last), children: [])
+        // It opens what it has been in on the way.
+        predictor.listed(number(1000), parent: number(2), children: [])
+        predictor.listed(number(2), parent: number(1), children: [])
         predictor.listed(number(3), parent: number(1), children: [number(30)])
         #expect(predictor.isWalking)
         #expect(predictor.next() == number(30))
