@@ -95,6 +95,9 @@ extension Volume {
         }
     }
 
+    /// A handle for writing was closed; ``closeWritten(_:registry:)`` follows.
+    package func noteClosing(_ node: UInt64) { files.noteClosing(InodeNumber(node)) }
+
     /// Closes one handle of a file.
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         if wasWriting, !isReadOnly, closeWritten([node], registry: registry) { return }
