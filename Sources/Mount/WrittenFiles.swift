@@ -26,6 +26,7 @@ final class WrittenFiles: @unchecked Sendable {
 
     /// Takes a file of which one handle for writing was closed.
     func add(_ node: NodeID) {
+        volume.noteClosing(node.rawValue)
         lock.lock()
         waiting.append(node.rawValue)
         let isFull = waiting.count >= Self.most

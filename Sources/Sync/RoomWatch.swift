@@ -48,12 +48,11 @@ package final class RoomWatch: Sendable {
         }
     }
 
-    func stop() async {
-        let asking = state.withLock { state in
+    /// Asks no more. Waits for no answer.
+    func stop() {
+        state.withLock { state in
             state.isStopped = true
             state.asking?.cancel()
-            return state.asking
         }
-        await asking?.value
     }
 }

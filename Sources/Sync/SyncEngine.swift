@@ -211,7 +211,7 @@ package final class SyncEngine: Sendable {
         await budget.stop()
         for notice in notices { await notice.stop() }
         await documents.stop()
-        await room.stop()
+        room.stop()
         await listingRetries.stop()
         await lookAhead.stop()
         await fileLookAhead.stop()

@@ -55,6 +55,8 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         var file: OpenFile
         var count = 0
         var writers = 0
+        /// How many of the writers have closed it, though it is not recorded yet.
+        var closing = 0
     }
 
     func isOpen(_ number: InodeNumber) -> Bool {
@@ -66,7 +68,14 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
     func isOpenForWriting(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        return (files[number]?.writers ?? 0) > 0
+        return files[number].map { $0.writers > $0.closing } ?? false
+    }
+
+    /// A writer has closed a file; ``release(_:forWriting:)`` comes when what he wrote is recorded.
+    func noteClosing(_ number: InodeNumber) {
+        lock.lock()
+        defer { lock.unlock() }
+        files[number]?.closing += 1
     }
 
     func file(_ number: InodeNumber) -> OpenFile? {
@@ -101,7 +110,10 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         defer { lock.unlock() }
         guard var entry = files[number] else { return nil }
         entry.count -= 1
-        if forWriting { entry.writers -= 1 }
+        if forWriting {
+            entry.writers -= 1
+            entry.closing = min(max(0, entry.closing - 1), entry.writers)
+        }
         files[number] = entry.count > 0 ? entry : nil
         return entry.count > 0 ? nil : entry.file
     }

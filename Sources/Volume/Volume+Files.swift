@@ -111,6 +111,9 @@ extension Volume {
         return made
     }
 
+    /// A handle for writing was closed; ``closeWritten(_:registry:)`` follows.
+    package func noteClosing(_ node: UInt64) { files.noteClosing(InodeNumber(node)) }
+
     /// Closes one handle of a file.
     package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
         if wasWriting, !isReadOnly, closeWritten([node], registry: registry) { return }

@@ -83,6 +83,15 @@ extension WebDAVRemote {
         return held
     }
 
+    /// Whether the server keeps attributes. Where nothing can be tried, as where nothing may be written, it does not.
+    private func keepsAttributes(in directory: RemotePath) async throws -> Bool {
+        do {
+            return try await habits(tryingIn: directory).keepsAttributes
+        } catch let error as FileProviderError where [.cannotSynchronize, .insufficientQuota].contains(error.code) {
+            return false
+        }
+    }
+
     /// From now on listings ask for attributes, here and where else the collection is mounted: its own property, which says
     /// nothing, says that there are some. Servers answer slower where they are asked for properties that they keep.
     private func tellOfAttributes() async {
@@ -110,9 +119,7 @@ extension WebDAVRemote {
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
         try await connect()
         let all: ItemFields = [.contentModificationDate, .permissions, .extendedAttributes]
-        guard !isOwnCloud, try await habits(tryingIn: path.parent).keepsAttributes else {
-            return (try await entry(at: path), all)
-        }
+        guard !isOwnCloud, try await keepsAttributes(in: path.parent) else { return (try await entry(at: path), all) }
         guard let there = try await sight(of: path, isDirectory: kind == .directory) else {
             throw FileProviderError(.noSuchItem, "\(client.base.host) has no '\(path.name ?? "/")'")
         }

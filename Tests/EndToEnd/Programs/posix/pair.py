@@ -40,7 +40,7 @@ class Pair:
         # The inodes on both sides that a slot maps; those that were stored to through memory; and those of them whose
         # pages have been written since. Storing in shared memory moves a file's times at once, or when the page is
         # written: POSIX leaves it open.
-        self.mapped, self.stored, self.settled = {}, set(), set()
+        self.mapped, self.stored, self.settled, self.same = {}, set(), set(), set()
         # How much is compared after each call: 0 the answer, 1 the trees, 2 also contents.
         self.depth = 2
         # After how many random calls all that can be is made dataless on the mount; 0 for never.
@@ -60,7 +60,7 @@ class Pair:
         self.depth = 2
         self.trail = []
         self.before = ({}, {})
-        self.mapped, self.stored, self.settled = {}, set(), set()
+        self.mapped, self.stored, self.settled, self.same = {}, set(), set(), set()
         self.look()
 
     def end(self):
@@ -81,6 +81,7 @@ class Pair:
     def run(self, user, name, args):
         self.trail.append((user, name, args))
         mapped = self.mapped.get(args[0]) if args else None
+        self.same |= self.kept_attribute(name, args)
         answers = [side.call(user, self.umask_value, name, args) for side in self.sides]
         self.checks += 1
         if mapped and name == "store":
@@ -96,6 +97,18 @@ class Pair:
             self.look()
         return answers[1]
 
+    def kept_attribute(self, name, args):
+        """The inodes of a file whose attribute is being set to what it is: ext4 does nothing then, and others move the
+        change time."""
+        try:
+            if name == "setxattr" and os.getxattr(os.path.join(self.plain.base, args[0]), args[1]) == args[2]:
+                return {os.stat(os.path.join(side.base, args[0])).st_ino for side in self.sides}
+            if name == "fsetxattr" and os.getxattr(self.plain.slots[args[0]], args[1]) == args[2]:
+                return {os.fstat(side.slots[args[0]]).st_ino for side in self.sides}
+        except (OSError, KeyError, TypeError):
+            pass
+        return set()
+
     def explains(self, name, mounted, plain):
         for call, one, other, reason in EXPLAINED:
             if call == name and mounted == one and other in (None, plain):
@@ -107,7 +120,8 @@ class Pair:
         """Has the mount send what was changed and give up all content that can be: nothing may be seen of it."""
         for command in (["wait", "--timeout", "60"], ["evict"]):
             done = subprocess.run(
-                [os.environ.get("YONDER_PROGRAM", "yonder"), *command, self.mounted.base], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                [os.environ.get("YONDER_PROGRAM", "yonder"), *command, self.mounted.base], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True)
             # What is open, has several names, or is not for the remote refuses with 1.
             if done.returncode not in (0, 1):
                 raise Difference("yonder %s ends with %d: %s" % (command[0], done.returncode, done.stdout))
@@ -130,10 +144,10 @@ class Pair:
         """Compares the trees, and what the last call did to times."""
         seen = [survey(side.base, self.depth > 1) for side in self.sides]
         told = [
-            [entry.told(before, entry.inode in self.stored) for entry in found.values()]
+            [entry.told(before, entry.inode in self.stored, entry.inode in self.same) for entry in found.values()]
             for found, before in zip(seen, self.before)]
         self.stored -= self.settled
-        self.settled = set()
+        self.settled, self.same = set(), set()
         self.before = tuple({entry.inode: entry for entry in found.values()} for found in seen)
         self.checks += len(told[1])
         if told[0] == told[1]:
@@ -153,7 +167,7 @@ class Seen:
         self.path, self.inode, self.first, self.facts = path, status.st_ino, first, facts
         self.times = (status.st_mtime_ns, status.st_ctime_ns)
 
-    def told(self, before, is_stored):
+    def told(self, before, is_stored, keeps_attribute):
         """As it is compared: times that were set are compared as such, others by what has become of them."""
         old = before.get(self.inode)
         now = time.time_ns()
@@ -168,6 +182,8 @@ class Seen:
                 moves.append("kept" if moment == was else "later" if moment > was or was - now > DAY else "EARLIER")
         if is_stored:
             moves = ["whatever"] * 2
+        if keeps_attribute:
+            moves[1] = "whatever"
         # Writing to a FIFO moves its times on file systems that the kernel keeps itself; FUSE is not told of it.
         if stat.S_ISFIFO(int(self.facts[0], 8)):
             moves = ["whatever"] * 2
