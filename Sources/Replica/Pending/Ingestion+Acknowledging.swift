@@ -17,6 +17,7 @@ extension Ingestion {
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
         if current.isToBeOffered { return }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try forgetTwin(other, of: current)
         }
