@@ -37,14 +37,18 @@ extension RealMount {
                 try await yonder.shell(
                     """
                     echo new > removed; echo new > renamed; echo new > appended; echo newer > rewritten; echo newer > gone
-                    mv moved was-moved; mv dir was-dir
+                    mv moved was-moved
                     """)
+                // Moved away the moment it is there.
+                try await yonder.shell("echo new > quick")
+                #expect(try await eventually(within: .seconds(20)) { try await remote.has("quick") })
+                try await yonder.shell("mv quick dir/was-quick")
                 // All of it is tried, and nothing is known to have arrived.
                 _ = try await yonder.yonder("wait", "--timeout", "8")
                 try await yonder.shell(
                     """
                     rm removed gone; mv renamed was-renamed; echo more >> appended; echo most >> rewritten
-                    mv was-moved moved-again; mv was-dir dir-again
+                    mv was-moved moved-again; mv dir dir-again
                     """)
                 try await remote.relay.tell("heal")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
@@ -52,7 +56,7 @@ extension RealMount {
                 let found = try await yonder.shell("find . -type f | sort; cat appended rewritten")
                 #expect(
                     found
-                        == "./appended\n./dir-again/x\n./moved-again\n./rewritten\n./was-renamed\nnew\nmore\nnewer\nmost\n"
+                        == "./appended\n./dir-again/was-quick\n./dir-again/x\n./moved-again\n./rewritten\n./was-renamed\nnew\nmore\nnewer\nmost\n"
                 )
                 #expect(try await yonder.yonder("conflicts").output == "")
             }

@@ -158,8 +158,7 @@ final class PlaceBook: Sendable {
                 state.moves[identifier] = before
                 guard UncertainMove.isLeft(by: error) else { return }
                 if state.uncertain.count > Self.mostEntries { state.uncertain = [:] }
-                state.uncertain[identifier] = UncertainMove(
-                    identifier: identifier, tag: tag, known: move.from, from: path, to: new)
+                state.uncertain[identifier] = UncertainMove(identifier: identifier, tag: tag, to: new)
             }
             throw error
         }
@@ -167,19 +166,22 @@ final class PlaceBook: Sendable {
 
     // MARK: - Lost answers
 
-    /// Renamings near a path that may have been made, or not.
-    func uncertainMoves(near path: RemotePath) -> [(move: UncertainMove, target: RemotePath)] {
+    /// Renamings near a path that may have been made, or not, with where the item was and where it is then.
+    func uncertainMoves(near path: RemotePath) -> [(move: UncertainMove, from: RemotePath, target: RemotePath)] {
         let all = state.withLock { state in
             state.uncertain.isEmpty
                 ? [] : state.uncertain.values.filter { state.moves[$0.identifier]?.isUnderWay != true }
         }
         return all.compactMap { move in
-            guard let target = self.path(of: move.to.directory)?.appending(move.to.name) else {
+            // What holds either place may have been moved itself since.
+            guard let from = self.path(of: move.identifier),
+                let target = self.path(of: move.to.directory)?.appending(move.to.name), from != target
+            else {
                 forget(move)
                 return nil
             }
-            let isNear = [move.from, target].contains { path == $0 || path.isBelow($0) || path == $0.parent }
-            return isNear ? (move, target) : nil
+            let isNear = [from, target].contains { path == $0 || path.isBelow($0) || path == $0.parent }
+            return isNear ? (move, from, target) : nil
         }
     }
 

@@ -5,10 +5,6 @@ struct UncertainMove: Sendable {
     var identifier: ItemIdentifier
     /// What it held, or nothing for a directory.
     var tag: [UInt8]
-    /// Where the system knows it to be.
-    var known: RemotePath
-    /// Where it was.
-    var from: RemotePath
     var to: PlaceBook.Place
     /// Until when it may yet be made, once it was seen that it has not been.
     var deadline: ContinuousClock.Instant?
@@ -30,15 +26,16 @@ extension PathAddressedProvider {
     /// Finds out what became of the renamings near a path that had no answer, before anything is said or done there: who
     /// believed in the old places would take what was moved for gone.
     func settleMoves(near path: RemotePath) async throws {
-        for (move, target) in book.uncertainMoves(near: path) {
-            if let there = try await entry(at: move.from), mayBe(there, move.identifier) {
+        for (move, from, target) in book.uncertainMoves(near: path) {
+            if let there = try await entry(at: from), mayBe(there, move.identifier) {
                 book.noteNotMade(move)
                 continue
             }
             if let moved = try await entry(at: target), mayBe(moved, move.identifier),
-                moved.kind != .file || moved.tag == move.tag || !moved.isTagStrong
+                moved.kind != .file || moved.tag == move.tag || !moved.isTagStrong,
+                let known = manager.remotePath(of: move.identifier).map(RemotePath.init)
             {
-                book.noteSeen(move.identifier, from: move.known, at: move.to)
+                book.noteSeen(move.identifier, from: known, at: move.to)
             }
             book.forget(move)
         }

@@ -102,6 +102,7 @@ extension LocalChanges {
     mutating func place(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws {
         try noteTrash(of: item, named: name, movedTo: parent)
         try db.keepInReimport(item)
+        try db.leaveUnanswered(item, at: now)
         let moving = try db.item(id: item.id) ?? item
         try db.run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent.rawValue, name, item.id])
         if moving.isToBeOffered {

@@ -19,6 +19,7 @@ extension Ingestion {
         if current.isToBeOffered { return }
         if try !isPlain(item, of: current) { try willChangeNames() }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try forgetTwin(other, of: current)
         }

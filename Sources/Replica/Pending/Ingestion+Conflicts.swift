@@ -47,6 +47,12 @@ extension Ingestion {
         {
             return try adopt(remote, for: item)
         }
+        if let remote, item.identifier == nil, !remote.filename.utf8.elementsEqual(item.name.utf8),
+            let directory = try db.item(remote.parentItemIdentifier)
+        {
+            // It has got another name here since it was sent.
+            return try place(remote, in: directory.inode.number)
+        }
         let name = try freeName(for: item.name, label: label, in: parent)
         try db.run(
             """

@@ -37,11 +37,7 @@ extension Ingestion {
     package func noteAnswered(_ sent: SentChange) throws {
         try db.run("UPDATE item SET wasSent = 0 WHERE id = ?", [sent.row])
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
-        guard sent.identifier == nil else { return }
-        let placeholder = sent.item.itemIdentifier.rawValue
-        try db.run(
-            "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)", [placeholder])
-        try db.run("DELETE FROM deletion WHERE identifier = ?", [placeholder])
+        try db.forgetLeft(sent)
     }
 
     /// What the remote has under an item's name is what was sent of it before: the item goes on from there.
@@ -82,6 +78,23 @@ extension Database {
         try Row.fetchAll(
             cachedStatement(sql: "SELECT size, modifiedAt FROM unanswered WHERE \(owner) = ?"), arguments: [id]
         ).map { UnansweredChange(size: $0[0], modifiedAt: FileTimestamp(nanosecondsSince1970: $0[1])) }
+    }
+
+    /// A new item gets another name or place, and what was sent of it may be on the remote under the old one: there it is
+    /// deleted, if it is found, and the item is offered as another. An answer that comes yet undoes this.
+    func leaveUnanswered(_ item: ItemRecord, at now: FileTimestamp) throws {
+        guard item.identifier == nil, item.wasSent, !item.isToBeOffered else { return }
+        try keepUnanswered(of: item, at: now)
+        try run("UPDATE item SET wasSent = 0, template = ? WHERE id = ?", [ItemRecord.newTemplate(), item.id])
+    }
+
+    /// The answer to a creation has come: nothing has to be looked for any more.
+    func forgetLeft(_ sent: SentChange) throws {
+        guard sent.identifier == nil else { return }
+        let placeholder = sent.item.itemIdentifier.rawValue
+        try run(
+            "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)", [placeholder])
+        try run("DELETE FROM deletion WHERE identifier = ?", [placeholder])
     }
 
     /// An item is removed here whose change may be on the remote without an answer: what was sent goes there, too.

@@ -259,16 +259,18 @@ struct Executor: Sendable {
 
     func delete(_ queued: PendingDeletion) async {
         let request = request
-        var deletion = queued
+        var known = queued
         do {
             if queued.isToBeFound { return try await find(queued) }
             if let found = try await unansweredItem(of: queued) {
-                deletion.identifier = found.itemIdentifier
-                deletion.version = found.itemVersion
+                // A provider that knows only paths asks where it is.
+                try await commits.commit { try $0.foundDeleted(queued, as: found) }
+                known.identifier = found.itemIdentifier
+                known.version = found.itemVersion
             } else if queued.isPlaceholder {
                 return try await commits.commit { try $0.acknowledgeDeletion(queued) }
             }
-            let deletion = deletion
+            let deletion = known
             // What lies below a trashed directory is in nobody's working set any more: it goes with it.
             let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
             do {
@@ -280,10 +282,10 @@ struct Executor: Sendable {
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }
             }
-            try await commits.commit { try $0.acknowledgeDeletion(queued) }
+            try await commits.commit { try $0.acknowledgeDeletion(deletion) }
             events.tell(.deleted, of: nil, named: deletion.name)
         } catch {
-            await failed(queued, error)
+            await failed(known, error)
         }
     }
 

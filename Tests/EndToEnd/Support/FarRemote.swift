@@ -91,6 +91,12 @@ struct FarRemote: Sendable {
         try #require(outcome.status == 0, "\(outcome.errors)", sourceLocation: sourceLocation)
     }
 
+    /// Whether the server has something of a name, whatever the line is like.
+    func has(_ name: String) async throws -> Bool {
+        if let folder { return FileManager.default.fileExists(atPath: folder.appending(name).string) }
+        return try await store?.ask("ask -I \"$at/bucket/top/\(name)\"").status == 0
+    }
+
     /// How the programs of Programs/remotes find the server's own state.
     var place: [String] {
         if let folder { return ["--folder", folder.string] }
