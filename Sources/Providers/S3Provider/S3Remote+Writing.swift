@@ -24,6 +24,7 @@ extension S3Remote {
             }
             let key = key(of: path)
             let fields = ObjectMetadata.fields(attributes)
+            var tag: String?
             do {
                 let note: (String) -> Void = { [unanswered] tag in
                     unanswered.note(key, tag: Array(tag.utf8), date: attributes.contentModificationDate)
@@ -31,7 +32,7 @@ extension S3Remote {
                 if contents.size > settings.multipartThreshold {
                     try await upload(contents, to: key, fields, if: condition, at: path, willHaveTag: note)
                 } else {
-                    try await put(contents, to: key, fields, if: condition, willHaveTag: note)
+                    tag = try await put(contents, to: key, fields, if: condition, willHaveTag: note)
                 }
             } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
                 throw RemoteConditionFailure(present: try await present(at: path))
@@ -39,17 +40,26 @@ extension S3Remote {
                 guard let there = try await present(at: path) else { throw RemoteConditionFailure(present: nil) }
                 throw RemoteConditionFailure(present: there)
             }
-            return try await written(key, path, date: attributes.contentModificationDate)
+            return try await written(
+                key, path, size: contents.size, tag: tag, date: attributes.contentModificationDate)
         }
     }
 
     /// What has just been written, as listings show it.
-    private func written(_ key: String, _ path: RemotePath, date: FileTimestamp?) async throws -> RemoteEntry {
+    ///
+    /// - Parameter tag: what the server said that it is; nil where it said nothing.
+    /// - Throws: ``RemoteConditionFailure`` when somebody else has written it since.
+    private func written(
+        _ key: String, _ path: RemotePath, size: Int64, tag: String?, date: FileTimestamp?
+    ) async throws -> RemoteEntry {
         note(seen: prefix(of: path.parent))
         let found: S3Object?
         if let listed = try await listed(key) { found = listed } else { found = try await object(key) }
         guard let found else {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
+        }
+        guard found.size == size, tag == nil || tag == found.tag else {
+            throw RemoteConditionFailure(present: file(found, name: path.name ?? ""))
         }
         if let date { dates.note([(key, found.tag, date)]) }
         unanswered.forget(key, tag: Array(found.tag.utf8))
@@ -59,19 +69,21 @@ extension S3Remote {
     private func put(
         _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
         willHaveTag: (String) -> Void
-    ) async throws {
+    ) async throws -> String? {
         let hashes = try await hashes(of: contents, 0..<contents.size)
         willHaveTag("\"\(Signature.hexadecimal(hashes.md5))\"")
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
+        var tag: String?
         try await conditional(condition) { condition in
             var fields = fields
             for (name, value) in condition { fields[name] = value }
             let all = fields
-            _ = try await client.send { [client] in
+            tag = try await client.send { [client] in
                 client.request("PUT", key, fields: all, body: .content(contents), payloadHash: hashes.sha256)
-            }
+            }.fields["ETag"]
         }
+        return tag
     }
 
     /// Makes a change on a condition, and without it where it turns out that the server knows no conditions: the
