@@ -9,6 +9,8 @@ import urllib.request
 def tree(top):
     found = {}
     for folder, folders, files in os.walk(top):
+        # Where Apache keeps properties.
+        folders[:] = [name for name in folders if name != ".DAV"]
         relative = os.path.relpath(folder, top)
         for name in folders:
             found[os.path.normpath(os.path.join(relative, name))] = None
