@@ -99,8 +99,11 @@ extension Database {
 
     /// Inode numbers that nobody else will get.
     fileprivate func reserveInodes(_ count: Int64) throws -> Range<Int64> {
-        try run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'inode'", [count])
-        let last = try one("SELECT seq FROM sqlite_sequence WHERE name = 'inode'", [], { $0[0] as Int64 }) ?? 0
+        // Temporary tables have a sequence of their own, which is found first.
+        try run("UPDATE main.sqlite_sequence SET seq = seq + ? WHERE name = 'inode'", [count])
+        guard let last = try one("SELECT seq FROM main.sqlite_sequence WHERE name = 'inode'", [], { $0[0] as Int64 }),
+            last > count
+        else { throw ReplicaDefect("the database does not say which inode numbers were given") }
         return (last - count + 1)..<(last + 1)
     }
 }
