@@ -121,7 +121,11 @@ extension RealMount {
             let outcome = try await Command(
                 words + remote.place, environment: yonder.environment, seconds: seconds
             ).run()
-            #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
+            let isWhole: @Sendable () -> Void = {
+                #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
+            }
+            guard remote.store != nil else { return isWhole() }
+            withKnownIssue("S185 and S187 are not kept on every bucket yet", isIntermittent: true) { isWhole() }
         }
     }
 }
