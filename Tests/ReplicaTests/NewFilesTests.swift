@@ -244,6 +244,22 @@ import Testing
         #expect(try isWritten("a", in: replica))
     }
 
+    @Test("S74: directories that get files by turns have their times, and show them") func byTurns() async throws {
+        let replica = try await prepared()
+        let directory = try #require(try replica.number("d"))
+        try await replica.list([], in: directory, open: fixture.open)
+        for number in 0..<20 {
+            let parent = number % 2 == 0 ? directory : InodeNumber.root
+            let made = try #require(try make("f\(number)", in: replica, directory: parent))
+            #expect(try replica.database.inode(parent)?.modifiedAt == made.modifiedAt)
+        }
+        try replica.database.settle()
+        let (root, inner) = try (replica.database.inode(.root), replica.database.inode(directory))
+        #expect(try #require(root).modifiedAt > #require(inner).modifiedAt)
+        #expect(try replica.names(in: directory).count == 10)
+        #expect(try replica.names().count == 12)
+    }
+
     @Test("what group and mode a directory gives on is kept") func setGroup() async throws {
         let replica = try await prepared()
         _ = try replica.change(open: fixture.open) { changes in

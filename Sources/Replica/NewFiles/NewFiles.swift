@@ -46,8 +46,8 @@ final class NewFiles: Sendable {
         var isStuck = false
         /// Whether somebody will write those that wait.
         var isScheduled = false
-        /// What was found out about the directory that got the last file.
-        var ground: CreationGround?
+        /// What was found out about the directories that got the last files.
+        var grounds: [InodeNumber: CreationGround] = [:]
         /// A name that was looked for and is not there.
         var absence: (place: Place, era: Era)?
 
@@ -64,6 +64,7 @@ final class NewFiles: Sendable {
     private let count = Atomic<Int>(0)
 
     static let most = 4096
+    private static let mostGrounds = 256
     private static let longestLog: Int64 = 4 << 20
     /// Numbers are reserved so many at a time, and again when there are fewer than a quarter.
     static let reservation: Int64 = 1024
@@ -98,9 +99,9 @@ final class NewFiles: Sendable {
     /// is known to be free.
     func ground(of directory: InodeNumber, for name: String, _ ticket: Ticket) -> (CreationGround, isFree: Bool)? {
         state.withLock { state in
-            guard let ground = state.ground, ground.directory.inode.number == directory, ground.era == ticket.era,
-                state.era == ticket.era
-            else { return nil }
+            guard let ground = state.grounds[directory], ground.era == ticket.era, state.era == ticket.era else {
+                return nil
+            }
             let place = Place(directory: directory, name: Array(name.utf8))
             return (ground, state.absence.map { $0.era == ticket.era && $0.place == place } ?? false)
         }
@@ -127,9 +128,11 @@ final class NewFiles: Sendable {
             state.note(file)
             count.wrappingAdd(1, ordering: .releasing)
             state.absence = nil
-            state.ground = ground
-            state.ground?.directory.inode.modifiedAt = creation.item.madeAt
-            state.ground?.directory.inode.changedAt = creation.item.madeAt
+            var ground = ground
+            ground.directory.inode.modifiedAt = creation.item.madeAt
+            ground.directory.inode.changedAt = creation.item.madeAt
+            if state.grounds.count >= Self.mostGrounds { state.grounds = [:] }
+            state.grounds[creation.item.parent] = ground
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
@@ -152,12 +155,10 @@ final class NewFiles: Sendable {
         isEmpty ? nil : state.withLock { $0.touched[directory] }
     }
 
-    /// A directory as it is now, if it is the one that got the last file.
+    /// A directory as it is now, if it is one that got one of the last files.
     func directory(_ number: InodeNumber) -> InodeRecord? {
         state.withLock { state in
-            guard let ground = state.ground, ground.directory.inode.number == number, ground.era == state.era,
-                state.claims == 0
-            else { return nil }
+            guard let ground = state.grounds[number], ground.era == state.era, state.claims == 0 else { return nil }
             return ground.directory.inode
         }
     }
