@@ -15,7 +15,7 @@ final class WrittenFiles: @unchecked Sendable {
     private let volume: Volume
     private let passthrough: Passthrough
     private let queue = DispatchQueue(label: "yonder.written")
-    private static let pause = DispatchTimeInterval.milliseconds(10)
+    private static let pause = DispatchTimeInterval.milliseconds(1)
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     private static let most = 128
 

@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import ReplicaTestSupport
 import Syscalls
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -51,15 +52,31 @@ import Testing
         try replica.database.peek { try $0.hasItem(named: name, in: .root) }
     }
 
+    /// Runs a body while a transaction runs that changes no names.
+    private func whileAnotherWrites<Value: Sendable>(
+        to replica: Replica, _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        let value = Mutex<Value?>(nil)
+        _ = try await replica.ingest(open: fixture.open, changingNames: false) { _ in
+            let new = try body()
+            value.withLock { $0 = new }
+        }
+        return try #require(value.withLock { $0 })
+    }
+
     @Test("S74: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
         let replica = try await prepared()
         let before = try #require(try replica.database.inode(.root))
-        let made = try #require(try make("a", in: replica))
+        // As long as somebody else writes nobody writes it.
+        let made = try await whileAnotherWrites(to: replica) {
+            let made = try #require(try make("a", in: replica))
+            #expect(try !isWritten("a", in: replica))
+            // Of the directory the new time is shown without writing anything.
+            #expect(try #require(try replica.database.inode(.root)).modifiedAt > before.modifiedAt)
+            #expect(try !isWritten("a", in: replica))
+            return made
+        }
         #expect(made.number.rawValue > 1)
-        #expect(try !isWritten("a", in: replica))
-        // Of the directory the new time is shown without writing anything.
-        #expect(try #require(try replica.database.inode(.root)).modifiedAt > before.modifiedAt)
-        #expect(try !isWritten("a", in: replica))
         let found = try #require(try replica.database.lookup("a", in: .root).inode)
         #expect(found == made)
         #expect(try isWritten("a", in: replica))
@@ -216,7 +233,6 @@ import Testing
                 throw Failure()
             }
         }
-        #expect(try !isWritten("x", in: replica))
         #expect(try replica.names().contains("x"))
     }
 
@@ -258,6 +274,59 @@ import Testing
         #expect(try #require(root).modifiedAt > #require(inner).modifiedAt)
         #expect(try replica.names(in: directory).count == 10)
         #expect(try replica.names().count == 12)
+    }
+
+    @Test("S74: a name that is not there is not looked for again and again, whatever is made and removed in between")
+    func namesAreKnown() async throws {
+        let replica = try await prepared()
+        let newFiles = replica.database.newFiles
+        _ = try #require(try make("a", in: replica))
+        // The first that is missed has the others read.
+        #expect(try replica.database.lookup("b", in: .root).inode == nil)
+        #expect(newFiles.lacks("b", in: .root) && newFiles.lacks("c", in: .root))
+        #expect(
+            !newFiles.lacks("a", in: .root) && !newFiles.lacks("first", in: .root) && !newFiles.lacks("d", in: .root))
+        _ = try #require(try make("b", in: replica))
+        #expect(!newFiles.lacks("b", in: .root))
+        try replica.database.settle()
+        #expect(!newFiles.lacks("a", in: .root) && !newFiles.lacks("b", in: .root) && newFiles.lacks("c", in: .root))
+        #expect(try make("b", in: replica) == nil)
+        // A transaction makes one: nothing is known any more.
+        try inTransaction("c", in: replica)
+        #expect(!newFiles.lacks("c", in: .root) && !newFiles.lacks("e", in: .root))
+        #expect(try replica.database.lookup("c", in: .root).inode != nil)
+        _ = try replica.change(open: fixture.open) { try $0.unlink("a", in: .root) }
+        #expect(try replica.database.lookup("a", in: .root).inode == nil)
+        _ = try #require(try make("a", in: replica))
+        #expect(try replica.names() == ["a", "b", "c", "d", "first"])
+    }
+
+    @Test("S74: what is read while others are being written is not taken for all") func namesReadInBetween()
+        async throws
+    {
+        let replica = try await prepared()
+        let newFiles = replica.database.newFiles
+        try await whileAnotherWrites(to: replica) {
+            _ = try #require(try make("a", in: replica))
+        }
+        let early = try #require(newFiles.beginLook(at: .root))
+        _ = try make("b", in: replica)
+        try replica.database.settle()
+        newFiles.endLook(early, at: .root, names: [Array("first".utf8), Array("d".utf8)])
+        #expect(!newFiles.lacks("a", in: .root) && !newFiles.lacks("b", in: .root) && !newFiles.lacks("x", in: .root))
+    }
+
+    @Test("S74: of a directory with very many names they are not kept") func manyNames() {
+        var names = KnownNames()
+        let era = NewFiles.Era()
+        let directory = InodeNumber.root
+        names.keep((0...KnownNames.most).map { Array("f\($0)".utf8) }, of: directory, era)
+        #expect(names.hasLooked(at: directory, in: era))
+        #expect(!names.lacks(Array("x".utf8), in: directory, era))
+        names.keep([Array("a".utf8)], of: directory, era)
+        #expect(names.lacks(Array("x".utf8), in: directory, era))
+        for number in 0..<(1 << 15) { names.insert(Array("f\(number)".utf8), in: directory) }
+        #expect(!names.lacks(Array("x".utf8), in: directory, era))
     }
 
     @Test("what group and mode a directory gives on is kept") func setGroup() async throws {

@@ -320,6 +320,7 @@ extension ReplicaDatabase {
     package func lookup(
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
+        if newFiles.lacks(name, in: directory) { return (.materialized, nil) }
         if newFiles.holds(name, in: directory) { try settle() }
         let era = newFiles.era
         let answer = try peek { db in
@@ -331,8 +332,20 @@ extension ReplicaDatabase {
         }
         if let era, let answer, answer.0 == .materialized, answer.1 == nil {
             newFiles.noteAbsence(of: name, in: directory, era)
+            try lookForNames(in: directory)
         }
         return answer ?? (nil, nil)
+    }
+
+    /// Somebody makes files in a directory, and will ask for more names that are not there.
+    private func lookForNames(in directory: InodeNumber) throws {
+        guard let look = newFiles.beginLook(at: directory) else { return }
+        let names = try peek { db in
+            try db.all(
+                "SELECT name FROM item WHERE parent = ? LIMIT ?", [directory.rawValue, Int64(KnownNames.most + 1)],
+                { Array(($0[0] as String).utf8) })
+        }
+        newFiles.endLook(look, at: directory, names: names)
     }
 
     private static let lookup = """

@@ -50,6 +50,14 @@ final class NewFiles: Sendable {
         var grounds: [InodeNumber: CreationGround] = [:]
         /// A name that was looked for and is not there.
         var absence: (place: Place, era: Era)?
+        var names = KnownNames()
+        /// How often some of them have got into the database.
+        var writes: UInt64 = 0
+
+        func isFree(_ place: Place) -> Bool {
+            absence.map { $0.era == era && $0.place == place } ?? false
+                || (!places.contains(place) && names.lacks(place.name, in: place.directory, era))
+        }
 
         mutating func note(_ file: NewFile) {
             let item = file.creation.item
@@ -102,8 +110,7 @@ final class NewFiles: Sendable {
             guard let ground = state.grounds[directory], ground.era == ticket.era, state.era == ticket.era else {
                 return nil
             }
-            let place = Place(directory: directory, name: Array(name.utf8))
-            return (ground, state.absence.map { $0.era == ticket.era && $0.place == place } ?? false)
+            return (ground, state.isFree(Place(directory: directory, name: Array(name.utf8))))
         }
     }
 
@@ -126,6 +133,7 @@ final class NewFiles: Sendable {
             state.lastSequence += 1
             state.waiting.append(file)
             state.note(file)
+            state.names.insert(place.name, in: place.directory)
             count.wrappingAdd(1, ordering: .releasing)
             state.absence = nil
             var ground = ground
@@ -174,6 +182,39 @@ final class NewFiles: Sendable {
         state.withLock { $0.absence = (place, era) }
     }
 
+    /// The right to say which names a directory has.
+    struct Look: Sendable {
+        fileprivate let era: Era
+        fileprivate let writes: UInt64
+    }
+
+    /// Whether a directory, of which all is here, is known not to have a name.
+    func lacks(_ name: String, in directory: InodeNumber) -> Bool {
+        state.withLock { state in
+            guard state.claims == 0, state.grounds[directory]?.era == state.era else { return false }
+            return state.isFree(Place(directory: directory, name: Array(name.utf8)))
+        }
+    }
+
+    /// Where files are being made it is worth while to know all names that are there already; nil elsewhere.
+    func beginLook(at directory: InodeNumber) -> Look? {
+        state.withLock { state in
+            guard state.claims == 0, state.grounds[directory]?.era == state.era,
+                !state.names.hasLooked(at: directory, in: state.era)
+            else { return nil }
+            return Look(era: state.era, writes: state.writes)
+        }
+    }
+
+    /// - Parameter names: those that the database has, all of them or more than ``KnownNames/most``.
+    func endLook(_ look: Look, at directory: InodeNumber, names: [[UInt8]]) {
+        state.withLock { state in
+            guard state.claims == 0, state.era == look.era, state.writes == look.writes else { return }
+            let others = state.places.filter { $0.directory == directory }.map(\.name)
+            state.names.keep(names + others, of: directory, look.era)
+        }
+    }
+
     // MARK: - Writing them
 
     /// A transaction that may change names is about to run: nothing is added until ``release()``.
@@ -206,6 +247,7 @@ final class NewFiles: Sendable {
     /// What was taken is in the database, for good.
     func wrote() {
         state.withLock { state in
+            state.writes &+= 1
             state.taken = []
             state.places = []
             state.touched = [:]
