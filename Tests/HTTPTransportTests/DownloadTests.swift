@@ -22,7 +22,11 @@ import Testing
         }
     }
 
-    @Test(arguments: ["/file", "/file?whole", "/file?cut=50000", "/file?whole&cut=700000"])
+    @Test(
+        arguments: [
+            "/file", "/file?whole", "/file?cut=50000", "/file?whole&cut=700000", "/file?more=7",
+            "/file?more=7&cut=50000",
+        ])
     func givesExactlyARange(target: String) async throws {
         try await withServer { server, transport in
             let sink = CollectingSink()

@@ -128,12 +128,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_file_page(self, query, number, digest):
         """CONTENT with ranges. cut=N: no more than N bytes an answer, then the connection breaks. short=N: no more than N
-        bytes an answer, honestly. whole: ranges mean nothing. changes: another ETag each time. shift: a wrong range."""
+        bytes an answer, honestly. whole: ranges mean nothing. more=N: N bytes more on either side. changes: another ETag
+        each time. shift: a wrong range."""
         start, end, status = 0, len(CONTENT), 200
         asked = self.headers.get("Range")
         if asked and "whole" not in query:
             first, last = asked.split("=")[1].split("-")
             start, end, status = int(first), min(int(last or len(CONTENT)) + 1, len(CONTENT)), 206
+            more = int(query.get("more", "0"))
+            start, end = max(0, start - more), min(end + more, len(CONTENT))
         if "short" in query:
             end, status = min(end, start + int(query["short"])), 206
         self.send_response(status)
