@@ -5,21 +5,33 @@ import SystemPackage
 package struct DAVServer: Sendable {
     /// The servers that tests know to start.
     package enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
-        case apache, nginx, wsgidav, rclone
+        case apache, nginx, wsgidav, rclone, lighttpd, sabre
 
         package var description: String { rawValue }
 
         /// Where its program is; nil when it is not installed.
         package var program: String? {
-            let name = self == .apache ? "apache2" : rawValue
+            let name =
+                switch self {
+                case .apache: "apache2"
+                case .sabre: "php"
+                default: rawValue
+                }
+            if let part, !FileManager.default.fileExists(atPath: part) { return nil }
             let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
-            let program = (folders + ["/usr/sbin", "/usr/bin"]).map { $0 + "/" + name }
+            return (folders + ["/usr/sbin", "/usr/bin"]).map { $0 + "/" + name }
                 .first { FileManager.default.isExecutableFile(atPath: $0) }
-            if self == .nginx, !FileManager.default.fileExists(atPath: Self.nginxModule) { return nil }
-            return program
         }
 
-        fileprivate static let nginxModule = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
+        /// What the program is not enough without.
+        var part: String? {
+            switch self {
+            case .nginx: "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
+            case .lighttpd: "/usr/lib/lighttpd/mod_webdav.so"
+            case .sabre: "/usr/share/php/Sabre/autoload.php"
+            case .apache, .wsgidav, .rclone: nil
+            }
+        }
 
         /// The servers that are installed.
         package static var installed: [Kind] { allCases.filter { $0.program != nil } }
@@ -109,25 +121,7 @@ package struct DAVServer: Sendable {
         for folder in [directory.path, root] {
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.string)
         }
-        let arguments: [String]
-        switch kind {
-        case .apache:
-            _ = try directory.makeFile("config", apache(port, admission, isSecure: isSecure, directory).utf8)
-            arguments = [path, "-f", directory["config"].string, "-D", "FOREGROUND"]
-        case .nginx:
-            _ = try directory.makeFile("config", nginx(port, directory).utf8)
-            arguments = [path, "-c", directory["config"].string, "-g", "daemon off;"]
-        case .wsgidav:
-            arguments = [
-                path, "--host", "127.0.0.1", "--port", "\(port)", "--root", root.string, "--auth", "anonymous",
-                "--no-config",
-            ]
-        case .rclone:
-            arguments = [
-                path, "--config", "", "serve", "webdav", "--addr", "127.0.0.1:\(port)", "--dir-cache-time", "0s",
-                root.string,
-            ]
-        }
+        let arguments = try arguments(kind, path, port, admission, isSecure: isSecure, directory)
         let program = try BackgroundProgram(arguments)
         guard await answers(program, port) else {
             program.kill()
@@ -139,74 +133,6 @@ package struct DAVServer: Sendable {
 
     private static func log(in directory: TemporaryDirectory) -> String {
         (try? String(contentsOfFile: directory["errors"].string, encoding: .utf8)) ?? ""
-    }
-
-    private static func apache(
-        _ port: Int, _ admission: Admission, isSecure: Bool, _ directory: TemporaryDirectory
-    ) throws -> String {
-        let (user, _) = try directory.owner
-        var modules = ["authz_core", "authn_core", "dav", "dav_fs", "mpm_event"]
-        var access = "Require all granted"
-        if admission != .everybody {
-            modules += ["authn_file", "authz_user", admission == .basic ? "auth_basic" : "auth_digest"]
-            // What `htpasswd -nbs` and `htdigest` make of it.
-            let line =
-                admission == .basic
-                ? "user:{SHA}PDUC6jG3V40qqE4XqHRFLkyoMVM=" : "user:the realm:8a85896b978328c7a8547b88a41b8f24"
-            _ = try directory.makeFile("people", (line + "\n").utf8)
-            access = """
-                AuthType \(admission == .basic ? "Basic" : "Digest")
-                AuthName "the realm"
-                \(admission == .basic ? "AuthBasicProvider" : "AuthDigestProvider") file
-                AuthUserFile "\(directory["people"])"
-                Require valid-user
-                """
-        }
-        if isSecure { modules.append("ssl") }
-        return """
-            ServerRoot "\(directory.path)"
-            ServerName localhost
-            PidFile "\(directory["pid"])"
-            Listen 127.0.0.1:\(port)
-            \(modules.map { "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so" }.joined(separator: "\n"))
-            \(user == 0 ? "User www-data\nGroup www-data" : "")
-            \(isSecure ? "SSLEngine on\nSSLCertificateFile \(directory["server.pem"])" : "")
-            ErrorLog "\(directory["errors"])"
-            DavLockDB "\(directory["locks"])"
-            DocumentRoot "\(directory["root"])"
-            <Directory "\(directory["root"])">
-              Dav On
-              \(access)
-            </Directory>
-
-            """
-    }
-
-    private static func nginx(_ port: Int, _ directory: TemporaryDirectory) throws -> String {
-        let (user, _) = try directory.owner
-        return """
-            load_module \(Kind.nginxModule);
-            \(user == 0 ? "user root;" : "")
-            pid \(directory["pid"]);
-            error_log \(directory["errors"]);
-            events {}
-            http {
-              access_log off;
-              client_body_temp_path \(directory["incoming"]);
-              dav_ext_lock_zone zone=locks:1m;
-              server {
-                listen 127.0.0.1:\(port);
-                client_max_body_size 0;
-                root \(directory["root"]);
-                location / {
-                  dav_methods PUT DELETE MKCOL COPY MOVE;
-                  dav_ext_methods PROPFIND OPTIONS LOCK UNLOCK;
-                  dav_ext_lock zone=locks;
-                }
-              }
-            }
-
-            """
     }
 
     private static func makeCertificates(in directory: TemporaryDirectory) async throws {

@@ -14,9 +14,10 @@ struct HabitTrial: Sendable {
     /// - Throws: what keeps files from being made there.
     func run() async throws -> ServerHabits {
         let prefix = HiddenName.make()
-        let paths = (1...9).map { directory.appending("\(prefix)-\($0)") }
+        let paths = (1...10).map { directory.appending("\(prefix)-\($0)") }
         // Names that are not listed everywhere go by name.
-        let odd = ["-a", "-b"].map { directory.appending(prefix + $0 + Self.oddEnd) }
+        let ends = ["\n\u{7F}", "?#%41;"]
+        let odd = ends.flatMap { end in ["-a", "-b"].map { directory.appending(prefix + $0 + end) } }
         do {
             var habits = ServerHabits(server: server)
             // The first says whether anything can be made here at all.
@@ -28,23 +29,25 @@ struct HabitTrial: Sendable {
             async let survival = survivesMoves(paths[2], paths[3])
             async let tags = followsContent(paths[4])
             async let deletions = deletions(paths[5])
-            async let oddNames = oddNames(paths[6], odd[0], odd[1])
-            async let sending = sending(paths[7], paths[8])
+            async let controlNames = fate(of: odd[1], movedTo: odd[0], from: paths[6])
+            async let markedNames = fate(of: odd[3], movedTo: odd[2], from: paths[7])
+            async let sending = sending(paths[8], paths[9])
             (habits.refusesOverwriting, habits.movesConditionally) = try await moves
             (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
             habits.tagsFollowContent = try await tags
             habits.deletions = try await deletions
-            habits.oddNames = try await oddNames
+            habits.controlNames = try await controlNames
+            habits.markedNames = try await markedNames
             let sent = try await sending
             habits.refusesReplacing = sent.refusesReplacing
             habits.showsOnlyWhole = sent.showsOnlyWhole
             habits.headsAreTrue = sent.headsAreTrue
             habits.takesAnyLength = sent.takesAnyLength
             // ... and here.
-            if habits.oddNames == .sent, let name = odd[1].name,
-                try await !names(beginningWith: prefix).contains(where: { $0.utf8.elementsEqual(name.utf8) })
-            {
-                habits.oddNames = .lost
+            if habits.controlNames == .sent || habits.markedNames == .sent {
+                let listed = Set(try await names(beginningWith: prefix).map { Array($0.utf8) })
+                if !listed.contains(Array((odd[1].name ?? "").utf8)) { habits.controlNames.isLostIfSent() }
+                if !listed.contains(Array((odd[3].name ?? "").utf8)) { habits.markedNames.isLostIfSent() }
             }
             await removeAll(prefix, paths + odd)
             return habits
@@ -69,21 +72,45 @@ struct HabitTrial: Sendable {
             .filter { $0.utf8.starts(with: prefix.utf8) }
     }
 
-    private static let oddEnd = "\n?#%41;\u{7F}"
+    // MARK: - Names
 
     /// - Returns: `sent` where that which was sent has still to be looked for in a listing.
-    private func oddNames(
-        _ one: RemotePath, _ moved: RemotePath, _ sent: RemotePath
-    ) async throws -> ServerHabits.OddNames {
+    private func fate(
+        of sent: RemotePath, movedTo moved: RemotePath, from one: RemotePath
+    ) async throws -> ServerHabits.NameFate {
         try await put("a", one)
-        if [200, 201, 204].contains(try await move(one, to: moved, ["Overwrite": "F"])),
-            try await remote.sight(of: moved) != nil
-        {
+        if [200, 201, 204].contains(try await move(one, to: moved, ["Overwrite": "F"])), try await isThere(moved) {
             return .kept
         }
-        guard (try? await put("a", sent)) != nil else { return .lost }
-        return try await remote.sight(of: sent) != nil ? .sent : .lost
+        let isTaken = try await unlessRefused {
+            try await put("a", sent)
+            return true
+        }
+        guard isTaken else { return .lost }
+        return try await isThere(sent) ? .sent : .lost
     }
+
+    private func isThere(_ path: RemotePath) async throws -> Bool {
+        try await unlessRefused { try await remote.sight(of: path) != nil }
+    }
+
+    /// Some servers refuse a name whatever is asked of it, each with an answer of its own.
+    ///
+    /// - Throws: what says nothing about the name: no connection, no room, other credentials.
+    private func unlessRefused(_ body: () async throws -> Bool) async throws -> Bool {
+        do {
+            return try await body()
+        } catch let error as FileProviderError {
+            switch error.code {
+            case .malformedResponse, .cannotSynchronize, .noSuchItem, .fileReadNoPermission: return false
+            default: throw error
+            }
+        } catch is RemoteConditionFailure {
+            return false
+        }
+    }
+
+    // MARK: - Moving
 
     /// - Parameter one: something is there.
     private func moves(
@@ -181,16 +208,20 @@ struct HabitTrial: Sendable {
     /// So long a server may need to do what is seen at once otherwise.
     private static let pause = Duration.milliseconds(100)
 
-    /// Whether new content within a second has a new tag. Tried twice, for a second may end in between.
+    /// Whether new content within a second has a tag that no older content has: some take theirs from where the file
+    /// lies, which the one after the next does again. Tried more than once, for a second may end in between.
     private func followsContent(_ path: RemotePath) async throws -> Bool {
         for _ in 0..<3 {
-            try await put("a", path)
-            let first = try await remote.sight(of: path)
-            try await put("b", path)
-            let second = try await remote.sight(of: path)
-            guard let first, let second, first.entry.tag.first == UInt8(ascii: "e") else { return false }
-            if first.entry.tag == second.entry.tag { return false }
-            if first.resource.modifiedAt == second.resource.modifiedAt { return true }
+            var sights: [WebDAVRemote.Sight] = []
+            for text in ["a", "b", "c", "d"] {
+                try await put(text, path)
+                guard let sight = try await remote.sight(of: path), sight.entry.tag.first == UInt8(ascii: "e") else {
+                    return false
+                }
+                if sights.contains(where: { $0.entry.tag == sight.entry.tag }) { return false }
+                sights.append(sight)
+            }
+            if Set(sights.map(\.resource.modifiedAt)).count == 1 { return true }
         }
         return false
     }

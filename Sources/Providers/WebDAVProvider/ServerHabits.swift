@@ -16,12 +16,17 @@ struct ServerHabits: Codable, Hashable, Sendable {
         case match
     }
 
-    /// What becomes of names with control characters and with those that mean something in addresses.
-    enum OddNames: String, Codable, Sendable {
+    /// What becomes of what gets a name of some kind.
+    enum NameFate: String, Codable, Sendable {
         case kept
         /// Only when something is sent under such a name, not when it is moved there.
         case sent
         case lost
+
+        /// What was sent is not listed.
+        mutating func isLostIfSent() {
+            if self == .sent { self = .lost }
+        }
     }
 
     /// The value of `Server`: another one may have other habits.
@@ -33,7 +38,10 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var deletions = Conditions.none
     /// What was moved has the tag it had before.
     var tagsSurviveMoves = false
-    var oddNames = OddNames.lost
+    /// Of names with control characters.
+    var controlNames = NameFate.lost
+    /// Of names with what means something in addresses.
+    var markedNames = NameFate.lost
     /// Names that begin with a dot are listed.
     var listsHiddenNames = false
     /// Properties of our own are kept, also through a move, and change nothing else.
@@ -52,10 +60,24 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var takesAnyLength = false
 }
 
-extension ServerHabits.OddNames {
-    /// Whether a name is of the kind that this is about.
-    static func include(_ name: String) -> Bool {
-        name.utf8.contains { $0 < 0x20 || $0 == 0x7F || "?#%;".utf8.contains($0) }
+extension ServerHabits {
+    /// What becomes of a name.
+    func fate(of name: String) -> NameFate {
+        let fates = [
+            Self.hasControls(name) ? controlNames : .kept, Self.hasMarks(name) ? markedNames : .kept,
+        ]
+        return fates.contains(.lost) ? .lost : fates.contains(.sent) ? .sent : .kept
+    }
+
+    /// Whether a name is of a kind that not every server keeps.
+    static func isOdd(_ name: String) -> Bool { hasControls(name) || hasMarks(name) }
+
+    private static func hasControls(_ name: String) -> Bool {
+        name.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+    }
+
+    private static func hasMarks(_ name: String) -> Bool {
+        name.utf8.contains { "?#%;".utf8.contains($0) }
     }
 }
 

@@ -14,7 +14,7 @@ extension WebDAVRemote {
             return try await replace(contents, at: path, attributes, if: condition)
         }
         let habits = try await habits(tryingIn: path.parent)
-        if ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+        if habits.fate(of: name) != .kept {
             contents.growing?.giveUp()
             return try await writeInPlace(contents, to: path, if: condition, habits)
         }
@@ -107,7 +107,7 @@ extension WebDAVRemote {
         _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
-        guard habits.oddNames == .sent else { throw oddName(name) }
+        guard habits.fate(of: name) == .sent else { throw oddName(name) }
         let there = try await sight(of: path)
         switch condition {
         case .always: break
@@ -220,8 +220,8 @@ extension WebDAVRemote {
     ) async throws -> RemoteEntry {
         // Some servers make again what is there, and say that they did.
         try await requireAbsence(path)
-        if let name = path.name, ServerHabits.OddNames.include(name),
-            try await habits(tryingIn: path.parent).oddNames == .lost
+        if let name = path.name, ServerHabits.isOdd(name),
+            try await habits(tryingIn: path.parent).fate(of: name) == .lost
         {
             throw oddName(name)
         }
@@ -248,7 +248,7 @@ extension WebDAVRemote {
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await connect()
         let habits = try await habits(tryingIn: newPath.parent)
-        if let name = newPath.name, ServerHabits.OddNames.include(name), habits.oddNames != .kept {
+        if let name = newPath.name, habits.fate(of: name) != .kept {
             throw oddName(name)
         }
         // Whether a directory may be overwritten was not tried.

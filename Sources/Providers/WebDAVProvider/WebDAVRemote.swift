@@ -67,10 +67,13 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps to no conditions: each change looks first, and what another machine changes in that "
                     + "very moment is overwritten")
         }
-        if let habits, habits.oddNames != .kept {
+        for (fate, kind) in [
+            (habits?.controlNames, "control characters"), (habits?.markedNames, "one of ? # % ;"),
+        ] {
+            guard let fate, fate != .kept else { continue }
             traits.peculiarities.append(
-                "\(name) does not keep every name with control characters or one of ? # % ; in it: such items "
-                    + (habits.oddNames == .sent ? "cannot be renamed" : "stay on this machine"))
+                "\(name) does not keep every name with \(kind) in it: such items "
+                    + (fate == .sent ? "cannot be renamed" : "stay on this machine"))
         }
         if let habits, !habits.listsHiddenNames {
             traits.peculiarities.append(
