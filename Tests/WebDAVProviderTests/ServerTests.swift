@@ -43,8 +43,15 @@ struct ServerTests {
                 case .wsgidav: .sent
                 case .rclone, .lighttpd: .lost
                 }
-            #expect(habits.controlNames == controls)
-            #expect(habits.markedNames == (kind == .wsgidav ? .sent : .kept))
+            for part in ServerHabits.OddPart.allCases {
+                let fate: ServerHabits.NameFate =
+                    switch part {
+                    case .controlCharacters: controls
+                    case .question, .semicolon: kind == .wsgidav ? .sent : .kept
+                    case .hash, .percent: .kept
+                    }
+                #expect(habits.oddNames[part] == fate, "\(part)")
+            }
             #expect(habits.listsHiddenNames == (kind != .nginx))
             #expect(habits.movesConditionally == (kind == .apache))
             // lighttpd's have the number in them under which the file system keeps the file, and not all give new ones.

@@ -14,10 +14,9 @@ struct HabitTrial: Sendable {
     /// - Throws: what keeps files from being made there.
     func run() async throws -> ServerHabits {
         let prefix = HiddenName.make()
-        let paths = (1...10).map { directory.appending("\(prefix)-\($0)") }
+        let paths = (1...8).map { directory.appending("\(prefix)-\($0)") }
         // Names that are not listed everywhere go by name.
-        let ends = ["\n\u{7F}", "?#%41;"]
-        let odd = ends.flatMap { end in ["-a", "-b"].map { directory.appending(prefix + $0 + end) } }
+        let odd = ServerHabits.OddPart.allCases.enumerated().map { OddTrial($1, $0, prefix, in: directory) }
         do {
             var habits = ServerHabits(server: server)
             // The first says whether anything can be made here at all.
@@ -29,30 +28,29 @@ struct HabitTrial: Sendable {
             async let survival = survivesMoves(paths[2], paths[3])
             async let tags = followsContent(paths[4])
             async let deletions = deletions(paths[5])
-            async let controlNames = fate(of: odd[1], movedTo: odd[0], from: paths[6])
-            async let markedNames = fate(of: odd[3], movedTo: odd[2], from: paths[7])
-            async let sending = sending(paths[8], paths[9])
+            async let oddNames = fates(of: odd)
+            async let sending = sending(paths[6], paths[7])
             (habits.refusesOverwriting, habits.movesConditionally) = try await moves
             (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
             habits.tagsFollowContent = try await tags
             habits.deletions = try await deletions
-            habits.controlNames = try await controlNames
-            habits.markedNames = try await markedNames
+            habits.oddNames = try await oddNames
             let sent = try await sending
             habits.refusesReplacing = sent.refusesReplacing
             habits.showsOnlyWhole = sent.showsOnlyWhole
             habits.headsAreTrue = sent.headsAreTrue
             habits.takesAnyLength = sent.takesAnyLength
             // ... and here.
-            if habits.controlNames == .sent || habits.markedNames == .sent {
+            if habits.oddNames.values.contains(.sent) {
                 let listed = Set(try await names(beginningWith: prefix).map { Array($0.utf8) })
-                if !listed.contains(Array((odd[1].name ?? "").utf8)) { habits.controlNames.isLostIfSent() }
-                if !listed.contains(Array((odd[3].name ?? "").utf8)) { habits.markedNames.isLostIfSent() }
+                for trial in odd where habits.oddNames[trial.part] == .sent && !listed.contains(trial.sentName) {
+                    habits.oddNames[trial.part] = .lost
+                }
             }
-            await removeAll(prefix, paths + odd)
+            await removeAll(prefix, paths + odd.flatMap(\.paths))
             return habits
         } catch {
-            await removeAll(prefix, paths + odd)
+            await removeAll(prefix, paths + odd.flatMap(\.paths))
             throw error
         }
     }
@@ -74,20 +72,45 @@ struct HabitTrial: Sendable {
 
     // MARK: - Names
 
+    /// The files with which one kind of name is tried.
+    private struct OddTrial: Sendable {
+        let part: ServerHabits.OddPart
+        let source: RemotePath
+        let moved: RemotePath
+        let sent: RemotePath
+
+        init(_ part: ServerHabits.OddPart, _ number: Int, _ prefix: String, in directory: RemotePath) {
+            self.part = part
+            source = directory.appending("\(prefix)-from-\(number)")
+            moved = directory.appending("\(prefix)-a\(part.example)a")
+            sent = directory.appending("\(prefix)-b\(part.example)b")
+        }
+
+        var paths: [RemotePath] { [source, moved, sent] }
+        var sentName: [UInt8] { Array((sent.name ?? "").utf8) }
+    }
+
+    private func fates(of trials: [OddTrial]) async throws -> [ServerHabits.OddPart: ServerHabits.NameFate] {
+        try await withThrowingTaskGroup(of: (ServerHabits.OddPart, ServerHabits.NameFate).self) { group in
+            for trial in trials { group.addTask { (trial.part, try await fate(of: trial)) } }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
     /// - Returns: `sent` where that which was sent has still to be looked for in a listing.
-    private func fate(
-        of sent: RemotePath, movedTo moved: RemotePath, from one: RemotePath
-    ) async throws -> ServerHabits.NameFate {
-        try await put("a", one)
-        if [200, 201, 204].contains(try await move(one, to: moved, ["Overwrite": "F"])), try await isThere(moved) {
+    private func fate(of trial: OddTrial) async throws -> ServerHabits.NameFate {
+        try await put("a", trial.source)
+        if [200, 201, 204].contains(try await move(trial.source, to: trial.moved, ["Overwrite": "F"])),
+            try await isThere(trial.moved)
+        {
             return .kept
         }
         let isTaken = try await unlessRefused {
-            try await put("a", sent)
+            try await put("a", trial.sent)
             return true
         }
         guard isTaken else { return .lost }
-        return try await isThere(sent) ? .sent : .lost
+        return try await isThere(trial.sent) ? .sent : .lost
     }
 
     private func isThere(_ path: RemotePath) async throws -> Bool {

@@ -16,17 +16,38 @@ struct ServerHabits: Codable, Hashable, Sendable {
         case match
     }
 
+    /// What can be in a name that not every server keeps.
+    enum OddPart: String, Codable, CodingKeyRepresentable, CaseIterable, Sendable {
+        case controlCharacters = "control characters"
+        case question = "?"
+        case hash = "#"
+        case percent = "%"
+        case semicolon = ";"
+
+        /// For a trial.
+        var example: String {
+            switch self {
+            case .controlCharacters: "\n\u{7F}"
+            // What is decoded once too often is an A.
+            case .percent: "%41"
+            case .question, .hash, .semicolon: rawValue
+            }
+        }
+
+        func isIn(_ name: String) -> Bool {
+            switch self {
+            case .controlCharacters: name.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+            case .question, .hash, .percent, .semicolon: name.utf8.contains(where: rawValue.utf8.contains)
+            }
+        }
+    }
+
     /// What becomes of what gets a name of some kind.
     enum NameFate: String, Codable, Sendable {
         case kept
         /// Only when something is sent under such a name, not when it is moved there.
         case sent
         case lost
-
-        /// What was sent is not listed.
-        mutating func isLostIfSent() {
-            if self == .sent { self = .lost }
-        }
     }
 
     /// The value of `Server`: another one may have other habits.
@@ -38,10 +59,7 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var deletions = Conditions.none
     /// What was moved has the tag it had before.
     var tagsSurviveMoves = false
-    /// Of names with control characters.
-    var controlNames = NameFate.lost
-    /// Of names with what means something in addresses.
-    var markedNames = NameFate.lost
+    var oddNames: [OddPart: NameFate] = [:]
     /// Names that begin with a dot are listed.
     var listsHiddenNames = false
     /// Properties of our own are kept, also through a move, and change nothing else.
@@ -63,22 +81,12 @@ struct ServerHabits: Codable, Hashable, Sendable {
 extension ServerHabits {
     /// What becomes of a name.
     func fate(of name: String) -> NameFate {
-        let fates = [
-            Self.hasControls(name) ? controlNames : .kept, Self.hasMarks(name) ? markedNames : .kept,
-        ]
+        let fates = OddPart.allCases.filter { $0.isIn(name) }.map { oddNames[$0] ?? .lost }
         return fates.contains(.lost) ? .lost : fates.contains(.sent) ? .sent : .kept
     }
 
     /// Whether a name is of a kind that not every server keeps.
-    static func isOdd(_ name: String) -> Bool { hasControls(name) || hasMarks(name) }
-
-    private static func hasControls(_ name: String) -> Bool {
-        name.utf8.contains { $0 < 0x20 || $0 == 0x7F }
-    }
-
-    private static func hasMarks(_ name: String) -> Bool {
-        name.utf8.contains { "?#%;".utf8.contains($0) }
-    }
+    static func isOdd(_ name: String) -> Bool { OddPart.allCases.contains { $0.isIn(name) } }
 }
 
 /// Where habits are kept, so that a server is tried once.

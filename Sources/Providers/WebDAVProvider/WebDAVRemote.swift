@@ -67,13 +67,14 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps to no conditions: each change looks first, and what another machine changes in that "
                     + "very moment is overwritten")
         }
-        for (fate, kind) in [
-            (habits?.controlNames, "control characters"), (habits?.markedNames, "one of ? # % ;"),
+        for (fate, consequence) in [
+            (ServerHabits.NameFate.sent, "cannot be renamed"), (.lost, "stay on this machine"),
         ] {
-            guard let fate, fate != .kept else { continue }
+            let parts = ServerHabits.OddPart.allCases.filter { habits?.oddNames[$0] == fate }.map(\.rawValue)
+            guard !parts.isEmpty else { continue }
             traits.peculiarities.append(
-                "\(name) does not keep every name with \(kind) in it: such items "
-                    + (fate == .sent ? "cannot be renamed" : "stay on this machine"))
+                "\(name) does not keep names with \(parts.joined(separator: " or ")) in them: such items \(consequence)"
+            )
         }
         if let habits, !habits.listsHiddenNames {
             traits.peculiarities.append(
