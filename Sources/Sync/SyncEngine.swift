@@ -146,7 +146,14 @@ package final class SyncEngine: Sendable {
             replica: replica, connection: connection,
             executor: Executor(
                 replica: replica, calls: calls, commits: commits, warnings: warnings, events: happenings,
-                early: early, conflictLabel: conflictLabel),
+                early: early,
+                bringHere: { [replica, listings, downloads, budget] number in
+                    try await budget.whileNothingIsTrimmed {
+                        try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads)
+                            .run(number, request: FileProviderRequest(reason: .synchronization))
+                    }
+                },
+                conflictLabel: conflictLabel),
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
             isInteractive: isInteractive,
             onIdle: {
