@@ -53,6 +53,12 @@ extension RealMount {
                 #expect(
                     try await refusal(yonder.source.string, yonder.directory["y"].string, "--name", "mount")
                         .contains("already"))
+                // What is made in a mount would go to its remote.
+                #expect(try await refusal(other.string, yonder["nested/deep"]).contains("a mount of ours"))
+                #expect(try await Command.run("ls", yonder.mount.string).output == "")
+                let file = try yonder.directory.makeFile("file", [1])
+                let below = try await refusal(other.string, file.string + "/x")
+                #expect(below.contains(file.string + "/x") && below.contains("Not a directory"), "\(below)")
             }
         }
 
