@@ -15,7 +15,7 @@ package final class ReplicaDatabase: Sendable {
     private let connections: Mutex<Connections?>
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
-    private let group = WriteGroup()
+    let group = WriteGroup()
     /// Where files are kept that were made and are not in it yet.
     let newFileLog: FilePath
 

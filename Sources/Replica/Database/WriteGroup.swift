@@ -23,6 +23,9 @@ final class WriteGroup: Sendable {
     private static let longest = Duration.milliseconds(5)
     private static let most = 64
 
+    /// How many wait for their turn.
+    var count: Int { state.withLock { $0.waiting.count } }
+
     /// Runs a body in a writing transaction, without blocking the calling thread.
     ///
     /// The body may be run once more, when the transaction that it was in could not be written.
