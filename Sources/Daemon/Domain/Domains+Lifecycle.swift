@@ -241,7 +241,7 @@ private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mo
             throw refuse("it lies on another file system than the state, and so cannot be mounted on itself")
         }
     } else {
-        _ = try MountPlace(arguments.directory, source: arguments.source)
+        try MountPlace(arguments.directory, source: arguments.source).giveUp()
     }
     return isTaken
 }

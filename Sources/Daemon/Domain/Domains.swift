@@ -253,15 +253,18 @@ actor Domains {
         try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
+            var made: MountPlace?
             do {
                 try store.finishImport(of: wish.name, logger: logger)
                 let place = try MountPlace(wish.mountpoint, source: wish.source)
+                made = place
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper,
                     ignoredNames: ignoredNames, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, wish.options) })
             } catch {
+                made?.giveUp()
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
                 if let damage = error as? ReplicaDamage {

@@ -7,6 +7,8 @@ import SystemPackage
 /// The directory that a domain is to be mounted on.
 struct MountPlace: Sendable {
     let path: FilePath
+    /// Whether it was not there before.
+    private var wasMade = false
 
     /// Makes sure that a domain can be mounted on a directory: makes it where it is missing, and takes away a mount of
     /// ours that nobody serves any more.
@@ -30,7 +32,7 @@ struct MountPlace: Sendable {
         try removeDeadMount()
         let isEmpty: Bool
         do {
-            try Self.make(path)
+            wasMade = try Self.make(path)
             let opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
             defer { try? opened.close() }
             isEmpty = try opened.names().isEmpty
@@ -43,8 +45,17 @@ struct MountPlace: Sendable {
         }
     }
 
+    /// Nothing is mounted there after all: a directory that was made for it goes.
+    func giveUp() {
+        if wasMade { try? path.removeDirectory() }
+    }
+
     /// Makes a directory, with those above it; one that is there already is fine.
-    private static func make(_ path: FilePath) throws {
+    ///
+    /// - Returns: false for one that was there.
+    @discardableResult
+    private static func make(_ path: FilePath) throws -> Bool {
+        if (try? FileStatus(at: path)) != nil { return false }
         let permissions = FilePermissions(rawValue: 0o777)
         do {
             try path.makeDirectory(permissions: permissions)
@@ -54,6 +65,7 @@ struct MountPlace: Sendable {
             try make(parent)
             try path.makeDirectory(permissions: permissions)
         }
+        return true
     }
 
     /// A directory that is made in a mount of ours would go to that one's remote, and keep it from being unmounted.
