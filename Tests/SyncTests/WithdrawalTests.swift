@@ -96,6 +96,31 @@ extension EngineTests {
             }
         }
 
+        @Test("Row 55: all of it comes here and stays, also where the cache may not hold so much") func cacheLimits()
+            async throws
+        {
+            let limits = CacheLimits(bytes: 20)
+            try await Machine.run(isInteractive: false, cacheLimits: limits) { tree in
+                tree.addDirectory("d", identifier: "d")
+                for number in 0..<40 {
+                    tree.addFile(
+                        "f\(number)", in: "d", content: RemoteContent("content"),
+                        identifier: ItemIdentifier("f\(number)"))
+                }
+            } _: { machine async throws in
+                machine.provider.faults.delay(.fetch, by: .milliseconds(50))
+                refuse(machine, "d")
+                try await machine.rename("d", to: "own")
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(try await machine.item("own").isExcluded)
+                #expect(machine.provider.tree.entries().isEmpty)
+                #expect(machine.provider.log.count(of: .fetch) == 40)
+                #expect(try await machine.engine.evict(.root, isStrict: false).evictedFiles == 0)
+                for number in 0..<40 { #expect(try await machine.read("own/f\(number)") == "content") }
+                #expect(machine.provider.log.count(of: .fetch) == 40)
+            }
+        }
+
         @Test("Row 55: a crash between the refusal and the deletion loses nothing and deletes no more than once")
         func crash() async throws {
             try await Machine.run(fill: fill) { machine in
