@@ -81,7 +81,7 @@ let targets: [Target] = [
         path: "Tests/ReplicaSupport"),
     .testTarget(
         name: "ReplicaTests",
-        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", logging, system]),
+        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", logging, system]),
     .testTarget(
         name: "VolumeTests",
         dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),

@@ -89,7 +89,7 @@ mount_obstacle() {
     if [ ! -e /dev/fuse ]; then
         say "there is no /dev/fuse (in a container: run it with --device /dev/fuse --cap-add SYS_ADMIN)"
     elif [ ! -r /dev/fuse ] || [ ! -w /dev/fuse ]; then
-        say "/dev/fuse is not for this user"
+        say "this user may not open /dev/fuse, which everybody may elsewhere; as root: chmod 666 /dev/fuse"
     fi
 }
 

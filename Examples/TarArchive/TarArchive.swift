@@ -15,6 +15,9 @@ final class TarArchive: Sendable {
 
     /// - Throws: `serverUnreachable`: an archive that is not there is no archive with nothing in it.
     init(at path: String) throws {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw FileProviderError(.serverUnreachable, "there is no '\(path)'")
+        }
         do {
             file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
             let attributes = try FileManager.default.attributesOfItem(atPath: path)

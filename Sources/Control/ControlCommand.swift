@@ -56,12 +56,14 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var directory: String?
     /// The domain's name; with a source, nil for one made of the directory's.
     package var name: String?
-    /// In bytes.
-    package var cacheLimit: Int64?
-    package var pollSeconds: Double?
-    package var isReadOnly: Bool
+    /// In bytes; nil for as before.
+    package var cacheLimit: Given<Int64>?
+    /// Nil for as before.
+    package var pollSeconds: Given<Double>?
+    /// Whether every change is refused; nil for as before.
+    package var isReadOnly: Bool?
     /// How long content is kept that nobody opens; nil for as before.
-    package var cacheSeconds: Double?
+    package var cacheSeconds: Given<Double>?
     /// Whether `fsync` waits for the remote; nil for as before.
     package var waitsForRemote: Bool?
     /// Names that are never sent; nil for those of before.
@@ -72,8 +74,9 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var objectStore: ObjectStoreOptions?
 
     package init(
-        source: String?, directory: String?, name: String?, cacheLimit: Int64? = nil, pollSeconds: Double? = nil,
-        isReadOnly: Bool = false, cacheSeconds: Double? = nil, waitsForRemote: Bool? = nil,
+        source: String?, directory: String?, name: String?, cacheLimit: Given<Int64>? = nil,
+        pollSeconds: Given<Double>? = nil, isReadOnly: Bool? = nil, cacheSeconds: Given<Double>? = nil,
+        waitsForRemote: Bool? = nil,
         ignoredNames: [String]? = nil, credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
     ) {
         self.cacheSeconds = cacheSeconds
@@ -87,6 +90,17 @@ package struct MountArguments: Codable, Hashable, Sendable {
         self.isReadOnly = isReadOnly
         self.credentials = credentials
         self.objectStore = objectStore
+    }
+}
+
+/// What an option was given: a value, or that it is as if it had never been given.
+package enum Given<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
+    case value(Value)
+    case none
+
+    /// The value, or nil where none is wanted.
+    package var value: Value? {
+        if case .value(let value) = self { value } else { nil }
     }
 }
 

@@ -4,6 +4,19 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
+/// How much content may be here, and for how long.
+package struct CacheLimits: Hashable, Sendable {
+    /// In bytes; nil for as many as the disk holds.
+    package var bytes: Int64?
+    /// How long content is kept that nobody opens; nil for ever.
+    package var age: Duration?
+
+    package init(bytes: Int64? = nil, age: Duration? = nil) {
+        self.bytes = bytes
+        self.age = age
+    }
+}
+
 /// Keeps the content that is here inside the user's limit, and the disk from running full: gives up what was not used
 /// for longest. Looks when something was recorded or room is needed, and not else.
 actor CacheBudget {
@@ -15,13 +28,14 @@ actor CacheBudget {
     private let replica: Replica
     private let uses: UseTimes
     private let warnings: Warnings
-    private let limit: Int64?
-    private let age: Duration?
+    private nonisolated let limits: Mutex<CacheLimits>
     private let evict: Evictor
     private let settle: @Sendable () async -> Void
     private var pass: Task<Int64, Never>?
     private var loop: Task<Void, Never>?
     private var ageing: Task<Void, Never>?
+    /// How many need that nothing is given up but for lack of room.
+    private var holds = 0
     private nonisolated let isOver = Mutex(false)
     private let wakes: AsyncStream<Void>
     private nonisolated let wakeUp: AsyncStream<Void>.Continuation
@@ -31,28 +45,44 @@ actor CacheBudget {
     private static let patience = Duration.seconds(1)
     private static let longestSleep = Duration.seconds(3600)
 
-    /// - Parameters:
-    ///   - limit: how many bytes of content may be here; nil for as many as the disk holds.
-    ///   - age: how long content is kept that nobody opens; nil for ever.
-    ///   - settle: records what transfers have brought that nobody waits for any more.
+    /// - Parameter settle: records what transfers have brought that nobody waits for any more.
     init(
-        replica: Replica, uses: UseTimes, warnings: Warnings, limit: Int64?, age: Duration? = nil,
-        evict: @escaping Evictor,
+        replica: Replica, uses: UseTimes, warnings: Warnings, limits: CacheLimits, evict: @escaping Evictor,
         settle: @escaping @Sendable () async -> Void
     ) {
         self.settle = settle
         self.replica = replica
         self.uses = uses
         self.warnings = warnings
-        self.limit = limit
-        self.age = age
+        self.limits = Mutex(limits)
         self.evict = evict
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Content was recorded, or may be given up now. Returns at once; from any thread.
     nonisolated func wake() {
-        if limit != nil { wakeUp.yield() }
+        if limits.withLock({ $0.bytes != nil }) { wakeUp.yield() }
+    }
+
+    /// Other limits hold from now on.
+    func keep(to limits: CacheLimits) {
+        self.limits.withLock { $0 = limits }
+        guard loop != nil else { return }
+        ageing?.cancel()
+        startAgeing()
+        wake()
+    }
+
+    /// Gives nothing up for the sake of the limits as long as something is under way that needs all of it here.
+    func whileNothingIsTrimmed<Value: Sendable>(
+        _ body: @Sendable () async throws -> Value
+    ) async rethrows -> Value {
+        holds += 1
+        defer {
+            holds -= 1
+            wake()
+        }
+        return try await body()
     }
 
     /// A file was closed: it may be what was too much.
@@ -61,16 +91,8 @@ actor CacheBudget {
     }
 
     func start() {
-        if let age, ageing == nil {
-            ageing = Task {
-                while !Task.isCancelled {
-                    await self.giveUpWhatIsOld(age)
-                    // Nothing becomes too old sooner than a twentieth of the age after it could have been.
-                    try? await Task.sleep(for: min(Self.longestSleep, max(.milliseconds(100), age / 20)))
-                }
-            }
-        }
-        guard loop == nil, limit != nil else { return }
+        guard loop == nil else { return }
+        startAgeing()
         loop = Task { [wakes] in
             for await _ in wakes {
                 let start = ContinuousClock.now
@@ -79,6 +101,17 @@ actor CacheBudget {
             }
         }
         wake()
+    }
+
+    private func startAgeing() {
+        guard let age = limits.withLock({ $0.age }) else { return ageing = nil }
+        ageing = Task {
+            while !Task.isCancelled {
+                await self.giveUpWhatIsOld(age)
+                // Nothing becomes too old sooner than a twentieth of the age after it could have been.
+                try? await Task.sleep(for: min(Self.longestSleep, max(.milliseconds(100), age / 20)))
+            }
+        }
     }
 
     func stop() {
@@ -120,7 +153,7 @@ actor CacheBudget {
 
     /// From the limit down to nine tenths of it, so that not every download has to make room.
     private func keepLimit() async {
-        guard let limit else { return }
+        guard holds == 0, let limit = limits.withLock({ $0.bytes }) else { return isOver.withLock { $0 = false } }
         do {
             let used = try replica.database.localBytes()
             guard used > limit else { return isOver.withLock { $0 = false } }
@@ -136,6 +169,7 @@ actor CacheBudget {
 
     /// Gives up what nobody has opened for so long.
     private func giveUpWhatIsOld(_ age: Duration) async {
+        guard holds == 0 else { return }
         let oldest = Replica.now.advanced(by: .zero - age).nanosecondsSince1970
         guard (try? replica.database.evictionCandidates(after: nil, limit: 1).first?.usedAt ?? .max) ?? .max < oldest
         else { return }

@@ -8,7 +8,7 @@ actor FileLookAhead {
     private let replica: Replica
     private let downloads: Downloads
     private let atOnce: Int
-    private let mostBytes: Int64
+    private var mostBytes = ReadPredictor.mostBytes
     private let accounting: any FetchAccounting
     /// For whom files are fetched ahead.
     private var reader: Int32?
@@ -33,7 +33,16 @@ actor FileLookAhead {
         self.replica = replica
         self.downloads = downloads
         self.atOnce = max(1, atOnce)
-        mostBytes = min(ReadPredictor.mostBytes, cacheLimit.map { $0 / 16 } ?? .max)
+        mostBytes = Self.mostBytes(within: cacheLimit)
+    }
+
+    /// Another limit holds from now on.
+    func keep(to cacheLimit: Int64?) {
+        mostBytes = Self.mostBytes(within: cacheLimit)
+    }
+
+    private static func mostBytes(within cacheLimit: Int64?) -> Int64 {
+        min(ReadPredictor.mostBytes, cacheLimit.map { $0 / 16 } ?? .max)
     }
 
     /// A process reads a file whose content is not here. Returns at once; from any thread.

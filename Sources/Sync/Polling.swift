@@ -18,10 +18,11 @@ final class Poller: Sendable {
         var lastRoundAt: ContinuousClock.Instant?
         var roundTook = Duration.zero
         var isIdle = true
+        var isActive: Bool
     }
 
     private let replica: Replica
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let looks: AsyncStream<Void>
     private let look: AsyncStream<Void>.Continuation
     private let tasks = Mutex<[Task<Void, Never>]>([])
@@ -33,21 +34,35 @@ final class Poller: Sendable {
     /// Of files that are opened one after the other a few tell where somebody is at work.
     private static let pauseBetweenFiles = Duration.milliseconds(200)
 
-    init(replica: Replica) {
+    /// - Parameter isActive: false as long as others say when to look.
+    init(replica: Replica, isActive: Bool) {
         self.replica = replica
+        state = Mutex(State(isActive: isActive))
         (looks, look) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Whether it looks at all, from now on.
+    func activate(_ isActive: Bool) {
+        state.withLock { state in
+            state.isActive = isActive
+            if !isActive { state.attention = Attention() }
+        }
     }
 
     /// Somebody opened a directory that is listed here. Returns at once.
     func directoryWasOpened(_ number: InodeNumber) {
-        state.withLock { $0.attention.looked(into: number, at: .now) }
-        look.yield()
+        let isActive = state.withLock { state in
+            if state.isActive { state.attention.looked(into: number, at: .now) }
+            return state.isActive
+        }
+        if isActive { look.yield() }
     }
 
     /// Somebody opened a file. Returns at once; from any thread.
     func fileWasOpened(_ number: InodeNumber) {
         let now = ContinuousClock.now
         let isNew = state.withLock { state in
+            guard state.isActive else { return false }
             if let last = state.lastFileAt, now - last < Self.pauseBetweenFiles { return false }
             state.lastFileAt = now
             return true
@@ -82,7 +97,7 @@ final class Poller: Sendable {
                 let (isIdle, took) = self.state.withLock { ($0.isIdle, $0.roundTook) }
                 pause = Self.pause(after: pause, isIdle: isIdle, roundTook: took)
                 try? await Task.sleep(for: pause * Double.random(in: 0.8...1.2))
-                refresh()
+                if self.state.withLock({ $0.isActive }) { refresh() }
             }
         }
         tasks.withLock { $0 = [quick, slow] }

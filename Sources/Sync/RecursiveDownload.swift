@@ -6,7 +6,7 @@ struct RecursiveDownload: Sendable {
     let replica: Replica
     let listings: Listings
     let downloads: Downloads
-    let progress: @Sendable (InodeNumber, Int64) -> Void
+    var progress: @Sendable (InodeNumber, Int64) -> Void = { _, _ in }
 
     private static let filesAtOnce = 8
 

@@ -3,15 +3,22 @@ import Synchronization
 /// When to look for changes unasked: on a signal, on a timer, and, while the remote is away, to find out whether it is
 /// back.
 final class Schedule: Sendable {
-    private let polling: Polling
+    private let state: Mutex<State>
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
-    private let tasks = Mutex<[Task<Void, Never>]>([])
+    private struct State {
+        var polling: Polling
+        var tasks: [Task<Void, Never>] = []
+        /// Looks every so often; nil while nothing runs, or nobody wants that.
+        var timer: Task<Void, Never>?
+        var isRunning = false
+    }
+
     private let probes: AsyncStream<Void>
     private let probeSignal: AsyncStream<Void>.Continuation
 
     init(polling: Polling) {
-        self.polling = polling
+        state = Mutex(State(polling: polling))
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (probes, probeSignal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -26,8 +33,16 @@ final class Schedule: Sendable {
         probeSignal.yield()
     }
 
+    /// Another way of looking holds from now on.
+    func change(to polling: Polling) {
+        state.withLock { state in
+            state.polling = polling
+            if state.isRunning { startTimer(&state) }
+        }
+    }
+
     func run(refresh: @escaping @Sendable () async -> Void, connection: Connection) {
-        var started = [
+        let started = [
             Task { [signals] in
                 for await _ in signals { await refresh() }
             },
@@ -40,22 +55,33 @@ final class Schedule: Sendable {
                 }
             },
         ]
-        if case .every(let pollInterval) = polling {
-            started.append(
-                Task { [signal] in
-                    while !Task.isCancelled {
-                        try? await Task.sleep(for: pollInterval)
-                        signal.yield()
-                    }
-                })
+        state.withLock { state in
+            state.tasks = started
+            state.isRunning = true
+            startTimer(&state)
         }
-        let all = started
-        tasks.withLock { $0 = all }
+    }
+
+    private func startTimer(_ state: inout State) {
+        state.timer?.cancel()
+        state.timer = nil
+        guard case .every(let interval) = state.polling else { return }
+        state.timer = Task { [signal] in
+            while true {
+                try? await Task.sleep(for: interval)
+                guard !Task.isCancelled else { return }
+                signal.yield()
+            }
+        }
     }
 
     func stop() {
         signal.finish()
         probeSignal.finish()
-        for task in tasks.withLock({ $0 }) { task.cancel() }
+        state.withLock { state in
+            for task in state.tasks { task.cancel() }
+            state.timer?.cancel()
+            state.isRunning = false
+        }
     }
 }

@@ -25,7 +25,7 @@ package final class SyncEngine: Sendable {
     let commits: Commits
     private let schedule: Schedule
     /// Where looking for changes follows those who look at the mount.
-    private let poller: Poller?
+    private let poller: Poller
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlySending?
@@ -48,15 +48,14 @@ package final class SyncEngine: Sendable {
     ///   - domainName: what the user calls the domain.
     ///   - patience: how long a call may make no progress.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
-    ///   - cacheLimit: how many bytes of content may be here; nil for as many as the disk holds.
-    ///   - cacheAge: how long content is kept that nobody opens; nil for ever.
+    ///   - cacheLimits: how much content may be here.
     ///   - accounting: told what is fetched for which process; nil for nobody.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, polling: Polling,
         domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
-        cacheLimit: Int64? = nil, cacheAge: Duration? = nil, accounting: (any FetchAccounting)? = nil,
+        cacheLimits: CacheLimits = CacheLimits(), accounting: (any FetchAccounting)? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
@@ -64,7 +63,7 @@ package final class SyncEngine: Sendable {
         warnings = Warnings(logger: logger)
         for finding in replica.findings { warnings.report(finding) }
         let schedule = Schedule(polling: polling)
-        poller = polling == .adaptive ? Poller(replica: replica) : nil
+        poller = Poller(replica: replica, isActive: polling == .adaptive)
         self.schedule = schedule
         self.isInteractive = isInteractive
         self.open = open
@@ -108,7 +107,7 @@ package final class SyncEngine: Sendable {
         uses = UseTimes(replica: replica)
         closings = Closings(replica: replica, commits: commits, warnings: warnings)
         budget = CacheBudget(
-            replica: replica, uses: uses, warnings: warnings, limit: cacheLimit, age: cacheAge,
+            replica: replica, uses: uses, warnings: warnings, limits: cacheLimits,
             evict: { await attached.eviction?.giveUp($0) },
             settle: { await attached.eviction?.downloads.settleIdle() })
         listings = Listings(
@@ -136,7 +135,7 @@ package final class SyncEngine: Sendable {
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
         lookAhead = LookAhead(replica: replica, listings: listings, atOnce: ahead)
         fileLookAhead = FileLookAhead(
-            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimit,
+            replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimits.bytes,
             accounting: accounting ?? NoFetchAccounting())
         eviction = Eviction(
             replica: replica, open: open, commits: commits, downloads: downloads, listings: listings,
@@ -147,7 +146,14 @@ package final class SyncEngine: Sendable {
             replica: replica, connection: connection,
             executor: Executor(
                 replica: replica, calls: calls, commits: commits, warnings: warnings, events: happenings,
-                early: early, conflictLabel: conflictLabel),
+                early: early,
+                bringHere: { [replica, listings, downloads, budget] number in
+                    try await budget.whileNothingIsTrimmed {
+                        try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads)
+                            .run(number, request: FileProviderRequest(reason: .synchronization))
+                    }
+                },
+                conflictLabel: conflictLabel),
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
             isInteractive: isInteractive,
             onIdle: {
@@ -166,6 +172,9 @@ package final class SyncEngine: Sendable {
                 listingRetries: isInteractive ? nil : listingRetries, notices: notices, reimporting: reimporting))
     }
 
+    /// Whether the provider tells of changes by itself.
+    package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
+
     /// What the provider says of its remote.
     package var remarks: [String] { calls.provider.remarks }
 
@@ -176,10 +185,10 @@ package final class SyncEngine: Sendable {
             refresh: { [feed, trashKeeper, poller] in
                 let start = ContinuousClock.now
                 try? await feed.refresh()
-                poller?.roundEnded(after: .now - start)
+                poller.roundEnded(after: .now - start)
                 trashKeeper.wake()
             }, connection: connection)
-        poller?.run(
+        poller.run(
             compare: { [feed, connection] in if connection.failure == nil { await feed.glance(at: $0) } },
             // While it is away somebody else tries whether it is back.
             refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
@@ -198,10 +207,23 @@ package final class SyncEngine: Sendable {
         }
     }
 
+    /// Other limits hold from now on.
+    package func keep(to limits: CacheLimits) async {
+        await fileLookAhead.keep(to: limits.bytes)
+        await budget.keep(to: limits)
+    }
+
+    /// Looks for changes in another way from now on.
+    package func poll(_ polling: Polling) {
+        schedule.change(to: polling)
+        poller.activate(polling == .adaptive)
+        signal()
+    }
+
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
-        poller?.stop()
+        poller.stop()
         happenings.finish()
         early?.stop()
         await uploads.stop(patience: patience)
@@ -246,12 +268,12 @@ package final class SyncEngine: Sendable {
     ) async throws(FileProviderError) {
         try await listings.list(number, beyond: beyond, request: request)
         await lookAhead.listed(number)
-        poller?.directoryWasOpened(number)
+        poller.directoryWasOpened(number)
     }
 
     /// A process opened a directory whose listing is here: it may be walking.
     package func directoryWasOpened(_ number: InodeNumber) {
-        poller?.directoryWasOpened(number)
+        poller.directoryWasOpened(number)
         Task { await lookAhead.listed(number) }
     }
 
@@ -273,7 +295,7 @@ package final class SyncEngine: Sendable {
     package func inodeWasOpened(_ number: InodeNumber) {
         uses.note(number)
         documents.opened(number)
-        poller?.fileWasOpened(number)
+        poller.fileWasOpened(number)
         fileLookAhead.fileWasOpened(number)
     }
 

@@ -1,6 +1,7 @@
 import FileProvider
 import Logging
 import Replica
+import Synchronization
 import SystemPackage
 
 /// What POSIX means here: requests on names, inodes and open files, answered from the replica on the calling thread.
@@ -24,8 +25,7 @@ package final class Volume: Sendable {
     let didChange: @Sendable (ReplicaEffects) -> Void
     /// Whether every change is refused: the remote cannot be written, or the user wants it so.
     package let isReadOnly: Bool
-    /// Whether `fsync` returns only when the remote has what was written.
-    package let waitsForRemote: Bool
+    private let waiting: Atomic<Bool>
 
     /// - Parameters:
     ///   - ownership: whose items are that do not say so.
@@ -51,7 +51,13 @@ package final class Volume: Sendable {
         self.remoteRoom = remoteRoom
         self.didChange = didChange
         self.isReadOnly = isReadOnly
-        self.waitsForRemote = waitsForRemote
+        waiting = Atomic(waitsForRemote)
+    }
+
+    /// Whether `fsync` returns only when the remote has what was written.
+    package var waitsForRemote: Bool {
+        get { waiting.load(ordering: .relaxed) }
+        set { waiting.store(newValue, ordering: .relaxed) }
     }
 
     /// Which inodes are open, for those who change or drop content.

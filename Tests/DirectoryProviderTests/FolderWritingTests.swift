@@ -50,6 +50,24 @@ import Testing
         }
     }
 
+    /// Whoever offers a whole tree again has each directory compared, and need not hear of all that is in it before.
+    @Test func whatIsInADirectoryThatIsRecognizedIsNoNews() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            for name in ["one", "two", "three"] { try await remote.write([1], to: "directory/\(name)") }
+            let anchor = try await session.anchor()
+            _ = try await session.create(
+                ProviderSession.template("directory", kind: .directory), options: [.mayAlreadyExist, .keepExisting])
+            #expect(try await session.changes(from: anchor).updated == [])
+            // But what comes into it from now on is.
+            try await remote.write([1], to: "directory/four")
+            let news = try await session.changes(from: anchor, until: "what was made in it is told") { batch in
+                batch.updated.contains { $0.filename == "four" }
+            }
+            #expect(!news.updated.contains { $0.filename == "one" })
+        }
+    }
+
     /// Writing a file changes no name, and so not the directory either.
     @Test func newContentLeavesTheDirectoryItsTime() async throws {
         try await FolderRemote.run { remote, session in

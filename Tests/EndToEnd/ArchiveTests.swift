@@ -26,7 +26,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("check", "mount", "--content").status == 0)
                 let missing = try await yonder.yonder("mount", "tar:///no/such.tar", yonder.directory["other"].string)
                 #expect(missing.status == 1)
-                #expect(missing.errors.contains("cannot be read"), "\(missing.errors)")
+                #expect(missing.errors.contains("there is no '/no/such.tar'"), "\(missing.errors)")
             }
         }
     }

@@ -153,6 +153,25 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "Row 55: what the provider excludes on a change is here whole, this machine's own, and gone on the remote")
+        func row55Known() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                let inode = try await bash("stat -c %i \"$1\"", mount["d/one"]).line
+                mount.provider.faults.fail(.modify, of: "d", with: FileProviderError(.excludedFromSync), times: 1)
+                #expect(try await bash("mv \"$1\" \"$2\"", mount["d"], mount["own"]).status == 0)
+                #expect(try await eventually { try await attribute("sync", mount["own"]) == "excluded" })
+                #expect(try await sent(mount))
+                #expect(mount.provider.tree["d"] == nil && mount.provider.tree["one"] == nil)
+                #expect(mount.provider.tree["file"] != nil)
+                #expect(try await bash("cd \"$1\" && cat one two three", mount["own"]).output == "122333")
+                #expect(try await bash("stat -c %i \"$1\"", mount["own/one"]).line == inode)
+                // Nobody can give it up: there is nowhere to fetch it from.
+                _ = try await bash("setfattr -n user.yonder.evict -v 1 \"$1\"", mount.path.string)
+                #expect(try await bash("cd \"$1\" && cat one two three", mount["own"]).output == "122333")
+            }
+        }
+
         @Test("Row 58: a deletion that the remote rejects is taken back: name, inode and content are there again")
         func row58() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in

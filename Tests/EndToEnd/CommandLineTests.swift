@@ -44,6 +44,16 @@ extension RealMount {
                 let inside = yonder.source.appending("inside").string
                 #expect(try await refusal(yonder.source.string, inside).contains("would contain itself"))
                 #expect(try await refusal("nothing").contains("no such domain"))
+                // What was made for a mount that did not come about is not left behind.
+                let unmade = yonder.directory["unmade"].string
+                #expect(try await refusal("tar:///no/such.tar", unmade).contains("there is no '/no/such.tar'"))
+                #expect(!FileManager.default.fileExists(atPath: unmade))
+                let line = "echo secret | \"$1\" mount \"$2\" \"$3\" --password-stdin"
+                let password = try await Command(
+                    ["sh", "-c", line, "sh", Installation.program, yonder.source.string, unmade],
+                    environment: yonder.environment
+                ).run()
+                #expect(password.status == 1 && password.errors.contains("--password-stdin is for"))
                 #expect(try await yonder.json([DomainSummary].self, "domains") == [])
                 try await yonder.mountSource()
                 let other = try yonder.directory.makeDirectory("other source")
@@ -53,6 +63,12 @@ extension RealMount {
                 #expect(
                     try await refusal(yonder.source.string, yonder.directory["y"].string, "--name", "mount")
                         .contains("already"))
+                // What is made in a mount would go to its remote.
+                #expect(try await refusal(other.string, yonder["nested/deep"]).contains("a mount of ours"))
+                #expect(try await Command.run("ls", yonder.mount.string).output == "")
+                let file = try yonder.directory.makeFile("file", [1])
+                let below = try await refusal(other.string, file.string + "/x")
+                #expect(below.contains(file.string + "/x") && below.contains("Not a directory"), "\(below)")
             }
         }
 

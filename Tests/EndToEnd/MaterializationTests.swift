@@ -79,6 +79,8 @@ extension RealMount {
                 #expect(try await yonder.run("yonder run --no-materialize -- no-such-command").status == 127)
                 #expect(try await yonder.run("yonder run -- true").status == 64)
                 #expect(try await yonder.run("yonder run --no-materialize").status == 64)
+                let help = try await yonder.run("yonder run --help")
+                #expect(help.status == 0 && help.output.contains("USAGE: yonder run"), "\(help.errors)")
                 let words = try await yonder.run("yonder run --no-materialize -- printf '%s|' --json -- 'a b'")
                 #expect(words.output == "--json|--|a b|")
             }

@@ -65,6 +65,20 @@ extension RealMount {
             }
         }
 
+        @Test("Row 83: what a repair has set aside is kept, too, with the directories that it lies in")
+        func recovered() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                let aside = yonder.directory["state/domains/home/recovered/database-1/a"]
+                try FileManager.default.createDirectory(atPath: aside.string, withIntermediateDirectories: true)
+                try Data("precious".utf8).write(to: URL(fileURLWithPath: aside.appending("mine").string))
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "home", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                #expect(text(kept + "/recovered/database-1/a/mine") == "precious")
+            }
+        }
+
         @Test("Row 83: what was moved into the trash and not told yet is trashed on the remote when it is taken back")
         func trashed() async throws {
             try await Installation.run { yonder async throws in

@@ -136,8 +136,16 @@ import Testing
         let file = try FileDescriptor.open(log, .readWrite)
         try file.setLength(FileStatus(of: file).size - 1)
         try file.close()
+        do {
+            let replica = try fixture.replica()
+            #expect(try replica.names() == ["a", "d", "first"])
+            // What is left of it does not hide what is made since.
+            #expect(try make("w", in: replica) == nil)
+            try inTransaction("w", in: replica)
+            _ = try #require(try make("e", in: replica))
+        }
         let replica = try fixture.replica()
-        #expect(try replica.names() == ["a", "d", "first"])
+        #expect(try replica.names() == ["a", "d", "e", "first", "w"])
         // What has no row is not thrown away.
         #expect(fixture.recoveredFiles.count == 1)
         // And it goes on behind.

@@ -18,10 +18,13 @@ package final class DomainHost: Sendable {
     package let engine: SyncEngine
     let volume: Volume
     let mounted: MountedVolume
-    let options: DomainOptions
+    private let present: Mutex<DomainOptions>
     /// How much each process may have fetched.
     let budget: FetchBudget
     private let kernel: KernelForgetting
+    private let directory: FilePath
+    /// Names that are never sent, in any domain.
+    private let ignoredNames: IgnoredNames
     private let hasStopped = Mutex(false)
 
     /// Makes a provider for a domain.
@@ -47,7 +50,7 @@ package final class DomainHost: Sendable {
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
         do {
-            try replica.ignore(IgnoredNames(ignoredNames.patterns + (options.ignoredNames ?? [])))
+            try replica.ignore(ignoredNames.adding(options))
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
@@ -73,15 +76,11 @@ package final class DomainHost: Sendable {
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()
                 })
-            let polling =
-                options.pollSeconds.map { Polling.every(.seconds($0)) }
-                ?? (provider.features.changeFeed ? .never : .adaptive)
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
-                polling: polling, domainName: domain.identifier, cacheLimit: options.cacheLimit,
-                cacheAge: options.cacheSeconds.map { .seconds($0) }, accounting: gatekeeper.budget,
-                conflictLabel: Self.conflictLabel,
-                logger: logger)
+                polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
+                cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
+                conflictLabel: Self.conflictLabel, logger: logger)
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
@@ -97,13 +96,13 @@ package final class DomainHost: Sendable {
             // What was said is kept once it has worked.
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
-            try replica.database.set(.options, to: options.json)
-            try DomainSidecar(source: domain.source, mountpoint: mountpoint.string, options: options.json)
-                .write(in: directory)
+            try options.keep(in: replica, of: domain.source, on: mountpoint, directory)
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint
-            self.options = options
+            present = Mutex(options)
+            self.directory = directory
+            self.ignoredNames = ignoredNames
             self.replica = replica
             self.engine = engine
             self.volume = volume
@@ -124,6 +123,28 @@ package final class DomainHost: Sendable {
     /// `conflicted copy of HOST, DATE`, on the day it happens.
     @Sendable private static func conflictLabel() -> String {
         "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
+    }
+
+    /// How the domain is mounted.
+    var options: DomainOptions { present.withLock { $0 } }
+
+    /// Applies other options, and keeps them. Whether it is read-only, and where the remote is, stays as it is until it is
+    /// mounted anew.
+    func apply(_ options: DomainOptions) async throws {
+        try options.keep(in: replica, of: source, on: mountpoint, directory)
+        let old = present.withLock { present in
+            defer { present = options }
+            return present
+        }
+        if options.cacheLimits != old.cacheLimits { await engine.keep(to: options.cacheLimits) }
+        if options.pollSeconds != old.pollSeconds {
+            engine.poll(options.polling(wherever: engine.hasChangeFeed))
+        }
+        volume.waitsForRemote = options.waitsForRemote ?? false
+        if options.ignoredNames ?? [] != old.ignoredNames ?? [] {
+            try replica.ignore(ignoredNames.adding(options))
+            engine.localChange()
+        }
     }
 
     /// Which inodes processes have open.
@@ -177,6 +198,22 @@ package final class DomainHost: Sendable {
             group.cancelAll()
             return isDone
         }
+    }
+}
+
+extension DomainOptions {
+    fileprivate func keep(
+        in replica: Replica, of source: String, on mountpoint: FilePath, _ directory: FilePath
+    ) throws {
+        try replica.database.set(.options, to: json)
+        try DomainSidecar(source: source, mountpoint: mountpoint.string, options: json).write(in: directory)
+    }
+}
+
+extension IgnoredNames {
+    /// With those of one domain.
+    fileprivate func adding(_ options: DomainOptions) -> IgnoredNames {
+        IgnoredNames(patterns + (options.ignoredNames ?? []))
     }
 }
 

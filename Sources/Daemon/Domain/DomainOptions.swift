@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import Sync
 
 /// How a domain is mounted: what the user said when it was added, kept with it.
 package struct DomainOptions: Codable, Hashable, Sendable {
@@ -18,6 +19,26 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var objectStore: ObjectStoreOptions?
 
     package init() {}
+
+    /// These options, where a command says nothing else.
+    func merging(_ arguments: MountArguments) -> DomainOptions {
+        var options = self
+        if let limit = arguments.cacheLimit { options.cacheLimit = limit.value }
+        if let seconds = arguments.pollSeconds { options.pollSeconds = seconds.value }
+        if let isReadOnly = arguments.isReadOnly { options.isReadOnly = isReadOnly }
+        if let age = arguments.cacheSeconds { options.cacheSeconds = age.value }
+        if let waits = arguments.waitsForRemote { options.waitsForRemote = waits }
+        if let names = arguments.ignoredNames { options.ignoredNames = names }
+        if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
+        return options
+    }
+
+    var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .seconds($0) }) }
+
+    /// - Parameter feeds: whether the provider tells of changes by itself.
+    func polling(wherever feeds: Bool) -> Polling {
+        pollSeconds.map { .every(.seconds($0)) } ?? (feeds ? .never : .adaptive)
+    }
 
     /// Options as they were stored; the usual ones where nothing is, or nothing that can be read.
     init(json: String?) {

@@ -183,9 +183,18 @@ private func keptPlace(_ directory: String?, _ name: String, in store: DomainSto
     } catch let error as ControlError {
         throw error
     } catch {
-        throw ControlError(.failed, "cannot keep anything there: \(error.localizedDescription)", path: place.string)
+        throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: place.string)
     }
     return place
+}
+
+extension Error {
+    /// What the system said, in its words; Foundation's own where it said nothing.
+    fileprivate var reason: String {
+        let below = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        guard let below, below.domain == NSPOSIXErrorDomain else { return localizedDescription }
+        return Errno(rawValue: CInt(truncatingIfNeeded: below.code)).description
+    }
 }
 
 extension FilePath {
@@ -232,7 +241,7 @@ private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mo
             throw refuse("it lies on another file system than the state, and so cannot be mounted on itself")
         }
     } else {
-        _ = try MountPlace(arguments.directory, source: arguments.source)
+        try MountPlace(arguments.directory, source: arguments.source).giveUp()
     }
     return isTaken
 }

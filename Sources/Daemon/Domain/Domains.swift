@@ -72,8 +72,7 @@ actor Domains {
                 throw ControlError(
                     .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
             }
-            // Those of a session that has run out are replaced so.
-            if let given = arguments.credentials, given.variables != nil { try keep(given, of: wish.name) }
+            try await change(host, to: wish, arguments.credentials)
             return host
         }
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
@@ -213,7 +212,7 @@ actor Domains {
             }
             return Wish(
                 name: name, source: known.source, mountpoint: mountpoint,
-                options: Self.merge(known.options, arguments))
+                options: known.options.merging(arguments))
         }
         let name = try arguments.name ?? name(for: source, on: directory)
         guard FileProviderDomain.isValid(identifier: name) else {
@@ -227,19 +226,7 @@ actor Domains {
         }
         return Wish(
             name: name, source: source, mountpoint: directory,
-            options: Self.merge(known?.options ?? DomainOptions(), arguments))
-    }
-
-    private static func merge(_ options: DomainOptions, _ arguments: MountArguments) -> DomainOptions {
-        var options = options
-        if let limit = arguments.cacheLimit { options.cacheLimit = limit }
-        if let seconds = arguments.pollSeconds { options.pollSeconds = seconds }
-        if arguments.isReadOnly { options.isReadOnly = true }
-        if let age = arguments.cacheSeconds { options.cacheSeconds = age }
-        if let waits = arguments.waitsForRemote { options.waitsForRemote = waits }
-        if let names = arguments.ignoredNames { options.ignoredNames = names }
-        if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
-        return options
+            options: (known?.options ?? DomainOptions()).merging(arguments))
     }
 
     /// The name of the domain that a source on a directory means when none is said: one that was there already, else
@@ -266,15 +253,18 @@ actor Domains {
         try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
+            var made: MountPlace?
             do {
                 try store.finishImport(of: wish.name, logger: logger)
                 let place = try MountPlace(wish.mountpoint, source: wish.source)
+                made = place
                 return try DomainHost(
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper,
                     ignoredNames: ignoredNames, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, wish.options) })
             } catch {
+                made?.giveUp()
                 // A domain that could not be mounted once is not known.
                 if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
                 if let damage = error as? ReplicaDamage {
@@ -294,7 +284,7 @@ actor Domains {
 
     /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
     /// they have worked, or cannot be tried.
-    private func tryOut(_ wish: Wish, _ given: GivenCredentials?, isNew: Bool) async throws {
+    func tryOut(_ wish: Wish, _ given: GivenCredentials?, isNew: Bool) async throws {
         guard isNew || given != nil else { return }
         let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
         do {
@@ -306,7 +296,7 @@ actor Domains {
         if let given { try keep(given, of: wish.name) }
     }
 
-    private func keep(_ given: GivenCredentials, of name: String) throws {
+    func keep(_ given: GivenCredentials, of name: String) throws {
         do {
             try catalog.credentials.keep(given, of: name)
         } catch {

@@ -1,11 +1,14 @@
 import Control
 import FUSE
 import Foundation
+import Syscalls
 import SystemPackage
 
 /// The directory that a domain is to be mounted on.
 struct MountPlace: Sendable {
     let path: FilePath
+    /// Whether it was not there before.
+    private var wasMade = false
 
     /// Makes sure that a domain can be mounted on a directory: makes it where it is missing, and takes away a mount of
     /// ours that nobody serves any more.
@@ -25,19 +28,56 @@ struct MountPlace: Sendable {
                 throw ControlError(.failed, "the source '\(source)' lies in it and would be hidden", path: directory)
             }
         }
+        try checkSurroundings()
         try removeDeadMount()
+        let isEmpty: Bool
         do {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            guard try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty else {
-                throw ControlError(
-                    .failed, "it is not empty; mount on an empty directory, or one that is not there yet",
-                    path: directory)
-            }
-        } catch let error as ControlError {
-            throw error
+            wasMade = try Self.make(path)
+            let opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
+            defer { try? opened.close() }
+            isEmpty = try opened.names().isEmpty
         } catch {
-            throw ControlError(.failed, "cannot mount there: \(error.localizedDescription)", path: directory)
+            throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
         }
+        guard isEmpty else {
+            throw ControlError(
+                .failed, "it is not empty; mount on an empty directory, or one that is not there yet", path: directory)
+        }
+    }
+
+    /// Nothing is mounted there after all: a directory that was made for it goes.
+    func giveUp() {
+        if wasMade { try? path.removeDirectory() }
+    }
+
+    /// Makes a directory, with those above it; one that is there already is fine.
+    ///
+    /// - Returns: false for one that was there.
+    @discardableResult
+    private static func make(_ path: FilePath) throws -> Bool {
+        if (try? FileStatus(at: path)) != nil { return false }
+        let permissions = FilePermissions(rawValue: 0o777)
+        do {
+            try path.makeDirectory(permissions: permissions)
+        } catch Errno.noSuchFileOrDirectory {
+            let parent = path.removingLastComponent()
+            guard parent != path else { throw Errno.noSuchFileOrDirectory }
+            try make(parent)
+            try path.makeDirectory(permissions: permissions)
+        }
+        return true
+    }
+
+    /// A directory that is made in a mount of ours would go to that one's remote, and keep it from being unmounted.
+    private func checkSurroundings() throws(ControlError) {
+        let outer = (try? MountTable())?.mounts.last { mount in
+            let folder = String(decoding: mount.path, as: UTF8.self)
+            return mount.type == "fuse.yonder" && Self.contains(folder, path.string) && folder != path.string
+        }
+        guard let outer else { return }
+        throw ControlError(
+            .failed, "it lies in a mount of ours, '\(outer.source)'; mount on a directory outside of that",
+            path: path.string)
     }
 
     /// A daemon that was killed leaves its mounts behind: whoever touches one gets ENOTCONN.
@@ -61,7 +101,9 @@ struct MountPlace: Sendable {
                     .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
             }
         }
-        throw ControlError(.failed, "another daemon has mounted '\(mount.source)' there", path: path.string)
+        throw ControlError(
+            .failed, "another daemon has mounted '\(mount.source)' there; 'fusermount3 -u' takes that mount away",
+            path: path.string)
     }
 
     /// Whether a path is, or lies in, a folder. By bytes.

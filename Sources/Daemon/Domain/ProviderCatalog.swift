@@ -52,6 +52,10 @@ struct ProviderCatalog: Sendable {
     /// - Parameter given: credentials that are not kept yet.
     /// - Throws: what is wrong, in a sentence for the user.
     func tryOut(_ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?) async throws {
+        if let given, given.variables == nil, !WebDAVSource.isOne(domain.source) {
+            throw FileProviderError(
+                .notAuthenticated, "nobody asks for a password there: --password-stdin is for webdav:// and webdavs://")
+        }
         if S3Provider.serves(domain.source) {
             return try await S3Provider.tryOut(
                 domain.source, S3Provider.Options(options),

@@ -107,7 +107,8 @@ package final class FetchBudget: FetchAccounting {
         let reader = entries.withLock { entries -> Reader? in
             guard var entry = entries[process], entry.startTime == observed.identity.startTime else { return nil }
             if let more = bytes ?? limit {
-                entry.reader.limit = entry.reader.fetched.addingReportingOverflow(more).partialValue
+                let (sum, isTooMuch) = entry.reader.fetched.addingReportingOverflow(more)
+                entry.reader.limit = isTooMuch ? .max : sum
             }
             entry.isTold = false
             entries[process] = entry

@@ -16,7 +16,12 @@ extension DirectoryProvider {
                 defer { try? parent.close() }
                 let directory = try parent.openDirectory(named: item.filename)
                 defer { try? directory.close() }
-                watcher.watch(made: directory, as: item.itemIdentifier)
+                if options.contains(.keepExisting) {
+                    // What was there before is compared, or listed.
+                    watcher.watch(directory, as: item.itemIdentifier)
+                } else {
+                    watcher.watch(made: directory, as: item.itemIdentifier)
+                }
             }
             return change
         }

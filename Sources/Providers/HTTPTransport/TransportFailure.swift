@@ -75,8 +75,8 @@ struct TransportFailure: Error {
         let cause: String
         if let failed = error.connectionErrors.first {
             cause = (failed.error as? IOError).map(Self.sentence) ?? "it does not answer (\(failed.error))"
-        } else if let unknown = error.dnsAError ?? error.dnsAAAAError {
-            cause = "its address cannot be found (\(unknown))"
+        } else if error.dnsAError ?? error.dnsAAAAError != nil {
+            cause = "its address cannot be found"
         } else {
             cause = "it cannot be connected to"
         }

@@ -70,7 +70,8 @@ actor CredentialSource {
         if let credentials = try await containerCredentials() { return credentials }
         throw FileProviderError(
             .notAuthenticated,
-            "no credentials for S3: neither AWS_ACCESS_KEY_ID, a profile in ~/.aws nor a container's address has any")
+            "no credentials for S3: neither AWS_ACCESS_KEY_ID, a profile in ~/.aws nor a container's address has any; set "
+                + "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with --profile")
     }
 
     private struct ContainerAnswer: Decodable {

@@ -15,6 +15,7 @@ package final class ReplicaDatabase: Sendable {
     private let connections: Mutex<Connections?>
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
+    let group = WriteGroup()
     /// Where files are kept that were made and are not in it yet.
     let newFileLog: FilePath
 
@@ -76,7 +77,8 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
-    /// Runs a writing transaction without blocking the calling thread.
+    /// Runs a body in a writing transaction, which it may share with others, without blocking the calling thread. Nothing
+    /// is done when the task has been cancelled before.
     func write<Value: Sendable>(
         async body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -88,10 +90,7 @@ package final class ReplicaDatabase: Sendable {
         async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
         do {
-            let newFiles = newFiles
-            return try await current().writer.writeWithoutTransaction { db in
-                try Self.turn(reach, of: newFiles, in: db, body)
-            }
+            return try await group.write(with: current().writer, newFiles, reach, body)
         } catch {
             note(error)
             throw error
@@ -125,7 +124,7 @@ package final class ReplicaDatabase: Sendable {
         if !newFiles.isEmpty { try? settle() }
     }
 
-    private static func turn<Value>(
+    static func turn<Value>(
         _ reach: WriteReach, of newFiles: NewFiles, in db: Database, _ body: (Database, WriteTurn) throws -> Value
     ) throws -> Value {
         let turn = WriteTurn(reach, of: newFiles, in: db)

@@ -188,14 +188,20 @@ package struct Keeping {
     }
 
     private func keepRecovered() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: replica.contents.recovered.string)
-        guard !names.isEmpty else { return }
-        let recovered = folder.appending("recovered")
-        try recovered.makeDirectory()
-        for name in names {
-            guard let component = FilePath.Component(name) else { continue }
-            try FileTaking.take(
-                replica.contents.recovered.appending(component), to: recovered.appending(component), mayLink: true)
+        let recovered = replica.contents.recovered
+        guard try !FileManager.default.contentsOfDirectory(atPath: recovered.string).isEmpty else { return }
+        var waiting = [(recovered, folder.appending("recovered"))]
+        while let (source, destination) = waiting.popLast() {
+            try destination.makeDirectory()
+            for name in try FileManager.default.contentsOfDirectory(atPath: source.string) {
+                guard let component = FilePath.Component(name) else { continue }
+                let (from, to) = (source.appending(component), destination.appending(component))
+                switch try FileStatus(at: from).kind {
+                // A database that was damaged lies in one of its own, and so does what had a path.
+                case .directory: waiting.append((from, to))
+                default: try FileTaking.take(from, to: to, mayLink: true)
+                }
+            }
         }
     }
 

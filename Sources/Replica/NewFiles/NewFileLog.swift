@@ -38,8 +38,12 @@ struct NewFileLog: Sendable {
             }
             var files: [NewFile] = []
             var reader = RecordReader(bytes[header.count...])
-            while let record = reader.nextRecord(), let new = NewFile(record: record) { files.append(new) }
-            log.size = Int64(bytes.count)
+            while let record = reader.nextRecord(), let new = NewFile(record: record) {
+                files.append(new)
+                log.size = Int64(bytes.count - reader.rest.count)
+            }
+            // What was not written to its end would hide all that comes after it.
+            if log.size < bytes.count { try file.setLength(log.size) }
             return (log, files)
         } catch {
             try? file.close()

@@ -182,13 +182,6 @@ extension Ingestion {
             [time?.nanosecondsSince1970, error.code.rawValue, error.message, deletion.id])
     }
 
-    /// The provider does not want an item: it stays on this machine, and so does what is new in it.
-    package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
-        try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
-        try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
-        try db.recordFailure(error, of: sent.inode, at: now)
-    }
-
     /// Everything that waits is tried now; one inode's changes, or all.
     package func retryNow(_ number: InodeNumber?) throws {
         if let number {

@@ -21,7 +21,24 @@ package struct ReadyOffer: Hashable, Sendable {
     package var placeholder: ItemIdentifier
 }
 
+/// Whether an item is to be offered.
+package enum Offering: Hashable, Sendable {
+    case none
+    /// Others come before it.
+    case waits
+    case ready(ReadyOffer, InodeNumber)
+}
+
 extension ReplicaDatabase {
+    /// Whether an item is to be offered, and can be now.
+    package func offering(of row: Int64) throws -> Offering {
+        try read { db in
+            guard let item = try db.item(id: row), item.isToBeOffered else { return .none }
+            guard let ready = try db.readyOffer(of: row), try !db.isMarkingReimport() else { return .waits }
+            return .ready(ready, item.inode.number)
+        }
+    }
+
     /// Items that wait to be offered and whose directory the provider knows, after a row.
     package func readyOffers(after row: Int64, at now: FileTimestamp, limit: Int) throws -> [ReadyOffer] {
         try read { db in

@@ -16,13 +16,18 @@ struct Executor: Sendable {
 
     /// What is sent of files that are being written.
     let early: EarlySending?
+    /// Brings all here that is below an item, and says what could not be had.
+    let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
     let ancestry: Ancestry
     let request = FileProviderRequest(reason: .synchronization)
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
-        early: EarlySending? = nil, conflictLabel: @escaping @Sendable () -> String
+        early: EarlySending? = nil,
+        bringHere: @escaping @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)],
+        conflictLabel: @escaping @Sendable () -> String
     ) {
+        self.bringHere = bringHere
         ancestry = Ancestry(replica: replica, calls: calls)
         self.early = early
         self.replica = replica
@@ -36,7 +41,9 @@ struct Executor: Sendable {
     // MARK: - Items
 
     /// Sends a new item, or changes of one.
-    func send(_ prepared: SentChange, transfer: UploadTransfer) async {
+    ///
+    /// - Returns: the provider's refusal to have an item any more that the remote has; nothing is recorded of that yet.
+    func send(_ prepared: SentChange, transfer: UploadTransfer) async -> FileProviderError? {
         var sent = prepared
         var snapshot: ContentSnapshot?
         defer { snapshot?.close() }
@@ -44,13 +51,16 @@ struct Executor: Sendable {
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
-            guard try await commits.commit(changingNames: false, { try $0.noteSent(sending) }) else { return }
+            guard try await commits.commit(changingNames: false, { try $0.noteSent(sending) }) else { return nil }
             let (change, wasRepeated) = try await call(sent, snapshot?.source, transfer)
             sent.isReplay = isReplay || wasRepeated
             try await record(change, for: sent)
+        } catch let error as FileProviderError where error.code == .excludedFromSync && sent.identifier != nil {
+            return error
         } catch {
             await failed(sent, error)
         }
+        return nil
     }
 
     /// Opens the bytes that go with a change, and notes in the change which they are.

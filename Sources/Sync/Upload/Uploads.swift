@@ -247,25 +247,29 @@ actor Uploads {
         await traffic.begin(operation, subject)
         let transfer = UploadTransfer()
         sending[prepared.inode] = transfer
-        await executor.send(prepared, transfer: transfer)
+        let refusal = await executor.send(prepared, transfer: transfer)
         sending[prepared.inode] = nil
         await end(operation, subject, row: prepared.row)
+        // News may come in meanwhile: it may take long to bring all of it here.
+        if let refusal { await executor.withdraw(prepared, refusal) }
     }
 
     /// Offers an item again whose identifier was given up.
     ///
     /// - Returns: false for any other.
     private func offer(_ row: Int64, _ operation: SyncOperation) async throws -> Bool {
-        guard let item = try replica.database.item(row: row), item.isToBeOffered else { return false }
-        guard let ready = try replica.database.readyOffer(of: row), try !replica.database.isMarkingReimport() else {
-            return true
+        let (ready, number): (ReadyOffer, InodeNumber)
+        switch try replica.database.offering(of: row) {
+        case .none: return false
+        case .waits: return true
+        case .ready(let offer, let inode): (ready, number) = (offer, inode)
         }
         let subject = UploadTraffic.Subject(ready)
         await traffic.begin(operation, subject)
         let transfer = UploadTransfer()
-        sending[item.inode.number] = transfer
+        sending[number] = transfer
         let isMade = await executor.offer(row, transfer: transfer)
-        sending[item.inode.number] = nil
+        sending[number] = nil
         // News of what only was recognized are as good as the answer.
         if isMade {
             await end(operation, UploadTraffic.Subject(identifiers: [], places: []), row: row)

@@ -44,9 +44,14 @@ extension Yonder {
         private static func lines(_ report: CheckReport) -> [String] {
             let mended = report.problems.filter(\.isMended)
             let left = report.problems.count - mended.count
-            var summary = "\(report.name): \(report.items) items, \(report.directories) directories compared"
-            if report.files > 0 { summary += ", \(report.files) files (\(ByteText.text(report.bytes)))" }
-            summary += left > 0 ? "; \(left) problems" : mended.isEmpty ? "; all is well" : "; all is well now"
+            var summary =
+                "\(report.name): \(Output.count(report.items, "item")), "
+                + "\(Output.count(report.directories, "directory", "directories")) compared"
+            if report.files > 0 {
+                summary += ", \(Output.count(report.files, "file")) (\(ByteText.text(report.bytes)))"
+            }
+            summary +=
+                left > 0 ? "; \(Output.count(left, "problem"))" : mended.isEmpty ? "; all is well" : "; all is well now"
             return mended.map { "mended: \($0.path.map(Output.shown) ?? report.name): \($0.message)" } + [summary]
         }
     }

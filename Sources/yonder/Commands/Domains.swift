@@ -15,7 +15,9 @@ extension Yonder {
             let result = try await DaemonConnection().perform(.unmount(DomainReference(name)))
             guard case .unmounted(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
-                let rest = report.pending == 0 ? "nothing is pending" : "\(report.pending) changes are pending"
+                let rest =
+                    report.pending == 0
+                    ? "nothing is pending" : "\(Output.count(report.pending, "change is", "changes are")) pending"
                 return ["'\(Output.shown(report.name))' is unmounted; \(rest)"]
             }
         }

@@ -7,14 +7,18 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Mount a source on a directory, or a known domain where it was.",
             usage: """
-                yonder mount SOURCE DIR [--name NAME] [--cache-limit SIZE] [--cache-time TIME] [--poll SECONDS] [--fsync local|remote] [--ignore PATTERN]... [--read-only] [--foreground] [--password-stdin] [--endpoint URL] [--region REGION] [--profile PROFILE]
-                yonder mount NAME [--password-stdin]
+                yonder mount SOURCE DIR [--name NAME] [options]
+                yonder mount NAME [options]
                 """,
             discussion: """
                 SOURCE is the path of a folder, webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
                 where one is wanted, or s3://BUCKET/PREFIX. Credentials come from ~/.netrc or by --password-stdin; for S3 \
                 from the AWS_… variables, which are kept in a file that only you can read, or from ~/.aws. DIR is made when it is missing, and must be empty. Returns when the \
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
+
+                What the options say is kept with the domain: on one that is known, those that are given replace what \
+                was said before, and the others stay. They hold at once on one that is mounted, but for --read-only \
+                and those of S3, for which it has to be unmounted first.
                 """)
 
         @Argument(
@@ -28,21 +32,28 @@ extension Yonder {
         @Option(help: "The domain's name. Without it, one made of the directory's name.")
         var name: String?
 
-        @Option(help: ArgumentHelp("How much content may be kept here, such as 10G.", valueName: "size"))
-        var cacheLimit: ByteCount?
+        @Option(
+            help: ArgumentHelp(
+                "How much content may be kept here, such as 10G; 'none' for as much as the disk holds.",
+                valueName: "size"))
+        var cacheLimit: Revocable<ByteCount>?
 
         @Option(
             help: ArgumentHelp(
-                "Look for changes this often, where the source does not tell of them.", valueName: "seconds"))
-        var poll: Double?
+                """
+                Look for changes this often, where the source does not tell of them; 'none' for as often as somebody \
+                looks at the mount.
+                """, valueName: "seconds"))
+        var poll: Revocable<Double>?
 
-        @Flag(help: "Let nobody change anything.")
-        var readOnly = false
+        @Flag(inversion: .prefixedNo, help: "Let nobody change anything.")
+        var readOnly: Bool?
 
         @Option(
             help: ArgumentHelp(
-                "Give up content that nobody has opened for so long, such as 30d or 12h.", valueName: "time"))
-        var cacheTime: TimeSpan?
+                "Give up content that nobody has opened for so long, such as 30d or 12h; 'none' for never.",
+                valueName: "time"))
+        var cacheTime: Revocable<TimeSpan>?
 
         @Option(
             help: ArgumentHelp(
@@ -66,8 +77,8 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if let poll, !(poll >= 1 && poll <= 86_400) {
-                throw ValidationError("--poll takes a number of seconds from 1 to 86400")
+            if case .value(let seconds) = poll, !(seconds >= 1 && seconds <= 86_400) {
+                throw ValidationError("--poll takes a number of seconds from 1 to 86400, or 'none'")
             }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
             if dir != nil { try remote.check(for: source) }
@@ -80,8 +91,9 @@ extension Yonder {
             let wish = try remote.wish(for: source)
             let arguments = MountArguments(
                 source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
-                name: dir == nil ? source : name, cacheLimit: cacheLimit?.bytes, pollSeconds: poll,
-                isReadOnly: readOnly, cacheSeconds: cacheTime?.seconds, waitsForRemote: fsync.map { $0 == .remote },
+                name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
+                pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
+                waitsForRemote: fsync.map { $0 == .remote },
                 ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, credentials: wish.credentials,
                 objectStore: wish.objectStore)
             let daemon = DaemonConnection()

@@ -50,7 +50,7 @@ extension Yonder {
                 guard let directory = report.directory else {
                     return ["'\(Output.shown(report.name))' is removed; nothing was kept"]
                 }
-                let files = report.files == 1 ? "1 file" : "\(report.files) files"
+                let files = Output.count(report.files, "file")
                 return [
                     "'\(Output.shown(report.name))' is removed; \(files), \(ByteText.text(report.bytes)), kept in",
                     Output.shown(directory),
@@ -107,7 +107,7 @@ extension Yonder {
             }
             guard case .imported(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
-                let items = report.items == 1 ? "1 item" : "\(report.items) items"
+                let items = Output.count(report.items, "item")
                 var lines = [
                     "'\(Output.shown(report.domain.name))' is mounted on \(Output.shown(report.domain.mountpoint ?? "")): "
                         + "\(items), \(ByteText.text(report.bytes)) imported"

@@ -18,8 +18,12 @@ extension Yonder {
         var command: [String] = []
 
         func validate() throws {
-            guard noMaterialize else { throw ValidationError("say how: --no-materialize") }
-            guard !words.isEmpty else { throw ValidationError("which command? '-- COMMAND ...'") }
+            // What stands before '--' is not the command's.
+            if ["-h", "--help"].contains(command.first) { throw CleanExit.helpRequest(self) }
+            guard noMaterialize else { throw ValidationError("say how: 'yonder run --no-materialize -- COMMAND ...'") }
+            guard !words.isEmpty else {
+                throw ValidationError("say which command: 'yonder run --no-materialize -- COMMAND ...'")
+            }
         }
 
         private var words: [String] { command.first == "--" ? Array(command.dropFirst()) : command }

@@ -51,10 +51,10 @@ extension Yonder {
             var lines = [
                 "\(Output.shown(domain.name)) on \(Output.shown(domain.mountpoint)), from \(Output.shown(domain.source))",
                 "  connection  \(domain.connection.rawValue)\(reason)",
-                "  items       \(domain.items.known) known, \(domain.items.materializedFiles) files and "
-                    + "\(domain.items.materializedDirectories) directories here",
+                "  items       \(domain.items.known) known, \(Output.count(domain.items.materializedFiles, "file")) and "
+                    + "\(Output.count(domain.items.materializedDirectories, "directory", "directories")) here",
                 "  local       \(ByteText.text(domain.bytes.local))\(limit)",
-                "  pending     \(domain.pending.items) items, \(ByteText.text(domain.pending.bytes))",
+                "  pending     \(Output.count(domain.pending.items, "item")), \(ByteText.text(domain.pending.bytes))",
                 "  failed      \(domain.failed)",
             ]
             if let reimport = domain.reimport {

@@ -92,7 +92,7 @@ private struct Transfer {
         guard case .transferred(let summary) = result else { throw unexpected(result) }
         for refusal in summary.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
         try Output(output).print(summary) {
-            let items = summary.items == 1 ? "1 item" : "\(summary.items) items"
+            let items = Output.count(summary.items, "item")
             return Terminal.isStandardOutput
                 ? ["\(verb) \(items)" + (summary.bytes > 0 ? ", \(ByteText.text(summary.bytes))" : "")] : []
         }

@@ -43,7 +43,7 @@ struct DaemonConnection: Sendable {
         process.arguments = inForeground ? [] : ["--background"]
         process.standardInput = FileHandle.nullDevice
         if !inForeground {
-            let log = try log()
+            let log = try logOrComplaint()
             process.standardOutput = log
             process.standardError = log
             // A directory that the daemon sits in could not be unmounted.
@@ -70,6 +70,17 @@ struct DaemonConnection: Sendable {
             try await Task.sleep(for: .milliseconds(20))
         }
         return process
+    }
+
+    private func logOrComplaint() throws -> FileHandle {
+        do {
+            return try log()
+        } catch {
+            Output.complain(
+                "\(places.stateDirectory): no state can be kept there: \(error.localizedDescription) "
+                    + "YONDER_STATE_DIR names another directory.")
+            throw ExitCode(69)
+        }
     }
 
     private func log() throws -> FileHandle {

@@ -17,6 +17,29 @@ struct ByteCount: ExpressibleByArgument {
     }
 }
 
+/// An option's value, or the word that takes away the one of before.
+enum Revocable<Value: ExpressibleByArgument>: ExpressibleByArgument {
+    case value(Value)
+    case none
+
+    init?(argument: String) {
+        if argument == "none" {
+            self = .none
+        } else if let value = Value(argument: argument) {
+            self = .value(value)
+        } else {
+            return nil
+        }
+    }
+
+    func given<Result>(_ result: (Value) -> Result) -> Given<Result> {
+        switch self {
+        case .value(let value): .value(result(value))
+        case .none: .none
+        }
+    }
+}
+
 /// A length of time as people write it: seconds, or with `s`, `m`, `h` or `d` at its end.
 struct TimeSpan: ExpressibleByArgument {
     let seconds: Double

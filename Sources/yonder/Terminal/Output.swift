@@ -40,6 +40,11 @@ struct Output: Sendable {
         try? file.write(contentsOf: Data(text.utf8))
     }
 
+    /// How many there are of something: `1 item`, `2 items`.
+    static func count(_ number: some BinaryInteger, _ one: String, _ many: String? = nil) -> String {
+        "\(number) \(number == 1 ? one : many ?? one + "s")"
+    }
+
     /// A name as a terminal can show it on one line: control characters are escaped. Elsewhere as it is.
     static func shown(_ name: String) -> String {
         guard Terminal.isStandardOutput, name.unicodeScalars.contains(where: isControl) else { return name }

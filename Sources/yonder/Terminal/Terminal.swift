@@ -36,7 +36,7 @@ final class ProgressLine: Sendable {
             return true
         }
         guard isDue else { return }
-        let items = event.items == 1 ? "1 item" : "\(event.items) items"
+        let items = Output.count(event.items, "item")
         let name = event.path.split(separator: "/").last.map(String.init) ?? ""
         Output.write(
             "\r\u{1B}[K\(verb) \(items), \(ByteText.text(event.bytes))  \(Output.shown(String(name.prefix(40))))",

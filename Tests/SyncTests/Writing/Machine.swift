@@ -25,26 +25,31 @@ final class Machine: Sendable {
     private static let caller = LocalCaller(user: 0, group: 0)
 
     /// Opens what is in a folder, or makes it anew.
-    init(in folder: FilePath, provider: InMemoryProvider, isInteractive: Bool = true) throws {
+    init(
+        in folder: FilePath, provider: InMemoryProvider, isInteractive: Bool = true,
+        cacheLimits: CacheLimits = CacheLimits()
+    ) throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         self.folder = folder
         self.provider = provider
         replica = try Replica(at: folder, readers: 4, logger: logger)
         engine = SyncEngine(
             provider: provider, replica: replica, open: open, kernel: kernel, polling: .never,
-            isInteractive: isInteractive, logger: logger)
+            isInteractive: isInteractive, cacheLimits: cacheLimits, logger: logger)
     }
 
     /// Runs a test with a machine of its own that has listed all of the remote.
     static func run(
         options: InMemoryProvider.Options = .init(), isInteractive: Bool = true,
-        fill: (inout RemoteTree) -> Void = { _ in }, _ test: (Machine) async throws -> Void
+        cacheLimits: CacheLimits = CacheLimits(), fill: (inout RemoteTree) -> Void = { _ in },
+        _ test: (Machine) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let provider = InMemoryProvider(options: options)
         provider.change(fill)
-        let machine = try Machine(in: directory["replica"], provider: provider, isInteractive: isInteractive)
+        let machine = try Machine(
+            in: directory["replica"], provider: provider, isInteractive: isInteractive, cacheLimits: cacheLimits)
         do {
             try await machine.listAll()
             try await machine.engine.refresh()

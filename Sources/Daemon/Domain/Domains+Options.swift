@@ -1,0 +1,39 @@
+import Control
+import FileProvider
+import Logging
+import Sync
+
+/// Other options for a domain that is mounted.
+extension Domains {
+    /// Applies what a command wants otherwise than it is, all of it or nothing, and keeps that. The caller has acquired
+    /// the domain's name.
+    ///
+    /// - Parameter given: credentials, which are tried and kept.
+    /// - Throws: `failed` for what only a new mount can change.
+    func change(_ host: DomainHost, to wish: Wish, _ given: GivenCredentials?) async throws {
+        let (new, old) = (wish.options, host.options)
+        if new.isReadOnly != old.isReadOnly {
+            let flag = new.isReadOnly ? "--read-only" : "--no-read-only"
+            throw Self.needsMount("\(flag) does not change how it is mounted already", wish.name)
+        }
+        if new.objectStore != old.objectStore, old.objectStore != nil {
+            throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
+        }
+        if let given {
+            // Those of a session that has run out are replaced so, and need not work yet.
+            if given.variables == nil {
+                try await tryOut(wish, given, isNew: false)
+            } else {
+                try keep(given, of: wish.name)
+            }
+            host.engine.errorWasResolved()
+        }
+        guard new != old else { return }
+        try await host.apply(new)
+        logger.notice("'\(wish.name)' has other options now")
+    }
+
+    private static func needsMount(_ what: String, _ name: String) -> ControlError {
+        ControlError(.failed, "\(what); 'yonder unmount \(name)' first, and then mount it again so", path: name)
+    }
+}

@@ -1,0 +1,123 @@
+import GRDB
+import Synchronization
+
+/// Makes writing transactions that wait for their turn together one: what a transaction costs beside its own work, they
+/// share. Each sees what those before it have written, and one that fails takes nothing of the others with it.
+final class WriteGroup: Sendable {
+    /// One that waits.
+    private struct Job: Sendable {
+        let reach: WriteReach
+        /// Does its work inside a transaction that is not its own alone.
+        let body: @Sendable (Database, WriteTurn) throws -> Void
+        /// What became of it; called once.
+        let finish: @Sendable ((any Error)?) -> Void
+    }
+
+    private struct State {
+        var waiting: [Job] = []
+        var isScheduled = false
+    }
+
+    private let state = Mutex(State())
+    /// Others who want to write wait no longer for many than they would for one.
+    private static let longest = Duration.milliseconds(5)
+    private static let most = 64
+
+    /// How many wait for their turn.
+    var count: Int { state.withLock { $0.waiting.count } }
+
+    /// Runs a body in a writing transaction, without blocking the calling thread.
+    ///
+    /// The body may be run once more, when the transaction that it was in could not be written.
+    func write<Value: Sendable>(
+        with writer: DatabaseQueue, _ newFiles: NewFiles, _ reach: WriteReach,
+        _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
+    ) async throws -> Value {
+        try Task.checkCancellation()
+        let value = Mutex<Value?>(nil)
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            add(
+                Job(
+                    reach: reach,
+                    body: { db, turn in
+                        let result = try body(db, turn)
+                        value.withLock { $0 = result }
+                    }, finish: { continuation.resume(with: $0.map(Result.failure) ?? .success(())) }),
+                writer, newFiles)
+        }
+        guard let value = value.withLock({ $0 }) else { throw ReplicaDefect("a transaction has no result") }
+        return value
+    }
+
+    private func add(_ job: Job, _ writer: DatabaseQueue, _ newFiles: NewFiles) {
+        let isFirst = state.withLock { state in
+            state.waiting.append(job)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if isFirst { schedule(writer, newFiles) }
+    }
+
+    private func schedule(_ writer: DatabaseQueue, _ newFiles: NewFiles) {
+        writer.asyncWriteWithoutTransaction { db in
+            self.run(self.take(), in: db, newFiles)
+            let isMore = self.state.withLock { state in
+                state.isScheduled = !state.waiting.isEmpty
+                return state.isScheduled
+            }
+            // Behind those who came to write meanwhile.
+            if isMore { self.schedule(writer, newFiles) }
+        }
+    }
+
+    /// The next ones that go together.
+    private func take() -> [Job] {
+        state.withLock { state in
+            guard let reach = state.waiting.first?.reach else { return [] }
+            let jobs = Array(state.waiting.prefix(Self.most).prefix { $0.reach == reach })
+            state.waiting.removeFirst(jobs.count)
+            return jobs
+        }
+    }
+
+    private func putBack(_ jobs: ArraySlice<Job>) {
+        if !jobs.isEmpty { state.withLock { $0.waiting.insert(contentsOf: jobs, at: 0) } }
+    }
+
+    private func run(_ jobs: [Job], in db: Database, _ newFiles: NewFiles) {
+        guard let first = jobs.first, jobs.count > 1 else {
+            for job in jobs { run(job, in: db, newFiles) }
+            return
+        }
+        let start = ContinuousClock.now
+        do {
+            let failures = try ReplicaDatabase.turn(first.reach, of: newFiles, in: db) { db, turn in
+                var failures: [(any Error)?] = []
+                for job in jobs where failures.isEmpty || ContinuousClock.now - start < Self.longest {
+                    switch try db.attempt({ db in try job.body(db, turn) }) {
+                    case .success: failures.append(nil)
+                    case .failure(let error):
+                        // What is not its own went with it.
+                        if turn.hasWrittenWithin { throw error }
+                        failures.append(error)
+                    }
+                }
+                return failures
+            }
+            putBack(jobs[failures.count...])
+            for (job, failure) in zip(jobs, failures) { job.finish(failure) }
+        } catch {
+            // Each by itself, with what is wrong with it alone.
+            for job in jobs { run(job, in: db, newFiles) }
+        }
+    }
+
+    private func run(_ job: Job, in db: Database, _ newFiles: NewFiles) {
+        do {
+            try ReplicaDatabase.turn(job.reach, of: newFiles, in: db, job.body)
+            job.finish(nil)
+        } catch {
+            job.finish(error)
+        }
+    }
+}

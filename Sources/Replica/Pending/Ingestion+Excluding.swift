@@ -1,0 +1,84 @@
+import FileProvider
+import GRDB
+
+/// What the provider does not want: it stays on this machine.
+extension Ingestion {
+    /// The provider does not want a new item: it stays here, and so does what is new in it.
+    package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+        try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
+        try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// Why an item is about to be this machine's own.
+    package func noteRefusal(_ error: FileProviderError, of sent: SentChange) throws {
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// The provider does not want an item any more that the remote has: with all below it, it becomes this machine's own,
+    /// and the remote has to delete what it has of that.
+    ///
+    /// - Returns: false when something of it is not here, and nothing was done.
+    package mutating func withdraw(_ sent: SentChange, _ error: FileProviderError) throws -> Bool {
+        guard let item = try db.item(id: sent.row), item.identifier == sent.identifier else { return true }
+        guard try !db.lacksContent(item) else { return false }
+        try willChangeNames()
+        try makeOwn(item)
+        var directories = item.inode.kind == .directory ? [item.inode.number] : []
+        while let directory = directories.popLast() {
+            for child in try db.items(in: directory) where !child.isExcluded {
+                if child.inode.kind == .directory { directories.append(child.inode.number) }
+                try makeOwn(child)
+            }
+        }
+        try db.recordFailure(error, of: item.inode.number, at: now)
+        return true
+    }
+
+    /// Gives an item a row of its own, which the provider has never heard of: an answer that is under way finds the old
+    /// one gone.
+    private mutating func makeOwn(_ item: ItemRecord) throws {
+        guard let parent = item.parent else { return }
+        try db.queueDeletion(of: item, at: now)
+        try db.keepUnanswered(of: item, at: now)
+        try db.run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
+                userPolicy, favoriteRank, tagData)
+            SELECT inode, parent, ?1, ?2, ?3, ?4, 1, ?5, userPolicy, favoriteRank, tagData FROM item WHERE id = ?6
+            """,
+            [
+                Displacement.name(forItem: item.id), Int64(ItemCapabilities.ordinary.rawValue),
+                Int64(ItemFields.ofNewItem(item.inode.kind).rawValue), ItemRecord.newTemplate(),
+                now.nanosecondsSince1970, item.id,
+            ])
+        let own = db.lastInsertedRowID
+        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        var name = item.name
+        if item.isHidden, let wanted = item.base.name {
+            // It made room for what the remote has in its place, and has to be shown again.
+            name = try freeName(for: wanted, in: parent)
+            effects.invalidations += [.entry(parent: parent, name: name), .contents(parent)]
+        }
+        try db.run("UPDATE item SET name = ? WHERE id = ?", [name, own])
+    }
+}
+
+extension Database {
+    /// Whether something of an item, or of what is below it, is not here.
+    fileprivate func lacksContent(_ item: ItemRecord) throws -> Bool {
+        guard item.inode.kind == .directory else {
+            return item.inode.kind == .file && item.inode.content != .materialized
+        }
+        return try one(
+            """
+            WITH RECURSIVE below (inode) AS (
+                SELECT ?1
+                UNION ALL
+                SELECT item.inode FROM item JOIN below ON item.parent = below.inode WHERE item.isExcluded = 0
+            )
+            SELECT EXISTS (SELECT 1 FROM below JOIN inode ON inode.number = below.inode
+                WHERE inode.kind IN (1, 2) AND inode.content <> 2)
+            """, [item.inode.number.rawValue], { $0[0] as Bool }) ?? true
+    }
+}
