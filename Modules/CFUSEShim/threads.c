@@ -48,3 +48,31 @@ int32_t fuseshim_thread_processor(int32_t thread)
     for (int number = 0; field && number < 37; number++) field = strchr(field + 1, ' ');
     return field ? (int32_t)strtol(field, NULL, 10) : -1;
 }
+
+/* A line of a status file with a set of signals. */
+static bool signal_set(const char *text, const char *name, uint64_t *set)
+{
+    const char *line = strstr(text, name);
+    if (!line) return false;
+    *set = strtoull(line + strlen(name), NULL, 16);
+    return true;
+}
+
+int fuseshim_thread_signals(int32_t thread, uint64_t *signals)
+{
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", thread);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return errno;
+    ssize_t count = read(file, text, sizeof text - 1);
+    int error = errno;
+    close(file);
+    if (count < 0) return error;
+    text[count] = 0;
+    uint64_t own, shared, blocked;
+    if (!signal_set(text, "\nSigPnd:", &own) || !signal_set(text, "\nShdPnd:", &shared) ||
+        !signal_set(text, "\nSigBlk:", &blocked))
+        return ENODATA;
+    *signals = (own | shared) & ~blocked;
+    return 0;
+}

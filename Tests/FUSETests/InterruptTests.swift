@@ -39,6 +39,35 @@ struct InterruptTests {
         }
     }
 
+    @Test(arguments: ["STOP", "TSTP", "CHLD", "WINCH"])
+    func aReaderThatIsStoppedReadsOn(signal: String) async throws {
+        try await Mounted.run({ $0.asynchronousRead = false }) { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            mount.fileSystem.state.withLock { $0.openOptions = [.directIO] }
+            let reader = Task { try await Command.shell("cat \"$1\"", mount["parked"]) }
+            let isParked = await eventually { mount.fileSystem.hasParkedRead }
+            #expect(isParked)
+            // A shell waits for its child: the signal goes to that.
+            let sent = try await Command.run("pkill", "-\(signal)", "-f", "^cat \(mount["parked"])$")
+            #expect(sent.status == 0)
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(mount.fileSystem.counts.interrupts == 0)
+            mount.fileSystem.takeParkedRead()?.reply.take()?.succeed(Array("bytes".utf8))
+            _ = try await Command.run("pkill", "-CONT", "-f", "^cat \(mount["parked"])$")
+            #expect(try await reader.value.line == "bytes")
+        }
+    }
+
+    @Test func whoIsStoppedCanStillBeKilled() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            let result = try await Command.shell(
+                "cat \"$1\" & sleep 0.2; kill -STOP $!; sleep 0.3; kill -KILL $!; wait $!; echo $?", mount["parked"])
+            #expect(result.line == "137")
+            #expect(result.duration < .seconds(5))
+        }
+    }
+
     @Test func tellsOfAnInterruptedLookup() async throws {
         try await Mounted.run { mount async throws in
             let result = try await Command.run("timeout", "-s", "INT", "0.3", "stat", mount["parked lookup"])

@@ -106,6 +106,8 @@ final class MemoryFileSystem: FileSystem {
         }
     }
 
+    var hasParkedRead: Bool { state.withLock { !$0.parked.isEmpty } }
+
     /// The oldest parked read, if there is one.
     func takeParkedRead() -> ParkedRead? {
         state.withLock { $0.parked.isEmpty ? nil : $0.parked.removeFirst() }

@@ -314,6 +314,10 @@ bool fuseshim_processors_narrow(struct fuseshim_processors *processors, int32_t 
 /* The processor on which any thread of the machine ran last, or -1. */
 int32_t fuseshim_thread_processor(int32_t thread);
 
+/* The signals that a thread has not taken yet and does not block, signal 1 in the lowest bit.
+   Returns 0, or an error number where that cannot be found out. */
+int fuseshim_thread_signals(int32_t thread, uint64_t *signals);
+
 /* ---- Passthrough ---- */
 
 /* Registers a file as one that opened files can be passed through to. Returns its id (above 0) or a negative errno. */

@@ -43,7 +43,8 @@ struct PendingReply: ~Copyable, @unchecked Sendable {
 
     mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void) {
         isWatched = true
-        connection.takeUnretainedValue().interrupts.insert(unique, handler: handler)
+        let caller = fuseshim_request_caller(request)
+        connection.takeUnretainedValue().interrupts.insert(unique, caller: Int32(caller.process), handler: handler)
         fuseshim_request_watch(request, unique)
     }
 }
