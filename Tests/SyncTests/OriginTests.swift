@@ -63,7 +63,7 @@ extension EngineTests {
                 try await expectBothAreKept(machine, holding: number) {
                     try await machine.write("ours", to: "a.new")
                     try await machine.rename("a.new", to: "a")
-                    machine.open.remove(number)
+                    try await machine.close(number)
                 }
             }
         }

@@ -98,7 +98,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.
     ///
-    /// - Throws: `noSuchItem` for the item; `serverUnreachable` when the root itself is not there.
+    /// - Throws: `noSuchItem` for the item, or for what `body` misses below the root; `serverUnreachable` when the root itself
+    ///   is not there.
     func locate<Value: Sendable>(
         _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
@@ -111,6 +112,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
                 return try await body(path)
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 if identifier == .rootContainer {
+                    // What is missing may be something in it.
+                    if try await entry(at: .root) != nil { throw error }
                     throw FileProviderError(
                         .serverUnreachable, "'\(manager.domain.source)' is not there on the remote")
                 }

@@ -43,8 +43,10 @@ final class PlaceBook: Sendable {
 
     private let state = Mutex(State())
     private let manager: any FileProviderManager
-    /// How long anything is kept that the system does not come to know: an answer may get lost.
+    /// How long a change of our own is waited for, and how long one is doubted that had no answer.
     private static let patience = Duration.seconds(120)
+    /// How long a place is kept that the system does not come to know: the line may be cut before it does.
+    private static let memory = Duration.seconds(1800)
     private static let deepest = 64
     private static let mostEntries = 4096
 
@@ -116,7 +118,7 @@ final class PlaceBook: Sendable {
 
     /// An item was seen in another place than the system knows.
     func noteSeen(_ identifier: ItemIdentifier, from path: RemotePath, at place: Place) {
-        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.patience))
+        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.memory))
     }
 
     private func note(_ identifier: ItemIdentifier, _ move: Move) {
@@ -144,12 +146,12 @@ final class PlaceBook: Sendable {
         _ body: () async throws -> Value
     ) async throws -> Value {
         let before = state.withLock { $0.moves[identifier] }
-        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.patience)
+        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.memory)
         note(identifier, move)
         state.withLock { $0.minted[new] = nil }
         do {
             let value = try await changing([old, new], body)
-            (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
+            (move.isUnderWay, move.deadline) = (false, .now + Self.memory)
             note(identifier, move)
             state.withLock { $0.uncertain[identifier] = nil }
             return value
@@ -184,6 +186,9 @@ final class PlaceBook: Sendable {
             return isNear ? (move, from, target) : nil
         }
     }
+
+    /// Whether an item may have been moved by a call that had no answer.
+    func isUncertain(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.uncertain[identifier] != nil } }
 
     /// It is known now what became of a renaming.
     func forget(_ move: UncertainMove) {

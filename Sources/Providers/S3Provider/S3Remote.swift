@@ -57,6 +57,7 @@ final class S3Remote: PathRemote {
         traits.listsTrees = true
         traits.storesModificationDates = true
         traits.concurrentCalls = 16
+        traits.tagsAreOfContent = true
         let conditions = state.withLock { $0.conditions }
         traits.checksConditions = conditions == .honoured
         if conditions == ConditionSupport.none {

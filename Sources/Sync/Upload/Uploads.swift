@@ -228,8 +228,11 @@ actor Uploads {
                 guard let deletion = try replica.deletion(id) else { return }
                 let subject = UploadTraffic.Subject(deletion)
                 await traffic.begin(operation, subject)
-                await executor.delete(deletion)
-                await end(operation, subject)
+                let identifier = await executor.delete(deletion)
+                // What was never answered has been found only now: a listing may have found it, too.
+                var known = subject
+                known.identifiers.insert(identifier)
+                await end(operation, known)
             case .ingestion: break
             }
         } catch {
