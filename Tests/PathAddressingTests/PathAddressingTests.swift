@@ -395,6 +395,52 @@ struct PathAddressingTests {
         }
     }
 
+    @Test("S196: a directory is not kept because of what was moved there without an answer, and is removed as well")
+    func deletedWithUnansweredMoves() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("one"), kind: .file, [1])
+                contents.make(path("folder"), kind: .directory)
+            }
+            let folder = try await session.find("folder")
+            let one = try await session.find("one")
+            var moved = one
+            moved.parentItemIdentifier = folder.itemIdentifier
+            let change = moved
+            remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+            await #expect(throws: FileProviderError.self) { try await session.modify(change, .parentItemIdentifier) }
+            remote.duringMove.withLock { $0 = nil }
+            do {
+                try await session.delete(folder)
+                Issue.record("it was deleted with what is in it")
+            } catch let error as FileProviderError {
+                #expect(error.code == .providerDomainTemporarilyUnavailable)
+            }
+            try await session.delete(one)
+            try await session.delete(folder)
+            #expect(remote.names(in: .root) == [])
+        }
+    }
+
+    @Test("S197: of two items that came to be known in one place, one is gone")
+    func oneInAPlace() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            let one = try await session.find("one")
+            var other = one
+            other.itemIdentifier = ItemIdentifier("f" + String(repeating: "0", count: 32))
+            session.manager.learn([other])
+            var found: [ItemIdentifier] = []
+            for identifier in [one.itemIdentifier, other.itemIdentifier] {
+                let request = FileProviderRequest(reason: .synchronization)
+                if (try? await session.provider.item(for: identifier, request: request)) != nil {
+                    found.append(identifier)
+                }
+            }
+            #expect(found.count == 1)
+        }
+    }
+
     @Test("S194: what is missing in the root is not the root")
     func missingInTheRoot() async throws {
         try await run { remote, session async throws in

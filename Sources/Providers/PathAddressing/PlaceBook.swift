@@ -108,6 +108,14 @@ final class PlaceBook: Sendable {
         state.withLock { $0.moves[identifier].flatMap { $0.isUnderWay ? nil : $0.to } }
     }
 
+    /// Whether something was moved into a directory, and the system does not know that.
+    func holdsUnheard(_ directory: ItemIdentifier) -> Bool {
+        forgetWhatIsKnown()
+        return state.withLock { state in
+            state.moves.values.contains { $0.to.directory == directory && !$0.isUnderWay }
+        }
+    }
+
     /// Whether an item is known to be elsewhere than in a place.
     func hasMoved(_ identifier: ItemIdentifier, from place: Place) -> Bool {
         state.withLock { state in

@@ -31,10 +31,11 @@ extension S3Remote {
             var tag: String?
             do {
                 let note: (String) -> Void = { [unanswered] tag in
-                    unanswered.note(key, tag: Array(tag.utf8), date: attributes.contentModificationDate)
+                    unanswered.note(
+                        Self.lastName(of: key), tag: Array(tag.utf8), date: attributes.contentModificationDate)
                 }
                 if let hashes {
-                    tag = try await put(contents, hashes, to: key, fields, if: condition, willHaveTag: note)
+                    tag = try await put(contents, hashes, to: key, fields, if: condition, at: path, willHaveTag: note)
                 } else {
                     try await upload(contents, to: key, fields, if: condition, at: path, willHaveTag: note)
                 }
@@ -73,13 +74,13 @@ extension S3Remote {
             throw RemoteConditionFailure(present: file(found, name: path.name ?? ""))
         }
         if let date { dates.note([(key, found.tag, date)]) }
-        unanswered.forget(key, tag: Array(found.tag.utf8))
+        unanswered.forget(Self.lastName(of: key), tag: Array(found.tag.utf8))
         return file(found, name: path.name ?? "")
     }
 
     private func put(
         _ contents: ContentSource, _ hashes: Hashes, to key: String, _ fields: HTTPFields,
-        if condition: RemoteCondition, willHaveTag: (String) -> Void
+        if condition: RemoteCondition, at path: RemotePath, willHaveTag: (String) -> Void
     ) async throws -> String? {
         willHaveTag("\"\(Signature.hexadecimal(hashes.md5))\"")
         var fields = fields
@@ -89,11 +90,20 @@ extension S3Remote {
             var fields = fields
             for (name, value) in extra { fields[name] = value }
             let all = fields
+            let isLooked = condition != .always && extra.isEmpty
+            let looksAgain = isLooked && contents.size > settings.largestUnwatched
             tag = try await client.send { [client] in
+                let body: HTTPBody
+                if looksAgain {
+                    let pieces = LastLook(contents) { try await self.require(condition, at: path) }
+                    body = .pieces(count: contents.size) { try await pieces.next() }
+                } else {
+                    body = .content(contents)
+                }
                 // What a condition was looked at for is not sent again without another look.
-                client.request(
-                    "PUT", key, fields: all, body: .content(contents), payloadHash: hashes.sha256,
-                    repetition: condition == .always ? nil : .ifNotDone)
+                return client.request(
+                    "PUT", key, fields: all, body: body, payloadHash: hashes.sha256,
+                    repetition: isLooked ? .ifNotDone : nil)
             }.fields["ETag"]
         }
         return tag

@@ -301,6 +301,10 @@ struct Executor: Sendable {
     private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         guard !changes.isEmpty else { return nil }
+        // It may have been moved as well: the provider knows where to.
+        if !deletion.isPlaceholder, let item = try await ancestry.lookUp(deletion.identifier, for: request) {
+            return changes.contains { $0.matches(item) } ? item : nil
+        }
         return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
             changes.contains { $0.matches(item) } ? item : nil
         }

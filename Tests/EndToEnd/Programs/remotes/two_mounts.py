@@ -126,7 +126,13 @@ class Run:
                     done = self.yonder(*words)
                     if done.returncode != 0:
                         self.complain("%s: %s" % (" ".join(words), done.stderr))
-            trees = [tree(mount) for mount in self.mounts]
+            try:
+                trees = [tree(mount) for mount in self.mounts]
+            except OSError as error:
+                # What the other has just written is not always readable for a moment, and never for long.
+                if error.errno not in (errno.ESTALE, errno.ENOENT) or time.monotonic() > end:
+                    raise
+                continue
             pending = [self.yonder("pending", mount).stdout for mount in self.mounts]
             if trees[0] == trees[1] and not any(pending) and self.remote() == trees[0]:
                 return trees[0]
