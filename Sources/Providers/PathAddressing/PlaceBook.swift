@@ -43,10 +43,8 @@ final class PlaceBook: Sendable {
 
     private let state = Mutex(State())
     private let manager: any FileProviderManager
-    /// How long a change of our own is waited for, and how long one is doubted that had no answer.
+    /// How long anything is kept that the system does not come to know: an answer may get lost.
     private static let patience = Duration.seconds(120)
-    /// How long a place is kept that the system does not come to know: the line may be cut before it does.
-    private static let memory = Duration.seconds(1800)
     private static let deepest = 64
     private static let mostEntries = 4096
 
@@ -85,6 +83,8 @@ final class PlaceBook: Sendable {
             let isKnown =
                 manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier
                 || now > move.deadline
+                // What is gone has no place: the next who comes there is somebody else.
+                || manager.knownIdentifiers(among: [identifier]).isEmpty
             guard isKnown else { continue }
             state.withLock { state in
                 if state.moves[identifier]?.to == move.to { state.moves[identifier] = nil }
@@ -126,7 +126,7 @@ final class PlaceBook: Sendable {
 
     /// An item was seen in another place than the system knows.
     func noteSeen(_ identifier: ItemIdentifier, from path: RemotePath, at place: Place) {
-        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.memory))
+        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.patience))
     }
 
     private func note(_ identifier: ItemIdentifier, _ move: Move) {
@@ -154,12 +154,12 @@ final class PlaceBook: Sendable {
         _ body: () async throws -> Value
     ) async throws -> Value {
         let before = state.withLock { $0.moves[identifier] }
-        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.memory)
+        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.patience)
         note(identifier, move)
         state.withLock { $0.minted[new] = nil }
         do {
             let value = try await changing([old, new], body)
-            (move.isUnderWay, move.deadline) = (false, .now + Self.memory)
+            (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
             note(identifier, move)
             state.withLock { $0.uncertain[identifier] = nil }
             return value
