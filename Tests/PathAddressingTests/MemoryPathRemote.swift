@@ -11,6 +11,8 @@ final class MemoryPathRemote: PathRemote {
         var storesEverything = false
         var isTagStrong = true
         var hasIdentifiers = false
+        /// As in a bucket: directories have none, and those of files are made of their bytes.
+        var hasTagsOfContent = false
         var listsTrees = false
         /// How many entries a part of a listing has.
         var part = 1000
@@ -48,6 +50,7 @@ final class MemoryPathRemote: PathRemote {
         traits.storesPermissions = habits.storesEverything
         traits.storesExtendedAttributes = habits.storesEverything
         traits.listsTrees = habits.listsTrees
+        traits.tagsAreOfContent = habits.hasTagsOfContent
         return traits
     }
 
@@ -122,9 +125,14 @@ final class MemoryPathRemote: PathRemote {
         }
     }
 
+    private func tag(of node: Node) -> [UInt8] {
+        guard habits.hasTagsOfContent else { return Array("\(node.tag)".utf8) }
+        return node.kind == .directory ? [] : Array("of \(node.bytes)".utf8)
+    }
+
     private func entry(_ path: RemotePath, _ node: Node) -> RemoteEntry {
         var entry = RemoteEntry(
-            name: path.name ?? "", kind: node.kind, tag: Array("\(node.tag)".utf8), isTagStrong: habits.isTagStrong,
+            name: path.name ?? "", kind: node.kind, tag: tag(of: node), isTagStrong: habits.isTagStrong,
             stableIdentifier: habits.hasIdentifiers ? "\(node.number)" : nil,
             size: node.kind == .file ? Int64(node.bytes.count) : nil, attributes: node.attributes)
         entry.isTagUnsettled = node.isUnsettled

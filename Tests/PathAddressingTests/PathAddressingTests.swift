@@ -350,6 +350,149 @@ struct PathAddressingTests {
         }
     }
 
+    @Test("S192: what loses its answer in the middle of a listing is known in it as itself")
+    func lostDuringListings() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("from"), kind: .directory)
+                contents.make(path("to"), kind: .directory)
+                contents.make(path("from/one"), kind: .directory)
+                contents.make(path("from/one/file"), kind: .file, [1])
+            }
+            let from = try await session.find("from").itemIdentifier
+            let to = try await session.find("to").itemIdentifier
+            let before = try await session.find("from/one")
+            let provider = session.provider
+            let seen = Mutex<[Task<[FileProviderItem], any Error>]>([])
+            remote.duringMove.withLock { hook in
+                hook = {
+                    let tasks = [from, to].map { directory in
+                        Task {
+                            let enumerator = try provider.enumerator(
+                                for: directory, request: FileProviderRequest(reason: .synchronization))
+                            return try await enumerator.enumerateItems(
+                                startingAt: .initial, suggestedPageSize: 10
+                            ).items
+                        }
+                    }
+                    seen.withLock { $0 = tasks }
+                    try? await Task.sleep(for: .milliseconds(50))
+                    throw FileProviderError(.serverUnreachable)
+                }
+            }
+            var item = before
+            item.parentItemIdentifier = to
+            item.filename = "uno"
+            let moved = item
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(moved, [.parentItemIdentifier, .filename])
+            }
+            remote.duringMove.withLock { $0 = nil }
+            var listed: [FileProviderItem] = []
+            for task in seen.withLock({ $0 }) { listed += try await task.value }
+            #expect(listed.map(\.itemIdentifier) == [before.itemIdentifier])
+            #expect(listed.first?.filename == "uno")
+        }
+    }
+
+    @Test("S196: a directory is not kept because of what was moved there without an answer, and is removed as well")
+    func deletedWithUnansweredMoves() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("one"), kind: .file, [1])
+                contents.make(path("folder"), kind: .directory)
+            }
+            let folder = try await session.find("folder")
+            let one = try await session.find("one")
+            var moved = one
+            moved.parentItemIdentifier = folder.itemIdentifier
+            let change = moved
+            remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+            await #expect(throws: FileProviderError.self) { try await session.modify(change, .parentItemIdentifier) }
+            remote.duringMove.withLock { $0 = nil }
+            do {
+                try await session.delete(folder)
+                Issue.record("it was deleted with what is in it")
+            } catch let error as FileProviderError {
+                #expect(error.code == .providerDomainTemporarilyUnavailable)
+            }
+            try await session.delete(one)
+            try await session.delete(folder)
+            #expect(remote.names(in: .root) == [])
+        }
+    }
+
+    @Test("S197: of two items that came to be known in one place, one is gone")
+    func oneInAPlace() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            let one = try await session.find("one")
+            var other = one
+            other.itemIdentifier = ItemIdentifier("f" + String(repeating: "0", count: 32))
+            session.manager.learn([other])
+            var found: [ItemIdentifier] = []
+            for identifier in [one.itemIdentifier, other.itemIdentifier] {
+                let request = FileProviderRequest(reason: .synchronization)
+                if (try? await session.provider.item(for: identifier, request: request)) != nil {
+                    found.append(identifier)
+                }
+            }
+            #expect(found.count == 1)
+        }
+    }
+
+    @Test("S194: what is missing in the root is not the root")
+    func missingInTheRoot() async throws {
+        try await run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            var one = try await session.find("one")
+            one.filename = "uno"
+            let renamed = one
+            remote.change { $0.delete(path("one")) }
+            do {
+                try await session.modify(renamed, [.filename, .contents], content: [2])
+                Issue.record("it was renamed")
+            } catch let error as FileProviderError {
+                #expect(error.code == .noSuchItem)
+            }
+        }
+    }
+
+    @Test("S192: what holds nothing is not taken for something else that is gone, where no tag says so")
+    func nothingIsLikeNothing() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = true
+        try await run(habits) { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("there"), kind: .directory)
+                contents.make(path("empty"), kind: .directory)
+                contents.make(path("hollow"), kind: .file, [])
+                contents.make(path("full"), kind: .file, [1])
+            }
+            let there = try await session.find("there").itemIdentifier
+            try await session.list(there)
+            let empty = try await session.find("empty").itemIdentifier
+            try await session.list(empty)
+            let hollow = try await session.find("hollow").itemIdentifier
+            let full = try await session.find("full").itemIdentifier
+            remote.change { contents in
+                contents.move(path("full"), to: path("there/full"))
+                contents.delete(path("empty"))
+                contents.delete(path("hollow"))
+                contents.make(path("there/other"), kind: .directory)
+                contents.make(path("there/other/file"), kind: .file, [2])
+                contents.make(path("there/another"), kind: .file, [])
+            }
+            // The system has not heard that they are gone.
+            let request = FileProviderRequest(reason: .synchronization)
+            let root = try session.provider.enumerator(for: .rootContainer, request: request)
+            _ = try await root.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            let new = try await session.list(there)
+            #expect(!new.contains { $0.itemIdentifier == empty || $0.itemIdentifier == hollow })
+            #expect(new.contains { $0.itemIdentifier == full && $0.filename == "full" })
+        }
+    }
+
     @Test("S186: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
         try await run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }

@@ -102,6 +102,39 @@ extension EngineTests {
             }
         }
 
+        @Test("S193: what was made, removed, and never answered is not shown again")
+        func whatWasRemovedBeforeItsAnswerStaysRemoved() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "n")
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .create)
+                try await machine.send(passes: 1)
+                machine.provider.faults.clear()
+                try await machine.remove("n")
+                #expect(machine.provider.tree.entries()["n"] != nil)
+                try await machine.ingest()
+                #expect(await !machine.exists("n"))
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["n"] == nil)
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test("S193: what was moved, rewritten, and removed without an answer is removed there, too")
+        func whatWasMovedBeforeItsAnswerIsRemoved() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("other", to: "a")
+                try await machine.rename("a", to: "d/moved")
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .modify)
+                try await machine.send(passes: 1)
+                machine.provider.faults.clear()
+                #expect(machine.provider.tree.entries()["d/moved"]?.content == "other")
+                try await machine.remove("d/moved")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["d/moved"] == nil)
+                try await expectSettled(machine)
+            }
+        }
+
         // MARK: - What the remote says no to
 
         @Test("Row 73: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {

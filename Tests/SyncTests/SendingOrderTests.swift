@@ -184,6 +184,28 @@ extension EngineTests {
             }
         }
 
+        // MARK: - What became of a plan
+
+        @Test("S195: what was planned before a directory was renamed waits for that")
+        func whatWasPlannedBeforeARenamingWaitsForIt() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.rename("d", to: "d2")
+                try await machine.rename("a", to: "d2/a")
+                let (directory, file) = (try await machine.item("d2").id, try await machine.item("d2/a").id)
+                let gate = machine.provider.faults.hold(.modify, times: 1)
+                let renaming = Task { await machine.engine.runAlone(.modification(row: directory)) }
+                #expect(await eventually { gate.waiting == 1 })
+                // As it would be run that was planned when nothing was the matter.
+                await machine.engine.runAlone(.modification(row: file))
+                #expect(machine.provider.log.count(of: .modify) == 1)
+                gate.open()
+                await renaming.value
+                machine.provider.faults.clear()
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
         // MARK: - Links
 
         @Test func hardLinksAreItemsOfTheirOwn() async throws {

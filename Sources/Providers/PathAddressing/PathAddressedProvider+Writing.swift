@@ -221,6 +221,11 @@ extension PathAddressedProvider {
                     }
                 case .directory:
                     if !options.contains(.recursive), try await holdsAnything(path) {
+                        // What we have moved there, and the system does not know to be there, may be about to go as well.
+                        if book.holdsUnheard(identifier) {
+                            throw FileProviderError(
+                                .providerDomainTemporarilyUnavailable, "'\(entry.name)' is not empty yet")
+                        }
                         throw FileProviderError(
                             .directoryNotEmpty, item: items.item(entry, as: identifier, in: parent))
                     }

@@ -48,7 +48,18 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         for identifier: ItemIdentifier, request: FileProviderRequest
     ) async throws -> FileProviderItem {
         let (path, entry) = try await locate(identifier) { [remote] path in (path, try await remote.entry(at: path)) }
-        return try item(entry, as: identifier, at: path)
+        let found = try item(entry, as: identifier, at: path)
+        guard isOwner(identifier, of: found) else { throw FileProviderError.noSuchItem(identifier) }
+        return found
+    }
+
+    /// Whether no other item is what listings show in the place of this one: of two that came to be known there, one is gone.
+    private func isOwner(_ identifier: ItemIdentifier, of item: FileProviderItem) -> Bool {
+        if identifier == .rootContainer || MintedIdentifier.isRemote(identifier) { return true }
+        let place = PlaceBook.Place(directory: item.parentItemIdentifier, name: item.filename)
+        let owner =
+            book.identifier(at: place) ?? manager.identifier(ofChildNamed: place.name, in: place.directory)
+        return owner.map { $0 == identifier || MintedIdentifier.kind(of: $0) != item.kind } ?? true
     }
 
     package func enumerator(
@@ -98,7 +109,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.
     ///
-    /// - Throws: `noSuchItem` for the item; `serverUnreachable` when the root itself is not there.
+    /// - Throws: `noSuchItem` for the item, or for what `body` misses below the root; `serverUnreachable` when the root itself
+    ///   is not there.
     func locate<Value: Sendable>(
         _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
@@ -111,6 +123,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
                 return try await body(path)
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 if identifier == .rootContainer {
+                    // What is missing may be something in it.
+                    if try await entry(at: .root) != nil { throw error }
                     throw FileProviderError(
                         .serverUnreachable, "'\(manager.domain.source)' is not there on the remote")
                 }

@@ -54,6 +54,8 @@ final class PathEnumerator: FileProviderEnumerator {
         }
         let began = state.withLock { $0.beganAt }
         let entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
+        // A renaming may have lost its answer since the listing was asked for.
+        try await provider.settleMoves(near: path)
         let identified = try await provider.identities.identify(entries, in: container, at: path)
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
         let (isComplete, names) = state.withLock { state in

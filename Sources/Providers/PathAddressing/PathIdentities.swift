@@ -82,7 +82,7 @@ final class PathIdentities: Sendable {
     func noteListed(_ parent: ItemIdentifier, at path: RemotePath, names: Set<[UInt8]>) {
         for known in manager.knownItems(in: parent) where !names.contains(Array(known.filename.utf8)) {
             let place = Place(directory: parent, name: known.filename)
-            if book.hasMoved(known.itemIdentifier, from: place) { continue }
+            if book.hasMoved(known.itemIdentifier, from: place) || book.isUncertain(known.itemIdentifier) { continue }
             let children =
                 MintedIdentifier.kind(of: known.itemIdentifier) == .directory
                 ? children(of: known.itemIdentifier) : []
@@ -140,7 +140,7 @@ final class PathIdentities: Sendable {
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>
     ) async throws -> [ItemIdentifier?] {
         let versions = entries.map { PathItems.version(ofTag: $0.tag) }
-        let gone = missing.withLock { $0 }
+        let gone = missing.withLock { $0 }.filter { isStillMissing($0.value) }
         let remembered = manager.knownItems(withContentVersions: versions)
         if gone.isEmpty, remembered.isEmpty { return entries.map { _ in nil } }
         var candidates: [[UInt8]: [ItemIdentifier: Missing]] = [:]
@@ -148,6 +148,7 @@ final class PathIdentities: Sendable {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
         for known in remembered where gone[known.itemIdentifier] == nil {
+            if book.isMoving(known.itemIdentifier) || book.isUncertain(known.itemIdentifier) { continue }
             guard let old = book.path(of: known.itemIdentifier) else { continue }
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: old, children: nil,
@@ -173,6 +174,14 @@ final class PathIdentities: Sendable {
         return result
     }
 
+    /// Whether nothing has been heard of an item since a listing did not show it: neither here, nor by the system.
+    private func isStillMissing(_ missing: Missing) -> Bool {
+        let known = missing.known
+        guard !book.isMoving(known.itemIdentifier), !book.isUncertain(known.itemIdentifier) else { return false }
+        return manager.identifier(ofChildNamed: known.filename, in: known.parentItemIdentifier) == known.itemIdentifier
+            || manager.remotePath(of: known.itemIdentifier) == nil
+    }
+
     /// One listing's search for old names.
     private struct Search {
         /// What is in the directories that were looked at, by name; nil for one that is gone.
@@ -192,6 +201,9 @@ final class PathIdentities: Sendable {
             return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
                 && !MintedIdentifier.isRemote(known.itemIdentifier) && !taken.contains(known.itemIdentifier)
                 && (entry.kind != .file || known.documentSize == entry.size && !entry.isTagUnsettled)
+                // Without content one is like the other.
+                && (entry.size != 0 || !remote.traits.tagsAreOfContent
+                    || known.filename.utf8.elementsEqual(entry.name.utf8))
                 && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
                 && candidate.path != path && !path.isBelow(candidate.path)
         }
@@ -211,7 +223,11 @@ final class PathIdentities: Sendable {
             let names = try await names(in: path)
             let held = gone.map { ($0, $0.children ?? children(of: $0.known.itemIdentifier)) }
             let same = held.filter { !$0.1.isEmpty && $0.1 == names }
-            gone = (same.isEmpty ? held.filter { $0.1.isEmpty } : same).map { $0.0 }
+            // Of one without a tag that holds nothing that is known, only the name tells anything.
+            let empty = held.filter {
+                $0.1.isEmpty && (!entry.tag.isEmpty || $0.0.known.filename.utf8.elementsEqual(entry.name.utf8))
+            }
+            gone = (same.isEmpty ? empty : same).map { $0.0 }
         }
         if gone.count > 1 {
             // Of several that look the same, the one with the same name has been moved.

@@ -219,6 +219,8 @@ package struct RemoteTraits: Hashable, Sendable {
     package var storesExtendedAttributes = false
     /// Whole trees can be listed without a call for each directory.
     package var listsTrees = false
+    /// A file's tag is made of its bytes alone: what is alike has the same.
+    package var tagsAreOfContent = false
     /// A directory's tag changes when something below it does, at any depth.
     package var directoryTagsCoverTrees = false
     /// How many calls suit it at once. Asked once, when the remote was made.

@@ -83,6 +83,8 @@ final class PlaceBook: Sendable {
             let isKnown =
                 manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier
                 || now > move.deadline
+                // What is gone has no place: the next who comes there is somebody else.
+                || manager.knownIdentifiers(among: [identifier]).isEmpty
             guard isKnown else { continue }
             state.withLock { state in
                 if state.moves[identifier]?.to == move.to { state.moves[identifier] = nil }
@@ -104,6 +106,14 @@ final class PlaceBook: Sendable {
     /// Where an item was moved that the system knows elsewhere.
     func place(of identifier: ItemIdentifier) -> Place? {
         state.withLock { $0.moves[identifier].flatMap { $0.isUnderWay ? nil : $0.to } }
+    }
+
+    /// Whether something was moved into a directory, and the system does not know that.
+    func holdsUnheard(_ directory: ItemIdentifier) -> Bool {
+        forgetWhatIsKnown()
+        return state.withLock { state in
+            state.moves.values.contains { $0.to.directory == directory && !$0.isUnderWay }
+        }
     }
 
     /// Whether an item is known to be elsewhere than in a place.
@@ -184,6 +194,9 @@ final class PlaceBook: Sendable {
             return isNear ? (move, from, target) : nil
         }
     }
+
+    /// Whether an item may have been moved by a call that had no answer.
+    func isUncertain(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.uncertain[identifier] != nil } }
 
     /// It is known now what became of a renaming.
     func forget(_ move: UncertainMove) {

@@ -14,6 +14,7 @@ final class S3Client: Sendable {
 
     let transport: HTTPTransport
     let logger: Logger
+    let stragglers: Stragglers
     private let state: Mutex<State>
     private let source: CredentialSource
     private let isRegionKnown: Bool
@@ -21,11 +22,13 @@ final class S3Client: Sendable {
     /// - Parameters:
     ///   - isRegionKnown: the user named the region: another one is not tried.
     ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
+    ///   - patience: how long what was sent and never answered is waited for before the same place is changed again.
     init(
         _ location: S3Location, isRegionKnown: Bool, profile: String?,
         environment: @escaping @Sendable () -> [String: String],
-        transport: HTTPTransport, logger: Logger, skew: Int64 = 0
+        transport: HTTPTransport, logger: Logger, skew: Int64 = 0, patience: Duration = .seconds(2)
     ) {
+        stragglers = Stragglers(patience: patience)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
@@ -47,8 +50,35 @@ final class S3Client: Sendable {
         // After the others it may have been done.
         request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
         request.followsRedirects = false
-        request.authorizer = Signer(client: self, payloadHash: payloadHash)
+        request.authorizer = Signer(
+            client: self, payloadHash: payloadHash, changes: Self.changed(by: method, key, query), attempts: Attempts())
         return request
+    }
+
+    /// The key that may be another afterwards, empty where it may be any; nil for what changes nothing that others see.
+    private static func changed(by method: String, _ key: String?, _ query: [(String, String)]) -> String? {
+        switch method {
+        case "PUT", "DELETE": query.isEmpty ? key : nil
+        case "POST": query.contains { $0.0 == "delete" } ? "" : query.contains { $0.0 == "uploadId" } ? key : nil
+        default: nil
+        }
+    }
+
+    /// Makes a request as it is, and notes where nobody knows whether it was done.
+    func attempt(_ request: HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
+        do {
+            let answer = try await transport.send(request, bodyLimit: limit)
+            stragglers.noteAnswer()
+            return answer
+        } catch {
+            let code = (error as? FileProviderError)?.code
+            if code == .serverUnreachable || code == .timedOut || error is CancellationError,
+                let key = (request.authorizer as? Signer)?.changes
+            {
+                stragglers.note(key)
+            }
+            throw error
+        }
     }
 
     /// Makes a request, and once more where clocks, credentials or the region turned out to be others.
@@ -56,7 +86,7 @@ final class S3Client: Sendable {
     /// - Throws: ``S3Failure`` for an answer that is no success; ``FileProviderError``.
     func send(_ make: @Sendable () -> HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
         try await again {
-            let answer = try await self.transport.send(make(), bodyLimit: limit)
+            let answer = try await self.attempt(make(), limit: limit)
             guard answer.head.isSuccess else { throw S3Failure(answer, bucket: self.location.bucket) }
             return answer
         }
@@ -115,11 +145,28 @@ final class S3Client: Sendable {
 
     static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
+    /// How often a request went out.
+    private final class Attempts: Sendable {
+        private let count = Mutex(0)
+
+        func next() -> Int {
+            count.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+
     private struct Signer: RequestAuthorizer {
         let client: S3Client
         let payloadHash: String?
+        /// As ``S3Client/changed(by:_:_:)`` says.
+        let changes: String?
+        let attempts: Attempts
 
         func authorize(_ request: inout HTTPRequest) async throws {
+            // What went out before had no answer.
+            if attempts.next() > 1, let changes { client.stragglers.note(changes) }
             try await client.sign(&request, payloadHash: payloadHash)
         }
     }

@@ -43,6 +43,7 @@ extension S3Client {
             _ = try await self.transport.sendForXML(
                 request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
                 failure: { S3Failure($0, bucket: bucket) })
+            self.stragglers.noteAnswer()
             return try parser.finish(after: token)
         }
     }

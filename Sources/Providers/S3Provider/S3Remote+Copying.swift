@@ -18,7 +18,7 @@ extension S3Remote {
             fields["x-amz-copy-source-if-match"] = original.tag
             var request = client.request("PUT", key, fields: fields, repetition: .harmless)
             request.patience = .seconds(600)
-            return try tag(of: try await client.transport.send(request))
+            return try tag(of: try await client.attempt(request))
         }
     }
 
@@ -63,7 +63,7 @@ extension S3Remote {
                     "POST", key, query: [("uploadId", identifier)], fields: ["Content-Type": "application/xml"],
                     body: .bytes(body))
                 request.patience = .seconds(600)
-                return try self.tag(of: try await client.transport.send(request))
+                return try self.tag(of: try await client.attempt(request))
             }
             uploads.remove(record)
             return tag
@@ -100,7 +100,7 @@ extension S3Remote {
                     "x-amz-copy-source-range": "bytes=\(start)-\(end - 1)",
                 ])
             request.patience = .seconds(600)
-            return try tag(of: try await client.transport.send(request))
+            return try tag(of: try await client.attempt(request))
         }
     }
 }

@@ -14,6 +14,8 @@ extension S3Remote {
                 try await takeBack(record)
             }
             try await settleMoves(over: path)
+            try await settleStragglers(
+                over: [kind == .directory ? prefix(of: path) : key(of: path), key(of: path) + LinkNames.suffix])
             switch kind {
             case .directory:
                 try await keepDirectory(path.parent, without: path)

@@ -21,6 +21,7 @@ extension S3Remote {
             where !other.from.utf8.elementsEqual(from.utf8) && from.utf8.starts(with: other.from.utf8) {
                 try await takeBack(other)
             }
+            try await settleStragglers(over: [from, to])
             guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
             try await requireDirectory(newPath.parent)
             if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }

@@ -143,7 +143,7 @@ extension S3Remote {
                     "POST", record.key, query: [("uploadId", record.identifier)], fields: all, body: .bytes(body))
                 // The server puts the parts together before it answers.
                 request.patience = .seconds(600)
-                let answer = try await client.transport.send(request)
+                let answer = try await client.attempt(request)
                 // An error may come after a good status, for the answer begins before the work is done.
                 guard answer.head.isSuccess, (try? XMLReader.document(answer.body))?.name.local != "Error" else {
                     throw S3Failure(answer, bucket: client.location.bucket)

@@ -14,7 +14,12 @@ extension S3Remote {
         if condition == .absent { try check(path) }
         return try await translating { [self] in
             try await settleMoves(over: path)
+            let key = key(of: path)
+            try await settleStragglers(over: [key])
             let support = condition == .always ? nil : await conditions()
+            let isLarge = contents.size > settings.multipartThreshold
+            // So that nothing lies between the look and the request.
+            let hashes = isLarge ? nil : try await hashes(of: contents, 0..<contents.size)
             if condition == .absent {
                 try await requireDirectory(path.parent)
                 // No condition says that nothing lies below a name.
@@ -22,17 +27,17 @@ extension S3Remote {
             } else if support != .honoured {
                 try await require(condition, at: path)
             }
-            let key = key(of: path)
             let fields = ObjectMetadata.fields(attributes)
             var tag: String?
             do {
                 let note: (String) -> Void = { [unanswered] tag in
-                    unanswered.note(key, tag: Array(tag.utf8), date: attributes.contentModificationDate)
+                    unanswered.note(
+                        Self.lastName(of: key), tag: Array(tag.utf8), date: attributes.contentModificationDate)
                 }
-                if contents.size > settings.multipartThreshold {
-                    try await upload(contents, to: key, fields, if: condition, at: path, willHaveTag: note)
+                if let hashes {
+                    tag = try await put(contents, hashes, to: key, fields, if: condition, at: path, willHaveTag: note)
                 } else {
-                    tag = try await put(contents, to: key, fields, if: condition, willHaveTag: note)
+                    try await upload(contents, to: key, fields, if: condition, at: path, willHaveTag: note)
                 }
             } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
                 throw RemoteConditionFailure(present: try await present(at: path))
@@ -42,6 +47,13 @@ extension S3Remote {
             }
             return try await written(
                 key, path, size: contents.size, tag: tag, date: attributes.contentModificationDate)
+        }
+    }
+
+    /// Waits for what was sent to some places and may still arrive.
+    func settleStragglers(over places: [String]) async throws {
+        try await client.stragglers.settle(over: places) {
+            _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
         }
     }
 
@@ -62,25 +74,36 @@ extension S3Remote {
             throw RemoteConditionFailure(present: file(found, name: path.name ?? ""))
         }
         if let date { dates.note([(key, found.tag, date)]) }
-        unanswered.forget(key, tag: Array(found.tag.utf8))
+        unanswered.forget(Self.lastName(of: key), tag: Array(found.tag.utf8))
         return file(found, name: path.name ?? "")
     }
 
     private func put(
-        _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
-        willHaveTag: (String) -> Void
+        _ contents: ContentSource, _ hashes: Hashes, to key: String, _ fields: HTTPFields,
+        if condition: RemoteCondition, at path: RemotePath, willHaveTag: (String) -> Void
     ) async throws -> String? {
-        let hashes = try await hashes(of: contents, 0..<contents.size)
         willHaveTag("\"\(Signature.hexadecimal(hashes.md5))\"")
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
-        try await conditional(condition) { condition in
+        try await conditional(condition) { extra in
             var fields = fields
-            for (name, value) in condition { fields[name] = value }
+            for (name, value) in extra { fields[name] = value }
             let all = fields
+            let isLooked = condition != .always && extra.isEmpty
+            let looksAgain = isLooked && contents.size > settings.largestUnwatched
             tag = try await client.send { [client] in
-                client.request("PUT", key, fields: all, body: .content(contents), payloadHash: hashes.sha256)
+                let body: HTTPBody
+                if looksAgain {
+                    let pieces = LastLook(contents) { try await self.require(condition, at: path) }
+                    body = .pieces(count: contents.size) { try await pieces.next() }
+                } else {
+                    body = .content(contents)
+                }
+                // What a condition was looked at for is not sent again without another look.
+                return client.request(
+                    "PUT", key, fields: all, body: body, payloadHash: hashes.sha256,
+                    repetition: isLooked ? .ifNotDone : nil)
             }.fields["ETag"]
         }
         return tag
@@ -121,6 +144,7 @@ extension S3Remote {
         try check(path)
         return try await translating { [self] in
             try await settleMoves(over: path)
+            try await settleStragglers(over: [key(of: path), prefix(of: path)])
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             try await mark(prefix(of: path))

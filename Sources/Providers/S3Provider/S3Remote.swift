@@ -15,6 +15,8 @@ final class S3Remote: PathRemote {
         /// Files of more bytes are sent in parts.
         var multipartThreshold: Int64 = 32 << 20
         var partSize: Int64 = 16 << 20
+        /// On a server that checks no conditions it is looked once more before the last of more bytes than these.
+        var largestUnwatched: Int64 = 256 << 10
         /// What the server copies in one piece.
         var largestCopy: Int64 = 5 << 30
         /// How many requests one upload, one copying or one deleting makes at once.
@@ -57,6 +59,7 @@ final class S3Remote: PathRemote {
         traits.listsTrees = true
         traits.storesModificationDates = true
         traits.concurrentCalls = 16
+        traits.tagsAreOfContent = true
         let conditions = state.withLock { $0.conditions }
         traits.checksConditions = conditions == .honoured
         if conditions == ConditionSupport.none {
@@ -155,8 +158,13 @@ final class S3Remote: PathRemote {
         RemoteEntry(
             name: name, kind: .file, tag: Array(object.tag.utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(
-                contentModificationDate: unanswered.date(object.key, tag: Array(object.tag.utf8))
+                contentModificationDate: unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
                     ?? dates.date(of: object)))
+    }
+
+    /// What of a key stays when a directory is moved.
+    static func lastName(of key: String) -> String {
+        key.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(key[key.utf8.index(after: $0)...]) } ?? key
     }
 
     // MARK: - Reading

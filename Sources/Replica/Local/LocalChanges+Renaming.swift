@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 import GRDB
 import SystemPackage
 
@@ -73,14 +74,17 @@ extension LocalChanges {
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private mutating func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
+        // What was here is what is replaced, whatever the remote has told since of a file that somebody has open.
+        let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
+        let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
         try db.run("DELETE FROM item WHERE id = ?", [item.id])
         try db.run(
             """
-            UPDATE item SET inode = ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0, nextTry = NULL,
-                changedFields = changedFields | ? WHERE id = ?
+            UPDATE item SET inode = ?, baseContentVersion = ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
+                nextTry = NULL, changedFields = changedFields | ? WHERE id = ?
             """,
             [
-                item.inode.number.rawValue, now.nanosecondsSince1970,
+                item.inode.number.rawValue, Data(origin), now.nanosecondsSince1970,
                 Int64(
                     item.changedFields.intersection([
                         .contents, .contentModificationDate, .permissions, .ownership, .extendedAttributes,

@@ -162,11 +162,24 @@ package struct LocalChanges {
 
 extension Database {
     fileprivate func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
+        if fields.contains(.contents) { try noteOrigin(ofContent: number) }
         try run(
             """
             UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
                 nextTry = NULL WHERE inode = ?
             """, [Int64(fields.rawValue), time.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// Content is about to be changed here: it is based on the version that was here, which is not the one that the remote
+    /// told last where news came while somebody had the file open. Of several names each has a version of its own, and
+    /// none of them is older than what is here.
+    private func noteOrigin(ofContent number: InodeNumber) throws {
+        try run(
+            """
+            UPDATE item SET baseContentVersion = (SELECT contentVersion FROM inode WHERE number = ?1)
+            WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & 1 = 0
+                AND (SELECT linkCount FROM inode WHERE number = ?1) = 1
+            """, [number.rawValue])
     }
 
     /// A name was made or removed in a directory.

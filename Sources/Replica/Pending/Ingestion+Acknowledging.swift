@@ -162,10 +162,18 @@ extension Ingestion {
 
     /// The remote has deleted an item.
     package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+        guard try forgetDeletion(deletion) else { return }
+        // News may have brought it back in the meantime.
+        if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try remove(twin) }
+        try restoreNames()
+    }
+
+    /// - Returns: whether it was known.
+    func forgetDeletion(_ deletion: PendingDeletion) throws -> Bool {
         try db.run("DELETE FROM unanswered WHERE deletion = ?", [deletion.id])
         try db.run(
             "DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
-        try restoreNames()
+        return db.changesCount > 0
     }
 
     /// A change could not be sent: why, and when to try again.

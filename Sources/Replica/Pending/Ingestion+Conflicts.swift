@@ -77,7 +77,8 @@ extension Ingestion {
 
     /// The remote does not delete an item, or has changed it: it is shown again.
     package mutating func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
-        try acknowledgeDeletion(deletion)
+        _ = try forgetDeletion(deletion)
+        try restoreNames()
         guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
         if let item {
             try place(item, in: parent.inode.number)

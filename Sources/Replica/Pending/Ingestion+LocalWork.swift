@@ -38,7 +38,7 @@ extension Ingestion {
         let version = try db.one(
             "SELECT baseContentVersion, kind FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
             { ([UInt8]($0[0] as Data), $0[1] as Int) })
-        guard let (version, kind) = version else { return false }
+        guard let (version, kind) = version else { return try isRemovedUnanswered(item) }
         if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion {
             try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
             return false
@@ -50,6 +50,16 @@ extension Ingestion {
                 item.itemIdentifier.rawValue,
             ])
         return true
+    }
+
+    /// Whether this is what was made here, sent, never answered, and removed: it has no identifier to be known by yet.
+    private func isRemovedUnanswered(_ item: FileProviderItem) throws -> Bool {
+        let deletions = try db.all(
+            "SELECT id FROM deletion WHERE baseParent = ? AND baseName = ?",
+            [item.parentItemIdentifier.rawValue, item.filename], { $0[0] as Int64 })
+        return try deletions.contains { id in
+            try db.unanswered("deletion", id).contains { $0.matches(item) }
+        }
     }
 
     /// A directory that was made here is the remote's directory of the same name: what both hold comes together.

@@ -267,18 +267,24 @@ struct Executor: Sendable {
 
     // MARK: - Deletions
 
-    func delete(_ queued: PendingDeletion) async {
+    /// - Returns: the item's identifier, which for one that was made without an answer is found out here.
+    @discardableResult
+    func delete(_ queued: PendingDeletion) async -> ItemIdentifier {
         let request = request
         var known = queued
         do {
-            if queued.isToBeFound { return try await find(queued) }
+            if queued.isToBeFound {
+                try await find(queued)
+                return queued.identifier
+            }
             if let found = try await unansweredItem(of: queued) {
                 // A provider that knows only paths asks where it is.
                 try await commits.commit { try $0.foundDeleted(queued, as: found) }
                 known.identifier = found.itemIdentifier
                 known.version = found.itemVersion
             } else if queued.isPlaceholder {
-                return try await commits.commit { try $0.acknowledgeDeletion(queued) }
+                try await commits.commit { try $0.acknowledgeDeletion(queued) }
+                return queued.identifier
             }
             let deletion = known
             // What lies below a trashed directory is in nobody's working set any more: it goes with it.
@@ -297,6 +303,7 @@ struct Executor: Sendable {
         } catch {
             await failed(known, error)
         }
+        return known.identifier
     }
 
     /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;
@@ -304,6 +311,10 @@ struct Executor: Sendable {
     private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         guard !changes.isEmpty else { return nil }
+        // It may have been moved as well: the provider knows where to.
+        if !deletion.isPlaceholder, let item = try await ancestry.lookUp(deletion.identifier, for: request) {
+            return changes.contains { $0.matches(item) } ? item : nil
+        }
         return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
             changes.contains { $0.matches(item) } ? item : nil
         }

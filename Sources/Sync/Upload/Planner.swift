@@ -68,9 +68,7 @@ struct Planner: Sendable {
     ) throws -> Plan {
         var plan = Plan()
         for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
-            var subject = UploadTraffic.Subject(deletion)
-            subject.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
-            let step = Step(operation: .deletion(deletion.id), subject: subject)
+            let step = Step(operation: .deletion(deletion.id), subject: try subject(of: deletion))
             if isBusy(step.subject) { continue }
             if deletion.parent.isPlaceholder { continue }
             switch try readiness(of: deletion, at: now, isHurried: isHurried) {
@@ -124,6 +122,19 @@ struct Planner: Sendable {
             if !isBusy(step.subject) { plan.steps.append(step) }
         }
         if plan.steps.isEmpty, let next = try replica.database.nextOffer(after: now) { plan.wait(until: next) }
+    }
+
+    /// What an operation on an item is about by now.
+    func subject(of item: ItemRecord) throws -> UploadTraffic.Subject {
+        var ancestors = Ancestors()
+        return try subject(of: item, knowing: &ancestors)
+    }
+
+    /// What a deletion is about by now.
+    func subject(of deletion: PendingDeletion) throws -> UploadTraffic.Subject {
+        var subject = UploadTraffic.Subject(deletion)
+        subject.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
+        return subject
     }
 
     /// What sending an item is about: the item, the name it has on the remote and the one it is to have.

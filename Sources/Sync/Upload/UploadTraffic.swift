@@ -43,6 +43,17 @@ actor UploadTraffic {
                 || moves(other) || other.moves(self)
         }
 
+        /// Whether a change is about nothing else.
+        func covers(_ change: SentChange) -> Bool {
+            if change.identifier != nil {
+                if change.fields.isDisjoint(with: [.filename, .parentItemIdentifier]) { return true }
+                if change.item.kind == .directory, movedDirectory == nil { return false }
+            }
+            // In the trash a name is nobody's concern.
+            return change.item.isTrashed
+                || places.contains(Place(parent: change.item.parentItemIdentifier, name: change.item.filename))
+        }
+
         private func moves(_ other: Subject) -> Bool {
             movedDirectory.map(other.ancestors.contains) ?? false
         }

@@ -202,6 +202,15 @@ actor Uploads {
         }
     }
 
+    /// An operation turns out to be about something else than when it was planned: a file was renamed since, or what holds it.
+    ///
+    /// - Returns: false when something else that runs is about that, too: it is planned anew.
+    private func claim(_ subject: UploadTraffic.Subject, for operation: SyncOperation) -> Bool {
+        guard !subjects.contains(where: { $0.key != operation && $0.value.overlaps(subject) }) else { return false }
+        subjects[operation] = subject
+        return true
+    }
+
     private func finish(_ operation: SyncOperation) {
         running[operation] = nil
         subjects[operation] = nil
@@ -219,17 +228,28 @@ actor Uploads {
                 let now: FileTimestamp = isInteractive ? .distantFuture : Replica.now
                 let readiness = try planner.readiness(of: item, state, at: now, isHurried: true)
                 guard case .ready(let fields) = readiness else { return }
-                try await send(replica.prepare(row, fields: fields))
+                let subject = try planner.subject(of: item)
+                guard claim(subject, for: operation), let prepared = try replica.prepare(row, fields: fields),
+                    subject.covers(prepared)
+                else { return }
+                try await send(prepared)
             case .moveAside(let row):
+                guard let (item, _) = try replica.database.pendingItem(row),
+                    claim(try planner.subject(of: item), for: operation)
+                else { return }
                 try await send(
                     replica.prepare(
                         row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)))
             case .deletion(let id):
-                guard let deletion = try replica.deletion(id) else { return }
+                guard let deletion = try replica.deletion(id), claim(try planner.subject(of: deletion), for: operation)
+                else { return }
                 let subject = UploadTraffic.Subject(deletion)
                 await traffic.begin(operation, subject)
-                await executor.delete(deletion)
-                await end(operation, subject)
+                let identifier = await executor.delete(deletion)
+                // What was never answered has been found only now: a listing may have found it, too.
+                var known = subject
+                known.identifiers.insert(identifier)
+                await end(operation, known)
             case .ingestion: break
             }
         } catch {

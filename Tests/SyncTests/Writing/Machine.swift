@@ -202,6 +202,11 @@ extension Machine {
         return number
     }
 
+    /// Opens a file for writing, with what is in it.
+    func beginWriting(_ number: InodeNumber) async throws {
+        try await change { try $0.beginWriting(number, truncating: false, caller: Self.caller) }
+    }
+
     /// Writes as the kernel does, past the daemon.
     func put(_ text: String, into number: InodeNumber) throws {
         let file = try replica.openContentForWriting(of: number)

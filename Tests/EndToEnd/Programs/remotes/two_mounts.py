@@ -4,7 +4,7 @@ usage: two_mounts.py ONE OTHER --yonder PROGRAM (--folder FOLDER | --store URL/B
 
 In each round both do something to the same names at the same time. When both have sent all they had and heard all there
 is, they and the remote have to be the same, byte for byte; whatever was written has to be there, whole, under its name
-or as a conflict copy, unless whoever removed or rewrote it had seen it.
+or as a conflict copy, unless whoever rewrote it had it before him.
 """
 
 import argparse
@@ -29,8 +29,9 @@ class Run:
         self.mounts = [options.one, options.other]
         self.choice = random.Random(options.seed)
         self.complaints = []
-        self.apart = 2 if options.store else 0
+        self.kept = []
         self.serial = 0
+        self.lock = threading.Lock()
 
     def complain(self, text):
         self.complaints.append(text)
@@ -46,12 +47,13 @@ class Run:
     def at_once(self, *bodies):
         """Each mount's own work, at the same time."""
         start = threading.Barrier(len(bodies))
+        apart = self.choice.choice([1, 2, 3]) if self.options.store else 0
         failures = []
 
         def work(number, body):
             start.wait()
             # What two write in the same moment a server that checks no conditions cannot keep apart.
-            time.sleep(number * self.apart)
+            time.sleep(number * apart)
             try:
                 body()
             except OSError as error:
@@ -71,8 +73,46 @@ class Run:
         return os.path.join(self.mounts[who], name)
 
     def write(self, who, name, text, mode="w"):
-        with open(self.path(who, name), mode) as file:
-            file.write(text)
+        """What is written has to be kept from then on, and what was there before the writer's eyes has not."""
+        path = self.path(who, name)
+        if mode == "a":
+            with open(path, mode) as file:
+                file.write(text)
+            return
+        # Truncated when it is opened, or later: then what is in it is what was opened.
+        if self.choice.random() < 0.5:
+            seen, version = self.look(path)
+            with open(path, "w") as file:
+                if self.version(file.fileno()) != version:
+                    # It has become another between the look and the opening: nobody can say which was truncated.
+                    seen = None
+                file.write(text)
+        else:
+            with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+") as file:
+                seen = file.read()
+                file.seek(0)
+                file.truncate()
+                file.write(text)
+        with self.lock:
+            self.kept = [] if seen is None else [other for other in self.kept if other != seen]
+            self.kept.append(text)
+
+    def version(self, place):
+        try:
+            return os.getxattr(place, "user.yonder.version")
+        except OSError:
+            return b""
+
+    def look(self, path):
+        """What a file holds, None where that cannot be known, and its version."""
+        version = self.version(path)
+        try:
+            with open(path) as file:
+                return file.read(), version
+        except FileNotFoundError:
+            return "", version
+        except OSError:
+            return None, version
 
     def remote(self):
         return tree(self.options.folder) if self.options.folder else bucket_tree(self.options.store)
@@ -86,7 +126,13 @@ class Run:
                     done = self.yonder(*words)
                     if done.returncode != 0:
                         self.complain("%s: %s" % (" ".join(words), done.stderr))
-            trees = [tree(mount) for mount in self.mounts]
+            try:
+                trees = [tree(mount) for mount in self.mounts]
+            except OSError as error:
+                # What the other has just written is not always readable for a moment, and never for long.
+                if error.errno not in (errno.ESTALE, errno.ENOENT) or time.monotonic() > end:
+                    raise
+                continue
             pending = [self.yonder("pending", mount).stdout for mount in self.mounts]
             if trees[0] == trees[1] and not any(pending) and self.remote() == trees[0]:
                 return trees[0]
@@ -97,29 +143,28 @@ class Run:
                 return trees[0]
             time.sleep(0.2)
 
-    def expect(self, texts, found, what):
-        for text in texts:
+    def expect(self, found, what):
+        for text in self.kept:
             if text.encode() not in found.values():
                 self.complain("%s: what %r says is lost" % (what, text[:40]))
 
-    # Rounds. Each says what has to be there in the end.
+    # Rounds. What was written in them has to be there in the end.
 
     def both_create(self, name):
         texts = [self.text(0), self.text(1)]
         self.at_once(lambda: self.write(0, name, texts[0]), lambda: self.write(1, name, texts[1]))
-        return texts
 
     def both_edit(self, name):
         self.write(0, name, self.text(0))
         self.settle()
-        return self.both_create(name)
+        self.both_create(name)
 
     def one_removes(self, name):
         self.write(0, name, self.text(0))
         self.settle()
         text = self.text(1)
+        self.kept = []
         self.at_once(lambda: os.unlink(self.path(0, name)), lambda: self.write(1, name, text))
-        return [text]
 
     def one_renames(self, name):
         self.write(0, name, self.text(0))
@@ -127,7 +172,6 @@ class Run:
         text = self.text(1)
         self.at_once(
             lambda: os.rename(self.path(0, name), self.path(0, name + " renamed")), lambda: self.write(1, name, text))
-        return [text]
 
     def both_rename(self, name):
         text = self.text(0)
@@ -135,17 +179,15 @@ class Run:
         self.settle()
         self.at_once(lambda: os.rename(self.path(0, name), self.path(0, name + " here")),
                      lambda: os.rename(self.path(1, name), self.path(1, name + " there")))
-        return [text]
 
     def both_make_directories(self, name):
         texts = [self.text(0), self.text(1)]
 
         def make(who):
-            os.mkdir(self.path(who, name))
+            os.makedirs(self.path(who, name), exist_ok=True)
             self.write(who, "%s/of %d" % (name, who), texts[who])
 
         self.at_once(lambda: make(0), lambda: make(1))
-        return texts
 
     def directory_moves_away(self, name):
         os.mkdir(self.path(0, name))
@@ -154,7 +196,6 @@ class Run:
         text = self.text(1)
         self.at_once(lambda: os.rename(self.path(0, name), self.path(0, name + " moved")),
                      lambda: self.write(1, name + "/new", text))
-        return [text]
 
     ROUNDS = [both_create, both_edit, one_removes, one_renames, both_rename, both_make_directories, directory_moves_away]
 
@@ -198,8 +239,9 @@ class Run:
             os.listdir(mount)
         for number in range(self.options.rounds):
             body = self.ROUNDS[number % len(self.ROUNDS)]
-            wanted = body(self, "%s %d" % (body.__name__, number))
-            self.expect(wanted, self.settle(), body.__name__)
+            self.kept = []
+            body(self, "%s %d" % (body.__name__, number))
+            self.expect(self.settle(), body.__name__)
         self.free_for_all("free", self.options.rounds)
         print("%d items in the end" % len(tree(self.mounts[0])), flush=True)
         return 1 if self.complaints else 0

@@ -1,0 +1,33 @@
+import FileProvider
+import HTTPTransport
+import Synchronization
+import SystemPackage
+
+/// A file's content, piece by piece, with a look at the remote before the last piece: where a server checks no conditions,
+/// that is the last moment at which an upload can still be broken off, and nothing has been written over.
+final class LastLook: Sendable {
+    private let contents: ContentSource
+    private let look: @Sendable () async throws -> Void
+    private let position = Mutex<Int64>(0)
+    private static let piece: Int64 = 128 << 10
+
+    /// - Parameter look: throws when the content is not to be written any more.
+    init(_ contents: ContentSource, look: @escaping @Sendable () async throws -> Void) {
+        self.contents = contents
+        self.look = look
+    }
+
+    /// The next piece; nil at the end.
+    func next() async throws -> [UInt8]? {
+        let start = position.withLock { $0 }
+        let count = min(Self.piece, contents.size - start)
+        guard count > 0 else { return nil }
+        if start + count == contents.size { try await look() }
+        let bytes = try await BlockingWork.run { [contents] in try contents.read(at: start, count: Int(count)) }
+        guard bytes.count == Int(count) else {
+            throw FileProviderError.posix(.ioError, "the content ends at \(start + Int64(bytes.count)) bytes")
+        }
+        position.withLock { $0 = start + count }
+        return bytes
+    }
+}
