@@ -29,6 +29,7 @@ package final class WebDAVRemote: PathRemote {
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
     let unanswered = UnansweredContents()
+    let lost = LostContents()
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -191,7 +192,9 @@ package final class WebDAVRemote: PathRemote {
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return nil
         }
-        return found.withLock { $0 }
+        guard var sight = found.withLock({ $0 }) else { return nil }
+        sight.entry = try await recognized(sight.entry, at: path)
+        return sight
     }
 
     /// What the fields of a file say of it; nil when nothing is there. Where ``ServerHabits/headsAreTrue``, it is what
@@ -247,6 +250,9 @@ package final class WebDAVRemote: PathRemote {
             throw FileProviderError(.malformedResponse, "\(client.base.host) does not say what '\(what)' is")
         }
         var listing = RemoteListing(entries: entries)
+        for index in entries.indices {
+            listing.entries[index] = try await recognized(entries[index], at: path.appending(entries[index].name))
+        }
         listing.leavesOut = leavesOut
         return listing
     }
