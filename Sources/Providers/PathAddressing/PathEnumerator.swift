@@ -56,13 +56,17 @@ final class PathEnumerator: FileProviderEnumerator {
         let entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
         let identified = try await provider.identities.identify(entries, in: container, at: path)
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
-        let (isComplete, names) = state.withLock { state in
+        let (isComplete, found) = state.withLock { state in
             state.waiting += items
             state.next = part.next
             for entry in entries { state.names.insert(Array(entry.name.utf8)) }
             return (part.next == nil, state.names)
         }
-        if isComplete { provider.identities.noteListed(container, at: path, names: names) }
+        guard isComplete else { return }
+        // What was made here meanwhile may be there and not be listed.
+        let changed = try await provider.book.changed(in: container, since: began)
+        let names = changed.reduce(into: found) { $0.insert(Array($1.name.utf8)) }
+        provider.identities.noteListed(container, at: path, names: names)
     }
 
     /// The entries as they are after our own changes that were made while they were on their way.

@@ -49,6 +49,11 @@ final class PathIdentities: Sendable {
             known = { children[Array($0.utf8)] }
         }
         var identifiers = entries.map { given($0, in: parent, known) }
+        // Whatever a listing may have said before.
+        missing.withLock { missing in
+            if missing.isEmpty { return }
+            for case let identifier? in identifiers { missing[identifier] = nil }
+        }
         let unknown = identifiers.indices.filter { identifiers[$0] == nil }
         if isNew, !unknown.isEmpty {
             let present = Set(entries.map { Array($0.name.utf8) })
@@ -202,7 +207,7 @@ final class PathIdentities: Sendable {
             if let noticed = candidate.noticedAt, ContinuousClock.now - noticed < Self.trust {
                 gone.append(candidate)
             } else if mayBeAnywhere, entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8),
-                try await isGone(candidate.path, &search)
+                try await isGone(candidate.path, &search), try await isNotMoved(candidate)
             {
                 gone.append(candidate)
             }
@@ -234,6 +239,13 @@ final class PathIdentities: Sendable {
         }
         guard let names = search.places[path.parent] ?? nil else { return true }
         return !names.contains(Array(name.utf8))
+    }
+
+    /// Whether an old place is not merely empty because this provider has just moved what was there, or what held it.
+    private func isNotMoved(_ candidate: Missing) async throws -> Bool {
+        try await book.waitForMoves(over: candidate.path)
+        let path = book.path(of: candidate.known.itemIdentifier) ?? candidate.path
+        return path == candidate.path && book.uncertainMoves(near: path).isEmpty
     }
 
     private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {
