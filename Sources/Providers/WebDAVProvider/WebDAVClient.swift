@@ -99,7 +99,34 @@ final class WebDAVClient: Sendable {
     ///   - take: given what the answer tells, as it comes.
     ///   - what: what is asked for, for messages.
     /// - Returns: the answer's head.
+    /// - Throws: for an answer that makes no sense `malformedResponse`, and `serverUnreachable` when the root is answered
+    ///   so, too: then it is not this server that answers, but a page to log in, say.
     func properties(
+        _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
+        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
+    ) async throws -> HTTPResponseHead {
+        do {
+            return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+        } catch let foreign as Foreign {
+            if url == base { throw FileProviderError(.serverUnreachable, foreign.failure.message) }
+            do {
+                _ = try await askForProperties(
+                    base, depth: 0,
+                    body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: false), what: "/"
+                ) { _, _ in }
+            } catch let foreign as Foreign {
+                throw FileProviderError(.serverUnreachable, foreign.failure.message)
+            }
+            throw foreign.failure
+        }
+    }
+
+    /// An answer that no WebDAV server gives.
+    private struct Foreign: Error {
+        var failure: FileProviderError
+    }
+
+    private func askForProperties(
         _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
         take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
     ) async throws -> HTTPResponseHead {
@@ -130,10 +157,13 @@ final class WebDAVClient: Sendable {
                 },
                 failure: { response in
                     if response.status == 401 { return Refused(head: response.head) }
-                    return Self.failure(response, of: what)
+                    let failure = Self.failure(response, of: what)
+                    return failure.code == .malformedResponse ? Foreign(failure: failure) : failure
                 })
         }
-        guard answer.root.name.isCalled("multistatus", in: "DAV:") else { throw Self.nonsense(answer.head) }
+        guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
+            throw Foreign(failure: Self.nonsense(answer.head))
+        }
         guard count.withLock({ $0 }) > 0 else {
             throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")
         }

@@ -195,7 +195,15 @@ extension WebDAVRemote {
         let response = try await client.send(
             "MOVE", client.url(of: path, isDirectory: kind == .directory), fields, isLong: true)
         switch response.status {
-        case 200, 201, 204: return
+        case 201, 204: return
+        case 200:
+            // Anybody may say that, a page to log in, too.
+            if try await sight(of: newPath, isDirectory: kind == .directory) != nil,
+                try await sight(of: path, isDirectory: kind == .directory) == nil
+            {
+                return
+            }
+            throw WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true)
         case 412: throw RemoteConditionFailure(present: try await sight(of: newPath)?.entry)
         case 207:
             throw FileProviderError(
@@ -306,7 +314,10 @@ extension WebDAVRemote {
         let response = try await client.send(
             "DELETE", client.url(of: path, isDirectory: isDirectory), fields, isLong: isDirectory)
         switch response.status {
-        case 200, 202, 204, 404, 410: return
+        case 202, 204, 404, 410: return
+        case 200:
+            if try await sight(of: path, isDirectory: isDirectory) == nil { return }
+            throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
         case 412:
             guard let there = try await sight(of: path) else { return }
             throw RemoteConditionFailure(present: there.entry)

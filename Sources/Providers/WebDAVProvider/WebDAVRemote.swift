@@ -100,8 +100,8 @@ package final class WebDAVRemote: PathRemote {
 
     /// Asks the server for the collection.
     ///
-    /// - Throws: `notAuthenticated`, `serverUnreachable` also for a collection that is not there, `malformedResponse` for
-    ///   what is no WebDAV; the messages are for users.
+    /// - Throws: `notAuthenticated`, `serverUnreachable` also for a collection that is not there and for what is no WebDAV;
+    ///   the messages are for users.
     package func connect() async throws {
         let task = knowledge.withLock { knowledge -> Task<Void, any Error>? in
             if knowledge.isConnected { return nil }
@@ -203,8 +203,11 @@ package final class WebDAVRemote: PathRemote {
         let response = try await client.send("HEAD", client.url(of: path))
         guard response.status != 404, response.status != 410 else { return nil }
         guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
-        // Of an empty file some do not say how long it is.
-        guard response.head.contentLength != nil else { return try await sight(of: path) }
+        // Of an empty file some do not say how long it is, and a page to log in has no tag: that is asked in a way that
+        // only WebDAV answers.
+        guard response.head.contentLength != nil, response.head.fields["ETag"] != nil else {
+            return try await sight(of: path)
+        }
         return sight(DAVResource(response.head), named: path.name ?? "", at: response.head)
     }
 
