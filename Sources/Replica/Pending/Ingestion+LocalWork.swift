@@ -38,7 +38,7 @@ extension Ingestion {
         let version = try db.one(
             "SELECT baseContentVersion, kind FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
             { ([UInt8]($0[0] as Data), $0[1] as Int) })
-        guard let (version, kind) = version else { return false }
+        guard let (version, kind) = version else { return try isToBeLookedFor(item) }
         if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion {
             try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
             return false
@@ -50,6 +50,20 @@ extension Ingestion {
                 item.itemIdentifier.rawValue,
             ])
         return true
+    }
+
+    /// Whether it is what was sent and not answered before it was removed here or renamed: whoever looks for it deletes it.
+    private func isToBeLookedFor(_ item: FileProviderItem) throws -> Bool {
+        let deletions = try db.all(
+            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND baseName = ?",
+            [item.parentItemIdentifier.rawValue, item.filename],
+            { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
+        return try deletions.contains { deletion in
+            // A directory may be anybody's, and what is in it is shown until it is deleted.
+            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) && item.kind != .directory
+                && deletion.kind == InodeKind(item.kind).rawValue
+                && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
+        }
     }
 
     /// A directory that was made here is the remote's directory of the same name: what both hold comes together.

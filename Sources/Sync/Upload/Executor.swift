@@ -257,18 +257,24 @@ struct Executor: Sendable {
 
     // MARK: - Deletions
 
-    func delete(_ queued: PendingDeletion) async {
+    /// - Returns: the item that it was, where that had to be found out.
+    @discardableResult
+    func delete(_ queued: PendingDeletion) async -> ItemIdentifier {
         let request = request
         var known = queued
         do {
-            if queued.isToBeFound { return try await find(queued) }
+            if queued.isToBeFound {
+                try await find(queued)
+                return queued.identifier
+            }
             if let found = try await unansweredItem(of: queued) {
                 // A provider that knows only paths asks where it is.
                 try await commits.commit { try $0.foundDeleted(queued, as: found) }
                 known.identifier = found.itemIdentifier
                 known.version = found.itemVersion
             } else if queued.isPlaceholder {
-                return try await commits.commit { try $0.acknowledgeDeletion(queued) }
+                try await commits.commit { try $0.acknowledgeDeletion(queued) }
+                return queued.identifier
             }
             let deletion = known
             // What lies below a trashed directory is in nobody's working set any more: it goes with it.
@@ -287,6 +293,7 @@ struct Executor: Sendable {
         } catch {
             await failed(known, error)
         }
+        return known.identifier
     }
 
     /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;

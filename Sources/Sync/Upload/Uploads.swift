@@ -226,9 +226,9 @@ actor Uploads {
                         row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)))
             case .deletion(let id):
                 guard let deletion = try replica.deletion(id) else { return }
-                let subject = UploadTraffic.Subject(deletion)
+                var subject = UploadTraffic.Subject(deletion)
                 await traffic.begin(operation, subject)
-                await executor.delete(deletion)
+                subject.identifiers.insert(await executor.delete(deletion))
                 await end(operation, subject)
             case .ingestion: break
             }
