@@ -330,7 +330,9 @@ actor Listings {
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
     ) async throws {
         let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
+        let start = ContinuousClock.now
         var gone: [ItemRecord] = []
+        var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {
             guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true else { continue }
@@ -341,10 +343,13 @@ actor Listings {
             if let item = try await ancestry.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
                 found.append((item, try await ancestry.unknown(above: item, for: request)))
             } else {
-                vanished.insert(identifier)
+                missing.append(identifier)
             }
         }
-        let (lost, moved) = (gone, found)
+        // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
+        let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: start)
+        vanished.formUnion(missing.filter { !newer.contains($0) })
+        let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
             for (item, ancestors) in moved { try ingestion.move(item, below: ancestors) }
             try ingestion.finishListing(of: number, gone: lost)
