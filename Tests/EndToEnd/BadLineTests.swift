@@ -19,7 +19,7 @@ extension RealMount {
                 try await run(
                     "mixed_load.py", remote, yonder, seconds: seconds + 400,
                     [yonder.mount.string, mirror.string, "--control", String(remote.relay.control)]
-                        + ["--seconds", String(seconds), "--seed", String(seed)])
+                        + ["--seconds", String(seconds), "--seed", String(seed)] + (kind == .webDAV ? ["--page"] : []))
             }
         }
 

@@ -86,7 +86,13 @@ class Run:
                     done = self.yonder(*words)
                     if done.returncode != 0:
                         self.complain("%s: %s" % (" ".join(words), done.stderr))
-            trees = [tree(mount) for mount in self.mounts]
+            try:
+                trees = [tree(mount) for mount in self.mounts]
+            except OSError as error:
+                # What the other sent after the news was asked for.
+                if error.errno != errno.ESTALE or time.monotonic() > end:
+                    raise
+                continue
             pending = [self.yonder("pending", mount).stdout for mount in self.mounts]
             if trees[0] == trees[1] and not any(pending) and self.remote() == trees[0]:
                 return trees[0]
