@@ -343,12 +343,14 @@ actor Listings {
             if let item = try await ancestry.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
                 found.append((item, try await ancestry.unknown(above: item, for: request)))
             } else {
+                // At once: the page of another directory may show it from now on.
+                vanished.insert(identifier)
                 missing.append(identifier)
             }
         }
         // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
         let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: start)
-        vanished.formUnion(missing.filter { !newer.contains($0) })
+        vanished.subtract(newer)
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
             for (item, ancestors) in moved { try ingestion.move(item, below: ancestors) }

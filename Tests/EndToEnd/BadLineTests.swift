@@ -126,7 +126,7 @@ extension RealMount {
             let isWhole: @Sendable () -> Void = {
                 #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
             }
-            guard remote.store != nil || program == "two_mounts.py" else { return isWhole() }
+            guard remote.store != nil else { return isWhole() }
             withKnownIssue("S185 and S187 are not kept everywhere yet", isIntermittent: true) { isWhole() }
         }
     }

@@ -12,6 +12,7 @@ final class MemoryPathRemote: PathRemote {
         var isTagStrong = true
         var hasIdentifiers = false
         var listsTrees = false
+        var listsHiddenNames = true
         /// How many entries a part of a listing has.
         var part = 1000
     }
@@ -48,6 +49,7 @@ final class MemoryPathRemote: PathRemote {
         traits.storesPermissions = habits.storesEverything
         traits.storesExtendedAttributes = habits.storesEverything
         traits.listsTrees = habits.listsTrees
+        traits.listsHiddenNames = habits.listsHiddenNames
         return traits
     }
 
@@ -146,6 +148,7 @@ final class MemoryPathRemote: PathRemote {
         try call("entries", path) { state in
             guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
             let all = state.nodes.filter { $0.key.names.count == path.names.count + 1 && $0.key.parent == path }
+                .filter { habits.listsHiddenNames || $0.key.name?.utf8.first != UInt8(ascii: ".") }
                 .sorted { ($0.key.name ?? "").utf8.lexicographicallyPrecedes(($1.key.name ?? "").utf8) }
             let rest = all.drop { pair in
                 token.map { !$0.lexicographicallyPrecedes(Array((pair.key.name ?? "").utf8)) } ?? false

@@ -390,6 +390,54 @@ struct PathAddressingTests {
         }
     }
 
+    @Test("S209: what is seen for the first time is no other file of the same length and time that has gone")
+    func weakTags() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = false
+        try await run(habits) { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, Array("1".utf8))
+                $0.make(path("kept"), kind: .file, Array("2".utf8))
+                $0.make(path("to"), kind: .directory)
+                $0.copy(path("one"), to: path("to/other"))
+                $0.copy(path("kept"), to: path("to/kept"))
+            }
+            let one = try await session.find("one").itemIdentifier
+            let kept = try await session.find("kept").itemIdentifier
+            remote.change {
+                $0.delete(path("one"))
+                $0.delete(path("kept"))
+            }
+            _ = try await session.provider.enumerator(
+                for: .rootContainer, request: FileProviderRequest(reason: .synchronization)
+            ).enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            let other = try await session.find("to/other").itemIdentifier
+            #expect(other != one)
+            // Of the same name, too, it has been moved.
+            let moved = try await session.find("to/kept").itemIdentifier
+            #expect(moved == kept)
+        }
+    }
+
+    @Test("S208: what was made here under a name that the remote does not list is there when it is listed again")
+    func unlistedNames() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.listsHiddenNames = false
+        try await run(habits) { remote, session async throws in
+            remote.change { $0.make(path("shown"), kind: .file, [1]) }
+            try await session.list()
+            let made = try await session.create(
+                FileProviderItem(
+                    itemIdentifier: "new", parentItemIdentifier: .rootContainer, filename: ".hidden", kind: .directory,
+                    itemVersion: ItemVersion(contentVersion: "", metadataVersion: "")))
+            let listed = try await session.list()
+            #expect(Set(listed.map(\.filename)) == ["shown", ".hidden"])
+            #expect(listed.contains { $0.itemIdentifier == made.item.itemIdentifier })
+            remote.change { $0.delete(path(".hidden")) }
+            #expect(try await session.list().map(\.filename) == ["shown"])
+        }
+    }
+
     @Test("S186: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
     func lostRenamings() async throws {
         try await run { remote, session async throws in

@@ -52,8 +52,12 @@ final class PathEnumerator: FileProviderEnumerator {
             }
             return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
         }
-        let began = state.withLock { $0.beganAt }
-        let entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
+        let (began, before) = state.withLock { ($0.beganAt, $0.names) }
+        var entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
+        if part.next == nil, !provider.remote.traits.listsHiddenNames {
+            let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
+            entries += try await unlisted(in: path, besides: listed)
+        }
         let identified = try await provider.identities.identify(entries, in: container, at: path)
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
         let (isComplete, found) = state.withLock { state in
@@ -67,6 +71,20 @@ final class PathEnumerator: FileProviderEnumerator {
         let changed = try await provider.book.changed(in: container, since: began)
         let names = changed.reduce(into: found) { $0.insert(Array($1.name.utf8)) }
         provider.identities.noteListed(container, at: path, names: names)
+    }
+
+    /// What is known, and has a name that the remote lists nothing of: made here, as a rule.
+    private func unlisted(in path: RemotePath, besides listed: Set<[UInt8]>) async throws -> [RemoteEntry] {
+        var entries: [RemoteEntry] = []
+        for known in provider.manager.knownItems(in: container) {
+            let name = known.filename
+            guard name.utf8.first == UInt8(ascii: "."), !listed.contains(Array(name.utf8)),
+                !provider.book.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
+                let entry = try await provider.entry(at: path.appending(name))
+            else { continue }
+            entries.append(entry)
+        }
+        return entries
     }
 
     /// The entries as they are after our own changes that were made while they were on their way.

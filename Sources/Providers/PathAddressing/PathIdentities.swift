@@ -159,7 +159,8 @@ final class PathIdentities: Sendable {
                 // This listing is what shows it.
                 noticedAt: known.parentItemIdentifier == parent ? .now : nil)
         }
-        var search = Search(places: [:], taken: [], parent: parent, present: present)
+        var search = Search(
+            places: [:], taken: [], parent: parent, present: present, isFirst: manager.knownItems(in: parent).isEmpty)
         var result: [ItemIdentifier?] = []
         for (entry, version) in zip(entries, versions) {
             guard let all = candidates[version] else {
@@ -186,12 +187,14 @@ final class PathIdentities: Sendable {
         /// The directory that was listed.
         var parent: ItemIdentifier
         var present: Set<[UInt8]>
+        /// Whether nothing was known in it: what is there may have been there all the time.
+        var isFirst: Bool
     }
 
     private func match(
         _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ search: inout Search
     ) async throws -> Missing? {
-        let (taken, parent, present) = (search.taken, search.parent, search.present)
+        let (taken, parent, present, isFirst) = (search.taken, search.parent, search.present, search.isFirst)
         let fitting = candidates.filter { candidate in
             let known = candidate.known
             return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
@@ -199,6 +202,8 @@ final class PathIdentities: Sendable {
                 && (entry.kind != .file || known.documentSize == entry.size && !entry.isTagUnsettled)
                 && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
                 && candidate.path != path && !path.isBelow(candidate.path)
+                && (entry.kind != .file || entry.isTagStrong || !isFirst
+                    || known.filename.utf8.elementsEqual(entry.name.utf8))
         }
         // What many share tells nothing of one that was not noticed to be missing.
         let mayBeAnywhere = entry.isTagStrong || fitting.count == 1
@@ -206,7 +211,9 @@ final class PathIdentities: Sendable {
         for candidate in fitting {
             if let noticed = candidate.noticedAt, ContinuousClock.now - noticed < Self.trust {
                 gone.append(candidate)
-            } else if mayBeAnywhere, entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8),
+            } else if mayBeAnywhere,
+                entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8)
+                    || entry.kind == .file && !isFirst,
                 try await isGone(candidate.path, &search), try await isNotMoved(candidate)
             {
                 gone.append(candidate)

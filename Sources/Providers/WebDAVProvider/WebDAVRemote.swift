@@ -57,6 +57,7 @@ package final class WebDAVRemote: PathRemote {
         traits.storesModificationDates = keepsAttributes || isOwnCloud
         traits.storesPermissions = keepsAttributes
         traits.directoryTagsCoverTrees = isOwnCloud
+        traits.listsHiddenNames = habits?.listsHiddenNames ?? true
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
             traits.peculiarities.append(
@@ -309,7 +310,8 @@ package final class WebDAVRemote: PathRemote {
         if kind == .file, resource.etag == nil { knowledge.withLock { $0.hasETags = false } }
         var entry = RemoteEntry(
             name: name, kind: kind, tag: Array(tag.utf8),
-            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false,
+            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false
+                && !(kind == .file && ETag.isOfWholeSecond(resource.etag, resource.modifiedAt)),
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
                 contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))
