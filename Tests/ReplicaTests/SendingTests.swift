@@ -66,4 +66,27 @@ import Testing
         try await replica.list([.file("file", id: "there", size: 7, version: "2")], open: fixture.open)
         #expect(try replica.names() == ["file"])
     }
+
+    @Test("S201: content that was sent, not answered and removed here is not taken for somebody's newer one")
+    func removedBeforeItsContentIsAnswered() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) {
+            try $0.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
+            try $0.endWriting(number)
+        }
+        let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
+        #expect(try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) { try $0.unlink("file", in: .root) }
+        var own = FileProviderItem.file("file", size: 0, version: "2")
+        own.contentModificationDate = sent.item.contentModificationDate
+        try await replica.list([own], open: fixture.open)
+        #expect(try replica.names() == [])
+        // Somebody else's content is newer.
+        try await replica.list([.file("file", size: 7, version: "3")], open: fixture.open)
+        #expect(try replica.names() == ["file"])
+    }
 }

@@ -30,8 +30,13 @@ extension WebDAVRemote {
     /// A file as it is, with the date that it has here if it is what was sent and not answered.
     func recognized(_ entry: RemoteEntry, at path: RemotePath) async throws -> RemoteEntry {
         guard entry.kind == .file, let size = entry.size else { return entry }
+        var own = entry
         let candidates = lost.candidates(entry.name, size: size, tag: entry.tag)
-        if candidates.isEmpty { return entry }
+        if candidates.isEmpty {
+            // Somebody else may have recognized it since this was read.
+            if let date = unanswered.date(entry.name, tag: entry.tag) { own.attributes.contentModificationDate = date }
+            return own
+        }
         let seconds = entry.attributes.contentModificationDate?.seconds
         var found = candidates.first { seconds.map(LostContents.Mark.seconds) == $0.mark }
         if found == nil, candidates.contains(where: { $0.mark.isDigest }) {
@@ -41,10 +46,10 @@ extension WebDAVRemote {
             let mark = LostContents.digest(of: response.body)
             found = candidates.first { $0.mark == mark }
         }
+        // In this order: whoever finds it settled finds its date.
+        if let found { unanswered.note(entry.name, tag: entry.tag, date: found.date) }
         lost.settle(entry.name, tag: entry.tag, as: found)
         guard let found else { return entry }
-        unanswered.note(entry.name, tag: entry.tag, date: found.date)
-        var own = entry
         own.attributes.contentModificationDate = found.date
         return own
     }

@@ -36,10 +36,12 @@ extension Ingestion {
     /// An item that was removed here and is still on the remote stays removed, unless it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let version = try db.one(
-            "SELECT baseContentVersion, kind FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
-            { ([UInt8]($0[0] as Data), $0[1] as Int) })
-        guard let (version, kind) = version else { return try isToBeLookedFor(item) }
-        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion {
+            "SELECT baseContentVersion, kind, id FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64) })
+        guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
+        // What was sent last, and not answered, is no newer than the removal.
+        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
+        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
             return false
         }
