@@ -114,16 +114,20 @@ final class WebDAVClient: Sendable {
                     base, depth: 0,
                     body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: false), what: "/"
                 ) { _, _ in }
-            } catch let foreign as Foreign {
-                throw FileProviderError(.serverUnreachable, foreign.failure.message)
+                // The page may have gone between the two.
+                return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+            } catch let again as Foreign {
+                guard again.isOfRoot else { throw foreign.failure }
+                throw FileProviderError(.serverUnreachable, again.failure.message)
             }
-            throw foreign.failure
         }
     }
 
     /// An answer that no WebDAV server gives.
     private struct Foreign: Error {
         var failure: FileProviderError
+        /// Whether it was the root that was asked for.
+        var isOfRoot: Bool
     }
 
     private func askForProperties(
@@ -134,6 +138,7 @@ final class WebDAVClient: Sendable {
             "PROPFIND", url,
             fields: ["Depth": String(depth), "Content-Type": "application/xml; charset=utf-8", "Accept": "*/*"],
             body: .bytes(body))
+        let isOfRoot = url == base
         let head = Mutex<HTTPResponseHead?>(nil)
         let count = Mutex(0)
         let answer = try await authorized(request) { [transport] request in
@@ -158,11 +163,11 @@ final class WebDAVClient: Sendable {
                 failure: { response in
                     if response.status == 401 { return Refused(head: response.head) }
                     let failure = Self.failure(response, of: what)
-                    return failure.code == .malformedResponse ? Foreign(failure: failure) : failure
+                    return failure.code == .malformedResponse ? Foreign(failure: failure, isOfRoot: isOfRoot) : failure
                 })
         }
         guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
-            throw Foreign(failure: Self.nonsense(answer.head))
+            throw Foreign(failure: Self.nonsense(answer.head), isOfRoot: isOfRoot)
         }
         guard count.withLock({ $0 }) > 0 else {
             throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")

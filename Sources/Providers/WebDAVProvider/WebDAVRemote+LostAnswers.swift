@@ -41,8 +41,13 @@ extension WebDAVRemote {
         var found = candidates.first { seconds.map(LostContents.Mark.seconds) == $0.mark }
         if found == nil, candidates.contains(where: { $0.mark.isDigest }) {
             let response = try await client.send("GET", client.url(of: path), ["Accept-Encoding": "identity"])
-            // Gone, or another by now: the next look will show.
-            guard response.status == 200, Int64(response.body.count) == size else { return entry }
+            if response.status == 404 || response.status == 410 { return entry }
+            guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: entry.name) }
+            // Another by now, or from somebody else: nothing is known of what was seen, and it is looked at anew.
+            guard Int64(response.body.count) == size else {
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable, "'\(entry.name)' changes while it is looked at")
+            }
             let mark = LostContents.digest(of: response.body)
             found = candidates.first { $0.mark == mark }
         }
