@@ -47,6 +47,8 @@ actor Listings {
     private var isStopped = false
     /// What comparisons have found to be gone: whoever compares removes it, all at once.
     private var vanished: Set<ItemIdentifier> = []
+    /// What is being looked up because a listing did not show it, and has not been shown by another since.
+    private var lookedUp: Set<ItemIdentifier> = []
 
     static let pageSize = 1000
     private static let mostRestarts = 5
@@ -316,6 +318,7 @@ actor Listings {
         guard let highest = reached else { return false }
         // What is here now has moved, and not gone.
         if !vanished.isEmpty { vanished.subtract(own.map(\.itemIdentifier)) }
+        if !lookedUp.isEmpty { lookedUp.subtract(own.map(\.itemIdentifier)) }
         listing.highestItem = highest
         guard listing.isStreamed else { return true }
         for (id, waiter) in listing.waiters {
@@ -340,9 +343,11 @@ actor Listings {
                 gone.append(item)
                 continue
             }
+            lookedUp.insert(identifier)
             if let item = try await ancestry.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
+                lookedUp.remove(identifier)
                 found.append((item, try await ancestry.unknown(above: item, for: request)))
-            } else {
+            } else if lookedUp.remove(identifier) != nil {
                 // At once: the page of another directory may show it from now on.
                 vanished.insert(identifier)
                 missing.append(identifier)

@@ -11,6 +11,7 @@ final class PathEnumerator: FileProviderEnumerator {
         var beganAt = 0
     }
 
+    private static let mostLooks = 4
     private let container: ItemIdentifier
     private let provider: PathAddressedProvider
     private let trees: TreeListings?
@@ -53,12 +54,22 @@ final class PathEnumerator: FileProviderEnumerator {
             return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
         }
         let (began, before) = state.withLock { ($0.beganAt, $0.names) }
-        var entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
-        if part.next == nil, !provider.remote.traits.listsHiddenNames {
-            let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
-            entries += try await unlisted(in: path, besides: listed)
+        var entries = provider.shown(part.entries, in: path)
+        var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
+        var moment = began
+        for _ in 0..<Self.mostLooks {
+            let now = provider.book.now
+            entries = try await current(entries, in: path, since: moment)
+            if part.next == nil, !provider.remote.traits.listsHiddenNames {
+                let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
+                entries += try await unlisted(in: path, besides: listed)
+            }
+            identified = try await provider.identities.identify(entries, in: container, at: path)
+            // What was changed here while it was found out who they are is looked at again.
+            let changed = try await provider.book.changed(in: container, since: now)
+            if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }
+            moment = now
         }
-        let identified = try await provider.identities.identify(entries, in: container, at: path)
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
         let (isComplete, found) = state.withLock { state in
             state.waiting += items
