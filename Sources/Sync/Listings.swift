@@ -375,11 +375,15 @@ actor Listings {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
                 return failure
             }
-            guard try await ancestry.lookUp(identifier, for: request) == nil else {
+            lookedUp.insert(identifier)
+            let found = try await ancestry.lookUp(identifier, for: request)
+            let isUnseen = lookedUp.remove(identifier) != nil
+            guard found == nil else {
                 return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
             }
             if isComparison {
-                vanished.insert(identifier)
+                // Where it was shown meanwhile it has moved.
+                if isUnseen { vanished.insert(identifier) }
             } else {
                 try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
             }
