@@ -99,8 +99,9 @@ final class Download: Sendable {
         self.onIdle = onIdle
         self.onVersionGone = onVersionGone
         self.onOverflow = onOverflow
-        state = Mutex(
-            State(present: beginning.present, trusted: beginning.present, recorded: beginning.present.count))
+        // That nothing is missing of an empty file has to be recorded, too.
+        let recorded = beginning.size == 0 ? -1 : beginning.present.count
+        state = Mutex(State(present: beginning.present, trusted: beginning.present, recorded: recorded))
     }
 
     deinit {
@@ -144,6 +145,7 @@ final class Download: Sendable {
                     return .waits
                 }
                 if answer != .waits { continuation.resume() }
+                if answer == .here { idleIfComplete() }
                 if Task.isCancelled {
                     leave(id)
                 } else {
@@ -347,6 +349,14 @@ final class Download: Sendable {
         }
         pump()
         idleSoon()
+    }
+
+    /// Whoever found all of it here leaves nothing behind that would end the transfer.
+    private func idleIfComplete() {
+        let isComplete = state.withLock {
+            $0.waiters.isEmpty && $0.fetches.isEmpty && $0.trusted.contains(0..<size)
+        }
+        if isComplete { onIdle(self) }
     }
 
     /// Reports that nothing is under way, unless something happens before.

@@ -7,6 +7,7 @@ actor Downloads {
     private let replica: Replica
     private let calls: ProviderCalls
     private let commits: Commits
+    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let budget: CacheBudget
     private let events: SyncEvents
@@ -22,8 +23,8 @@ actor Downloads {
 
     /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, budget: CacheBudget,
-        events: SyncEvents, accounting: any FetchAccounting = NoFetchAccounting(),
+        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
+        budget: CacheBudget, events: SyncEvents, accounting: any FetchAccounting = NoFetchAccounting(),
         recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
         self.accounting = accounting
@@ -33,6 +34,7 @@ actor Downloads {
         self.replica = replica
         self.calls = calls
         self.commits = commits
+        self.traffic = traffic
         self.warnings = warnings
     }
 
@@ -210,12 +212,14 @@ actor Downloads {
     /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
     private func confirmGone(_ number: InodeNumber) async {
         let request = FileProviderRequest(reason: .synchronization)
+        let start = ContinuousClock.now
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
             do throws(FileProviderError) {
                 _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
             } catch {
                 guard error.code == .noSuchItem else { throw error }
+                guard await traffic.settle([], deleted: [identifier], askedAt: start).isEmpty else { return }
                 try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
             }
         } catch {
@@ -228,10 +232,13 @@ actor Downloads {
     private func versionGone(_ download: Download) async {
         await close(download)
         let request = FileProviderRequest(reason: .synchronization)
+        let start = ContinuousClock.now
         do {
             let item = try await calls.make(for: request) {
                 try await $0.item(for: download.identifier, request: request)
             }
+            // What was sent meanwhile is newer than this.
+            guard await traffic.settle([item], askedAt: start).isEmpty else { return }
             try await commits.commit { ingestion in try ingestion.move(item) }
         } catch {
             warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")

@@ -47,6 +47,8 @@ actor Listings {
     private var isStopped = false
     /// What comparisons have found to be gone: whoever compares removes it, all at once.
     private var vanished: Set<ItemIdentifier> = []
+    /// What is being looked up because a listing did not show it, and has not been shown by another since.
+    private var lookedUp: Set<ItemIdentifier> = []
 
     static let pageSize = 1000
     private static let mostRestarts = 5
@@ -316,6 +318,7 @@ actor Listings {
         guard let highest = reached else { return false }
         // What is here now has moved, and not gone.
         if !vanished.isEmpty { vanished.subtract(own.map(\.itemIdentifier)) }
+        if !lookedUp.isEmpty { lookedUp.subtract(own.map(\.itemIdentifier)) }
         listing.highestItem = highest
         guard listing.isStreamed else { return true }
         for (id, waiter) in listing.waiters {
@@ -330,7 +333,9 @@ actor Listings {
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
     ) async throws {
         let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
+        let start = ContinuousClock.now
         var gone: [ItemRecord] = []
+        var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {
             guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true else { continue }
@@ -338,13 +343,20 @@ actor Listings {
                 gone.append(item)
                 continue
             }
+            lookedUp.insert(identifier)
             if let item = try await ancestry.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
+                lookedUp.remove(identifier)
                 found.append((item, try await ancestry.unknown(above: item, for: request)))
-            } else {
+            } else if lookedUp.remove(identifier) != nil {
+                // At once: the page of another directory may show it from now on.
                 vanished.insert(identifier)
+                missing.append(identifier)
             }
         }
-        let (lost, moved) = (gone, found)
+        // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
+        let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: start)
+        vanished.subtract(newer)
+        let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
             for (item, ancestors) in moved { try ingestion.move(item, below: ancestors) }
             try ingestion.finishListing(of: number, gone: lost)
@@ -363,11 +375,15 @@ actor Listings {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
                 return failure
             }
-            guard try await ancestry.lookUp(identifier, for: request) == nil else {
+            lookedUp.insert(identifier)
+            let found = try await ancestry.lookUp(identifier, for: request)
+            let isUnseen = lookedUp.remove(identifier) != nil
+            guard found == nil else {
                 return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
             }
             if isComparison {
-                vanished.insert(identifier)
+                // Where it was shown meanwhile it has moved.
+                if isUnseen { vanished.insert(identifier) }
             } else {
                 try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
             }

@@ -121,7 +121,7 @@ package final class SyncEngine: Sendable {
             replica: replica, open: open, calls: calls, listings: listings, commits: commits, traffic: traffic,
             warnings: warnings)
         downloads = Downloads(
-            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
+            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings, budget: budget,
             events: happenings, accounting: accounting ?? NoFetchAccounting(),
             recognized: { try await attached.reimporting?.settle($0) })
         let trashKeeper = TrashKeeper(

@@ -14,6 +14,7 @@ final class MemoryPathRemote: PathRemote {
         /// As in a bucket: directories have none, and those of files are made of their bytes.
         var hasTagsOfContent = false
         var listsTrees = false
+        var listsHiddenNames = true
         /// How many entries a part of a listing has.
         var part = 1000
     }
@@ -51,6 +52,7 @@ final class MemoryPathRemote: PathRemote {
         traits.storesExtendedAttributes = habits.storesEverything
         traits.listsTrees = habits.listsTrees
         traits.tagsAreOfContent = habits.hasTagsOfContent
+        traits.listsHiddenNames = habits.listsHiddenNames
         return traits
     }
 
@@ -154,6 +156,7 @@ final class MemoryPathRemote: PathRemote {
         try call("entries", path) { state in
             guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
             let all = state.nodes.filter { $0.key.names.count == path.names.count + 1 && $0.key.parent == path }
+                .filter { habits.listsHiddenNames || $0.key.name?.utf8.first != UInt8(ascii: ".") }
                 .sorted { ($0.key.name ?? "").utf8.lexicographicallyPrecedes(($1.key.name ?? "").utf8) }
             let rest = all.drop { pair in
                 token.map { !$0.lexicographicallyPrecedes(Array((pair.key.name ?? "").utf8)) } ?? false

@@ -322,6 +322,122 @@ struct PathAddressingTests {
         return base
     }
 
+    @Test("S200: what is being moved here is not gone for somebody who finds what looks like it elsewhere")
+    func lookAlikesDuringMoves() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("from"), kind: .directory)
+                contents.make(path("to"), kind: .directory)
+                contents.make(path("other"), kind: .directory)
+                contents.make(path("from/one"), kind: .directory)
+            }
+            let to = try await session.find("to").itemIdentifier
+            let other = try await session.find("other").itemIdentifier
+            let from = try await session.find("from")
+            let one = try await session.find("from/one").itemIdentifier
+            try await session.list(other)
+            // As when two directories are made in the same moment.
+            remote.change { $0.copy(path("from/one"), to: path("other/two")) }
+            let provider = session.provider
+            let seen = Mutex<Task<[FileProviderItem], any Error>?>(nil)
+            remote.duringMove.withLock { hook in
+                hook = {
+                    let task = Task {
+                        let enumerator = try provider.enumerator(
+                            for: other, request: FileProviderRequest(reason: .synchronization))
+                        return try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10).items
+                    }
+                    seen.withLock { $0 = task }
+                    try? await Task.sleep(for: .milliseconds(50))
+                }
+            }
+            var item = from
+            item.parentItemIdentifier = to
+            _ = try await provider.modifyItem(
+                item, baseVersion: from.itemVersion, changedFields: .parentItemIdentifier, contents: nil,
+                options: [], request: FileProviderRequest(reason: .synchronization))
+            let listed = try await #require(seen.withLock { $0 }).value
+            #expect(listed.map(\.filename) == ["two"])
+            #expect(listed.first?.itemIdentifier != one)
+        }
+    }
+
+    @Test("S200: what is made while its directory is listed, or is listed again, is not looked for elsewhere")
+    func notMissing() async throws {
+        try await run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("here"), kind: .directory)
+                contents.make(path("here/one"), kind: .file, [1])
+                contents.make(path("there"), kind: .directory)
+            }
+            let here = try await session.find("here").itemIdentifier
+            let there = try await session.find("there").itemIdentifier
+            let one = try await session.find("here/one").itemIdentifier
+            try await session.list(there)
+            // Away for one look, and back again.
+            remote.change { $0.move(path("here/one"), to: path("one")) }
+            _ = try await session.provider.enumerator(
+                for: here, request: FileProviderRequest(reason: .synchronization)
+            ).enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            remote.change { $0.move(path("one"), to: path("here/one")) }
+            _ = try await session.provider.enumerator(
+                for: here, request: FileProviderRequest(reason: .synchronization)
+            ).enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            remote.change { $0.copy(path("here/one"), to: path("there/two")) }
+            let two = try await session.list(there)
+            #expect(two.map(\.filename) == ["two"])
+            #expect(two.first?.itemIdentifier != one)
+        }
+    }
+
+    @Test("S209: what is seen for the first time is no other file of the same length and time that has gone")
+    func weakTags() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = false
+        try await run(habits) { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, Array("1".utf8))
+                $0.make(path("kept"), kind: .file, Array("2".utf8))
+                $0.make(path("to"), kind: .directory)
+                $0.copy(path("one"), to: path("to/other"))
+                $0.copy(path("kept"), to: path("to/kept"))
+            }
+            let one = try await session.find("one").itemIdentifier
+            let kept = try await session.find("kept").itemIdentifier
+            remote.change {
+                $0.delete(path("one"))
+                $0.delete(path("kept"))
+            }
+            _ = try await session.provider.enumerator(
+                for: .rootContainer, request: FileProviderRequest(reason: .synchronization)
+            ).enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            let other = try await session.find("to/other").itemIdentifier
+            #expect(other != one)
+            // Of the same name, too, it has been moved.
+            let moved = try await session.find("to/kept").itemIdentifier
+            #expect(moved == kept)
+        }
+    }
+
+    @Test("S208: what was made here under a name that the remote does not list is there when it is listed again")
+    func unlistedNames() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.listsHiddenNames = false
+        try await run(habits) { remote, session async throws in
+            remote.change { $0.make(path("shown"), kind: .file, [1]) }
+            try await session.list()
+            let made = try await session.create(
+                FileProviderItem(
+                    itemIdentifier: "new", parentItemIdentifier: .rootContainer, filename: ".hidden", kind: .directory,
+                    itemVersion: ItemVersion(contentVersion: "", metadataVersion: "")))
+            let listed = try await session.list()
+            #expect(Set(listed.map(\.filename)) == ["shown", ".hidden"])
+            #expect(listed.contains { $0.itemIdentifier == made.item.itemIdentifier })
+            remote.change { $0.delete(path(".hidden")) }
+            #expect(try await session.list().map(\.filename) == ["shown"])
+        }
+    }
+
     @Test("S186: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
     func lostRenamings() async throws {
         try await run { remote, session async throws in

@@ -92,7 +92,7 @@ package struct DAVServer: Sendable {
     /// Ends the server; its folder stays.
     package func halt() async {
         program.interrupt()
-        if await !program.ends(within: .seconds(3)) { program.kill() }
+        if await !program.ends(within: .seconds(15)) { program.kill() }
     }
 
     /// The server as it was, started anew.

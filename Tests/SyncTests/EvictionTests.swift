@@ -35,6 +35,27 @@ extension EngineTests {
             try #require(failures.isEmpty)
         }
 
+        @Test("S16: an empty file that was evicted is here again for whoever wants all of it")
+        func anEmptyFileComesBack() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                let number = try fixture.number("empty")
+                let caller = LocalCaller(user: 0, group: 0)
+                // Opened to be written, and not written.
+                _ = try fixture.replica.change(open: fixture.open) {
+                    try $0.beginWriting(number, truncating: false, caller: caller)
+                    try $0.endWriting(number)
+                }
+                for _ in 0..<2 {
+                    _ = try await fixture.engine.evict(number, isStrict: true)
+                    #expect(try fixture.inode("empty").content == .dataless)
+                    try await fixture.engine.materialize(number, request: fixture.request)
+                    #expect(try fixture.inode("empty").content == .materialized)
+                }
+                #expect(fixture.provider.log.count(of: .fetch) == 0)
+            }
+        }
+
         @Test func aTreeIsDownloadedAndEvicted() async throws {
             try await run { fixture in
                 try await downloadAll(fixture)

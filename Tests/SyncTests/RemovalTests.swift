@@ -143,6 +143,34 @@ extension EngineTests {
             }
         }
 
+        @Test("S207: a lookup that is older than an answer moves nothing back")
+        func aLookupThatIsOlderThanAnAnswerMovesNothingBack() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await Machine.run(options: options, fill: { ScriptRun.fill(&$0) }) { machine in
+                try await machine.listAll()
+                try await machine.rename("d/x", to: "e/x")
+                try await machine.rename("d/y", to: "e/y")
+                // When 'e' is compared both are looked up, one after the other, and what is said of the first is old by then.
+                let gate = Gate()
+                machine.provider.faults.add(.hold(gate), to: .item, of: "y", times: 1)
+                let ingestion = Task { try await machine.ingest() }
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.send()
+                let seen = machine.kernel.invalidations.count
+                gate.open()
+                try await ingestion.value
+                let moved = machine.kernel.invalidations.dropFirst(seen).contains { invalidation in
+                    if case .entry(_, let name) = invalidation { return name == "x" }
+                    return false
+                }
+                #expect(!moved)
+                #expect(await machine.exists("e/x"))
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
         @Test func anAnswerAboutSomethingElseDoesNotHideNewContent() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.setPermissions(of: "a", to: 0o600)

@@ -342,7 +342,6 @@ struct CredentialTests {
 }
 
 extension DAVServer.Kind {
-    /// nginx lists no names with a dot at their beginning; rclone and lighttpd take no control characters, lighttpd no
-    /// names of 255 bytes.
-    fileprivate var refusesSomeNames: Bool { self == .nginx || self == .rclone || self == .lighttpd }
+    /// rclone and lighttpd take no control characters, lighttpd no names of 255 bytes.
+    fileprivate var refusesSomeNames: Bool { self == .rclone || self == .lighttpd }
 }

@@ -25,6 +25,13 @@ struct WordTests {
         }
     }
 
+    @Test("S209: a tag of a whole second tells no more than a date")
+    func tagsOfWholeSeconds() {
+        #expect(ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_000, radix: 16))\"", 1_577_836_800))
+        #expect(!ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_001, radix: 16))\"", 1_577_836_800))
+        #expect(!ETag.isOfWholeSecond(nil, 1) && !ETag.isOfWholeSecond("\"x\"", nil))
+    }
+
     @Test("digests as in RFC 7616")
     func digests() throws {
         for (algorithm, response) in [

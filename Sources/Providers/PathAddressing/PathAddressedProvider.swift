@@ -12,6 +12,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     let identities: PathIdentities
     let items: PathItems
     private let trees: TreeListings
+    private let root: RootCheck
     private let leftoverAge: Int64
     private static let mostTries = 3
 
@@ -26,6 +27,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         identities = PathIdentities(remote: remote, manager: manager, book: book)
         items = PathItems(book: book, traits: { [remote] in remote.traits })
         trees = TreeListings(remote: remote, book: book)
+        root = RootCheck(remote: remote, source: manager.domain.source)
     }
 
     package var features: ProviderFeatures {
@@ -109,8 +111,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.
     ///
-    /// - Throws: `noSuchItem` for the item, or for what `body` misses below the root; `serverUnreachable` when the root itself
-    ///   is not there.
+    /// - Throws: `noSuchItem` for the item; `serverUnreachable` when the root itself is not there: then nothing is known of
+    ///   what should be in it.
     func locate<Value: Sendable>(
         _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
@@ -123,13 +125,12 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
                 return try await body(path)
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 if identifier == .rootContainer {
-                    // What is missing may be something in it.
-                    if try await entry(at: .root) != nil { throw error }
-                    throw FileProviderError(
-                        .serverUnreachable, "'\(manager.domain.source)' is not there on the remote")
+                    try await root.check()
+                    throw error
                 }
                 try await book.waitForMoves(over: path)
                 guard tries < Self.mostTries, let now = book.path(of: identifier), now != path else {
+                    try await root.check()
                     throw FileProviderError.noSuchItem(identifier)
                 }
                 path = now

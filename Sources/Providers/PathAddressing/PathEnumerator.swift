@@ -11,6 +11,7 @@ final class PathEnumerator: FileProviderEnumerator {
         var beganAt = 0
     }
 
+    private static let mostLooks = 4
     private let container: ItemIdentifier
     private let provider: PathAddressedProvider
     private let trees: TreeListings?
@@ -52,19 +53,51 @@ final class PathEnumerator: FileProviderEnumerator {
             }
             return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
         }
-        let began = state.withLock { $0.beganAt }
-        let entries = try await current(provider.shown(part.entries, in: path), in: path, since: began)
-        // A renaming may have lost its answer since the listing was asked for.
-        try await provider.settleMoves(near: path)
-        let identified = try await provider.identities.identify(entries, in: container, at: path)
+        let (began, before) = state.withLock { ($0.beganAt, $0.names) }
+        var entries = provider.shown(part.entries, in: path)
+        var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
+        var moment = began
+        for _ in 0..<Self.mostLooks {
+            let now = provider.book.now
+            entries = try await current(entries, in: path, since: moment)
+            // A renaming may have lost its answer since the listing was asked for.
+            try await provider.settleMoves(near: path)
+            if part.next == nil, !provider.remote.traits.listsHiddenNames {
+                let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
+                entries += try await unlisted(in: path, besides: listed)
+            }
+            identified = try await provider.identities.identify(entries, in: container, at: path)
+            // What was changed here while it was found out who they are is looked at again.
+            let changed = try await provider.book.changed(in: container, since: now)
+            if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }
+            moment = now
+        }
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
-        let (isComplete, names) = state.withLock { state in
+        let (isComplete, found) = state.withLock { state in
             state.waiting += items
             state.next = part.next
             for entry in entries { state.names.insert(Array(entry.name.utf8)) }
             return (part.next == nil, state.names)
         }
-        if isComplete { provider.identities.noteListed(container, at: path, names: names) }
+        guard isComplete else { return }
+        // What was made here meanwhile may be there and not be listed.
+        let changed = try await provider.book.changed(in: container, since: began)
+        let names = changed.reduce(into: found) { $0.insert(Array($1.name.utf8)) }
+        provider.identities.noteListed(container, at: path, names: names)
+    }
+
+    /// What is known, and has a name that the remote lists nothing of: made here, as a rule.
+    private func unlisted(in path: RemotePath, besides listed: Set<[UInt8]>) async throws -> [RemoteEntry] {
+        var entries: [RemoteEntry] = []
+        for known in provider.manager.knownItems(in: container) {
+            let name = known.filename
+            guard name.utf8.first == UInt8(ascii: "."), !listed.contains(Array(name.utf8)),
+                !provider.book.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
+                let entry = try await provider.entry(at: path.appending(name))
+            else { continue }
+            entries.append(entry)
+        }
+        return entries
     }
 
     /// The entries as they are after our own changes that were made while they were on their way.

@@ -49,6 +49,11 @@ final class PathIdentities: Sendable {
             known = { children[Array($0.utf8)] }
         }
         var identifiers = entries.map { given($0, in: parent, known) }
+        // Whatever a listing may have said before.
+        missing.withLock { missing in
+            if missing.isEmpty { return }
+            for case let identifier? in identifiers { missing[identifier] = nil }
+        }
         let unknown = identifiers.indices.filter { identifiers[$0] == nil }
         if isNew, !unknown.isEmpty {
             let present = Set(entries.map { Array($0.name.utf8) })
@@ -155,7 +160,8 @@ final class PathIdentities: Sendable {
                 // This listing is what shows it.
                 noticedAt: known.parentItemIdentifier == parent ? .now : nil)
         }
-        var search = Search(places: [:], taken: [], parent: parent, present: present)
+        var search = Search(
+            places: [:], taken: [], parent: parent, present: present, isFirst: manager.knownItems(in: parent).isEmpty)
         var result: [ItemIdentifier?] = []
         for (entry, version) in zip(entries, versions) {
             guard let all = candidates[version] else {
@@ -190,12 +196,14 @@ final class PathIdentities: Sendable {
         /// The directory that was listed.
         var parent: ItemIdentifier
         var present: Set<[UInt8]>
+        /// Whether nothing was known in it: what is there may have been there all the time.
+        var isFirst: Bool
     }
 
     private func match(
         _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ search: inout Search
     ) async throws -> Missing? {
-        let (taken, parent, present) = (search.taken, search.parent, search.present)
+        let (taken, parent, present, isFirst) = (search.taken, search.parent, search.present, search.isFirst)
         let fitting = candidates.filter { candidate in
             let known = candidate.known
             return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
@@ -206,6 +214,8 @@ final class PathIdentities: Sendable {
                     || known.filename.utf8.elementsEqual(entry.name.utf8))
                 && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
                 && candidate.path != path && !path.isBelow(candidate.path)
+                && (entry.kind != .file || entry.isTagStrong || !isFirst
+                    || known.filename.utf8.elementsEqual(entry.name.utf8))
         }
         // What many share tells nothing of one that was not noticed to be missing.
         let mayBeAnywhere = entry.isTagStrong || fitting.count == 1
@@ -213,8 +223,10 @@ final class PathIdentities: Sendable {
         for candidate in fitting {
             if let noticed = candidate.noticedAt, ContinuousClock.now - noticed < Self.trust {
                 gone.append(candidate)
-            } else if mayBeAnywhere, entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8),
-                try await isGone(candidate.path, &search)
+            } else if mayBeAnywhere,
+                entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8)
+                    || entry.kind == .file && !isFirst,
+                try await isGone(candidate.path, &search), try await isNotMoved(candidate)
             {
                 gone.append(candidate)
             }
@@ -250,6 +262,13 @@ final class PathIdentities: Sendable {
         }
         guard let names = search.places[path.parent] ?? nil else { return true }
         return !names.contains(Array(name.utf8))
+    }
+
+    /// Whether an old place is not merely empty because this provider has just moved what was there, or what held it.
+    private func isNotMoved(_ candidate: Missing) async throws -> Bool {
+        try await book.waitForMoves(over: candidate.path)
+        let path = book.path(of: candidate.known.itemIdentifier) ?? candidate.path
+        return path == candidate.path && book.uncertainMoves(near: path).isEmpty
     }
 
     private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {

@@ -223,6 +223,8 @@ package struct RemoteTraits: Hashable, Sendable {
     package var tagsAreOfContent = false
     /// A directory's tag changes when something below it does, at any depth.
     package var directoryTagsCoverTrees = false
+    /// Names that begin with a dot are listed. Where they are not, those that are known are looked up one by one.
+    package var listsHiddenNames = true
     /// How many calls suit it at once. Asked once, when the remote was made.
     package var concurrentCalls = 16
     /// The longest name that it takes, in bytes; nil for what Linux takes.

@@ -166,7 +166,7 @@ final class PlaceBook: Sendable {
         } catch {
             state.withLock { state in
                 state.moves[identifier] = before
-                guard UncertainMove.isLeft(by: error) else { return }
+                guard UnansweredContents.isLeft(by: error) else { return }
                 if state.uncertain.count > Self.mostEntries { state.uncertain = [:] }
                 state.uncertain[identifier] = UncertainMove(identifier: identifier, tag: tag, to: new)
             }

@@ -48,4 +48,16 @@ package final class UnansweredContents: Sendable {
     package func date(_ name: String, tag: [UInt8]) -> FileTimestamp? {
         state.withLock { $0.dates.isEmpty ? nil : $0.dates[Key(name: Array(name.utf8), tag: tag)] }
     }
+
+    /// Whether a call that failed in this way may have done what it was to do.
+    package static func isLeft(by error: any Error) -> Bool {
+        if error is RemoteConditionFailure { return false }
+        guard let error = error as? FileProviderError else { return true }
+        switch error.code {
+        case .serverUnreachable, .timedOut, .userCancelled, .malformedResponse, .posix,
+            .providerDomainTemporarilyUnavailable:
+            return true
+        default: return false
+        }
+    }
 }

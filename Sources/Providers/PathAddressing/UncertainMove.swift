@@ -8,18 +8,6 @@ struct UncertainMove: Sendable {
     var to: PlaceBook.Place
     /// Until when it may yet be made, once it was seen that it has not been.
     var deadline: ContinuousClock.Instant?
-
-    /// Whether a call that failed in this way may have done what it was to do.
-    static func isLeft(by error: any Error) -> Bool {
-        if error is RemoteConditionFailure { return false }
-        guard let error = error as? FileProviderError else { return true }
-        switch error.code {
-        case .serverUnreachable, .timedOut, .userCancelled, .malformedResponse, .posix,
-            .providerDomainTemporarilyUnavailable:
-            return true
-        default: return false
-        }
-    }
 }
 
 extension PathAddressedProvider {

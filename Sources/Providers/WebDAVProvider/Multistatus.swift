@@ -117,4 +117,14 @@ enum ETag {
         }
         return false
     }
+
+    /// Whether a tag holds a time in microseconds, as Apache's do, and just a whole second: such times were set by programs
+    /// that copy, and many files have the same.
+    static func isOfWholeSecond(_ etag: String?, _ seconds: Int64?) -> Bool {
+        guard let etag, let seconds else { return false }
+        let (microseconds, isTooMuch) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        return !isTooMuch
+            && opaque(etag).utf8.split(separator: UInt8(ascii: "-")).last.map { String(Substring($0)) }
+                == String(microseconds, radix: 16)
+    }
 }

@@ -99,7 +99,38 @@ final class WebDAVClient: Sendable {
     ///   - take: given what the answer tells, as it comes.
     ///   - what: what is asked for, for messages.
     /// - Returns: the answer's head.
+    /// - Throws: for an answer that makes no sense `malformedResponse`, and `serverUnreachable` when the root is answered
+    ///   so, too: then it is not this server that answers, but a page to log in, say.
     func properties(
+        _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
+        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
+    ) async throws -> HTTPResponseHead {
+        do {
+            return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+        } catch let foreign as Foreign {
+            if url == base { throw FileProviderError(.serverUnreachable, foreign.failure.message) }
+            do {
+                _ = try await askForProperties(
+                    base, depth: 0,
+                    body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: false), what: "/"
+                ) { _, _ in }
+                // The page may have gone between the two.
+                return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+            } catch let again as Foreign {
+                guard again.isOfRoot else { throw foreign.failure }
+                throw FileProviderError(.serverUnreachable, again.failure.message)
+            }
+        }
+    }
+
+    /// An answer that no WebDAV server gives.
+    private struct Foreign: Error {
+        var failure: FileProviderError
+        /// Whether it was the root that was asked for.
+        var isOfRoot: Bool
+    }
+
+    private func askForProperties(
         _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
         take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
     ) async throws -> HTTPResponseHead {
@@ -107,6 +138,7 @@ final class WebDAVClient: Sendable {
             "PROPFIND", url,
             fields: ["Depth": String(depth), "Content-Type": "application/xml; charset=utf-8", "Accept": "*/*"],
             body: .bytes(body))
+        let isOfRoot = url == base
         let head = Mutex<HTTPResponseHead?>(nil)
         let count = Mutex(0)
         let answer = try await authorized(request) { [transport] request in
@@ -130,10 +162,13 @@ final class WebDAVClient: Sendable {
                 },
                 failure: { response in
                     if response.status == 401 { return Refused(head: response.head) }
-                    return Self.failure(response, of: what)
+                    let failure = Self.failure(response, of: what)
+                    return failure.code == .malformedResponse ? Foreign(failure: failure, isOfRoot: isOfRoot) : failure
                 })
         }
-        guard answer.root.name.isCalled("multistatus", in: "DAV:") else { throw Self.nonsense(answer.head) }
+        guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
+            throw Foreign(failure: Self.nonsense(answer.head), isOfRoot: isOfRoot)
+        }
         guard count.withLock({ $0 }) > 0 else {
             throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")
         }

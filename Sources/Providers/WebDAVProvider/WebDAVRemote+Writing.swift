@@ -49,17 +49,23 @@ extension WebDAVRemote {
             }
         } catch {
             removeLater(hidden)
+            if !habits.tagsSurviveMoves { await noteLost(contents, named: name, attributes, because: error) }
             throw error
         }
-        guard let entry = try await (habits.headsAreTrue ? glance(at: path) : sight(of: path))?.entry else {
-            throw RemoteConditionFailure(present: nil)
+        do {
+            guard let entry = try await (habits.headsAreTrue ? glance(at: path) : sight(of: path))?.entry else {
+                throw RemoteConditionFailure(present: nil)
+            }
+            guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+            return entry.with(held)
+        } catch {
+            await noteLost(contents, named: name, attributes, because: error)
+            throw error
         }
-        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
-        return entry.with(held)
     }
 
     /// So much is held in memory, and is there in one moment.
-    private static let mostAtOnce: Int64 = 256 << 10
+    static let mostAtOnce: Int64 = 256 << 10
 
     /// For servers that show nothing but what is whole, and write over nothing: what is new and small needs no hidden name.
     private func make(
@@ -68,15 +74,20 @@ extension WebDAVRemote {
         let name = path.name ?? "/"
         // Reading the end confirms the content: nothing is sent that is not of one generation.
         let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
-        try await put(.bytes(bytes), at: path, for: name, ["If-None-Match": "*"])
-        guard let made = try await habits.headsAreTrue ? glance(at: path) : sight(of: path) else {
-            throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken '\(name)'")
+        do {
+            try await put(.bytes(bytes), at: path, for: name, ["If-None-Match": "*"])
+            guard let made = try await habits.headsAreTrue ? glance(at: path) : sight(of: path) else {
+                throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken '\(name)'")
+            }
+            guard made.entry.kind == .file, made.entry.size == contents.size else {
+                throw RemoteConditionFailure(present: made.entry)
+            }
+            guard habits.keepsAttributes else { return made.entry }
+            return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
+        } catch {
+            await noteLost(contents, bytes, named: name, attributes, because: error)
+            throw error
         }
-        guard made.entry.kind == .file, made.entry.size == contents.size else {
-            throw RemoteConditionFailure(present: made.entry)
-        }
-        guard habits.keepsAttributes else { return made.entry }
-        return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
     }
 
     /// For ownCloud and Nextcloud: there a file that something is moved onto becomes another, and what is sent is seen
@@ -96,10 +107,15 @@ extension WebDAVRemote {
         }
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
-        try await put(.content(contents), at: path, for: name, fields)
-        let entry = try await entry(at: path)
-        guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
-        return entry
+        do {
+            try await put(.content(contents), at: path, for: name, fields)
+            let entry = try await entry(at: path)
+            guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+            return entry
+        } catch {
+            await noteLost(contents, named: name, attributes, isDated: true, because: error)
+            throw error
+        }
     }
 
     /// For a name that nothing can be moved to.
@@ -179,7 +195,15 @@ extension WebDAVRemote {
         let response = try await client.send(
             "MOVE", client.url(of: path, isDirectory: kind == .directory), fields, isLong: true)
         switch response.status {
-        case 200, 201, 204: return
+        case 201, 204: return
+        case 200:
+            // Anybody may say that, a page to log in, too.
+            if try await sight(of: newPath, isDirectory: kind == .directory) != nil,
+                try await sight(of: path, isDirectory: kind == .directory) == nil
+            {
+                return
+            }
+            throw WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true)
         case 412: throw RemoteConditionFailure(present: try await sight(of: newPath)?.entry)
         case 207:
             throw FileProviderError(
@@ -290,7 +314,10 @@ extension WebDAVRemote {
         let response = try await client.send(
             "DELETE", client.url(of: path, isDirectory: isDirectory), fields, isLong: isDirectory)
         switch response.status {
-        case 200, 202, 204, 404, 410: return
+        case 202, 204, 404, 410: return
+        case 200:
+            if try await sight(of: path, isDirectory: isDirectory) == nil { return }
+            throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
         case 412:
             guard let there = try await sight(of: path) else { return }
             throw RemoteConditionFailure(present: there.entry)

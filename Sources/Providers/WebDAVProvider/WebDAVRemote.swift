@@ -29,6 +29,7 @@ package final class WebDAVRemote: PathRemote {
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
     let unanswered = UnansweredContents()
+    let lost = LostContents()
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -56,6 +57,7 @@ package final class WebDAVRemote: PathRemote {
         traits.storesModificationDates = keepsAttributes || isOwnCloud
         traits.storesPermissions = keepsAttributes
         traits.directoryTagsCoverTrees = isOwnCloud
+        traits.listsHiddenNames = habits?.listsHiddenNames ?? true
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
             traits.peculiarities.append(
@@ -103,8 +105,8 @@ package final class WebDAVRemote: PathRemote {
 
     /// Asks the server for the collection.
     ///
-    /// - Throws: `notAuthenticated`, `serverUnreachable` also for a collection that is not there, `malformedResponse` for
-    ///   what is no WebDAV; the messages are for users.
+    /// - Throws: `notAuthenticated`, `serverUnreachable` also for a collection that is not there and for what is no WebDAV;
+    ///   the messages are for users.
     package func connect() async throws {
         let task = knowledge.withLock { knowledge -> Task<Void, any Error>? in
             if knowledge.isConnected { return nil }
@@ -195,7 +197,9 @@ package final class WebDAVRemote: PathRemote {
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return nil
         }
-        return found.withLock { $0 }
+        guard var sight = found.withLock({ $0 }) else { return nil }
+        sight.entry = try await recognized(sight.entry, at: path)
+        return sight
     }
 
     /// What the fields of a file say of it; nil when nothing is there. Where ``ServerHabits/headsAreTrue``, it is what
@@ -204,8 +208,11 @@ package final class WebDAVRemote: PathRemote {
         let response = try await client.send("HEAD", client.url(of: path))
         guard response.status != 404, response.status != 410 else { return nil }
         guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
-        // Of an empty file some do not say how long it is.
-        guard response.head.contentLength != nil else { return try await sight(of: path) }
+        // Of an empty file some do not say how long it is, and a page to log in has no tag: that is asked in a way that
+        // only WebDAV answers.
+        guard response.head.contentLength != nil, response.head.fields["ETag"] != nil else {
+            return try await sight(of: path)
+        }
         return sight(DAVResource(response.head), named: path.name ?? "", at: response.head)
     }
 
@@ -251,6 +258,9 @@ package final class WebDAVRemote: PathRemote {
             throw FileProviderError(.malformedResponse, "\(client.base.host) does not say what '\(what)' is")
         }
         var listing = RemoteListing(entries: entries)
+        for index in entries.indices {
+            listing.entries[index] = try await recognized(entries[index], at: path.appending(entries[index].name))
+        }
         listing.leavesOut = leavesOut
         return listing
     }
@@ -304,7 +314,8 @@ package final class WebDAVRemote: PathRemote {
         if kind == .file, resource.etag == nil { knowledge.withLock { $0.hasETags = false } }
         var entry = RemoteEntry(
             name: name, kind: kind, tag: Array(tag.utf8),
-            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false,
+            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false
+                && !(kind == .file && ETag.isOfWholeSecond(resource.etag, resource.modifiedAt)),
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
                 contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))

@@ -36,10 +36,12 @@ extension Ingestion {
     /// An item that was removed here and is still on the remote stays removed, unless it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let version = try db.one(
-            "SELECT baseContentVersion, kind FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
-            { ([UInt8]($0[0] as Data), $0[1] as Int) })
-        guard let (version, kind) = version else { return try isRemovedUnanswered(item) }
-        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion {
+            "SELECT baseContentVersion, kind, id FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64) })
+        guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
+        // What was sent last, and not answered, is no newer than the removal.
+        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
+        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
             return false
         }
@@ -52,13 +54,17 @@ extension Ingestion {
         return true
     }
 
-    /// Whether this is what was made here, sent, never answered, and removed: it has no identifier to be known by yet.
-    private func isRemovedUnanswered(_ item: FileProviderItem) throws -> Bool {
+    /// Whether it is what was sent and not answered before it was removed here or renamed: whoever looks for it deletes it.
+    private func isToBeLookedFor(_ item: FileProviderItem) throws -> Bool {
         let deletions = try db.all(
-            "SELECT id FROM deletion WHERE baseParent = ? AND baseName = ?",
-            [item.parentItemIdentifier.rawValue, item.filename], { $0[0] as Int64 })
-        return try deletions.contains { id in
-            try db.unanswered("deletion", id).contains { $0.matches(item) }
+            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND baseName = ?",
+            [item.parentItemIdentifier.rawValue, item.filename],
+            { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
+        return try deletions.contains { deletion in
+            // A directory may be anybody's, and what is in it is shown until it is deleted.
+            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) && item.kind != .directory
+                && deletion.kind == InodeKind(item.kind).rawValue
+                && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
         }
     }
 

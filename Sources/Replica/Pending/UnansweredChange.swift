@@ -21,8 +21,9 @@ package struct UnansweredChange: Hashable, Sendable {
 extension Ingestion {
     /// A change is about to be sent: from now on it may be on the remote.
     ///
-    /// - Returns: false when the item was removed here, and nothing is to be sent.
+    /// - Returns: false when the item was removed here, or a new one renamed, and nothing is to be sent.
     package func noteSent(_ sent: SentChange) throws -> Bool {
+        if sent.identifier == nil, sent.offer == nil, try !isStillThere(sent) { return false }
         try db.run("UPDATE item SET wasSent = 1 WHERE id = ?", [sent.row])
         guard db.changesCount > 0 else { return false }
         guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
@@ -31,6 +32,16 @@ extension Ingestion {
             "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
             [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])
         return true
+    }
+
+    /// Whether a new item still has the name and the directory that it was prepared with: what went elsewhere without an
+    /// answer would be looked for nowhere.
+    private func isStillThere(_ sent: SentChange) throws -> Bool {
+        guard let item = try db.item(id: sent.row), item.identifier == nil,
+            let parent = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier })
+        else { return false }
+        return parent == sent.item.parentItemIdentifier && item.placeholder == sent.item.itemIdentifier
+            && item.ownName.utf8.elementsEqual(sent.item.filename.utf8)
     }
 
     /// It was answered, or certainly did not reach the remote.

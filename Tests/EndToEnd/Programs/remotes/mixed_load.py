@@ -1,13 +1,14 @@
 """Works on the mount of a remote while the line to it is cut, stalled, reset and refused at random, and keeps account.
 
 usage: mixed_load.py MOUNT MIRROR --yonder PROGRAM --control PORT (--folder FOLDER | --store URL/BUCKET/PREFIX)
-                     [--seconds N] [--seed N] [--limit SECONDS] [--quiet-line] [--account FILE]
+                     [--seconds N] [--seed N] [--limit SECONDS] [--quiet-line] [--page] [--account FILE]
 
 MIRROR is an empty directory: what the mount has acknowledged is done there, too. At the end the line is healed, all that is
 pending is waited for, and the remote, the mount, and the mount once more after everything was evicted have to be as the
 mirror: names, kinds and every byte. Nobody else changes the remote, so nothing may ever be a conflict. A call that needs
-the remote may fail with EHOSTUNREACH or ETIMEDOUT, and no other way; none may take longer than the limit. The account
-says when what was done to which path, for whoever looks for the reason of something.
+the remote may fail with EHOSTUNREACH or ETIMEDOUT, and no other way; none may take longer than the limit. With
+--page a page to log in answers now and then in place of the remote. The account says when what was done to which path, for
+whoever looks for the reason of something.
 """
 
 import argparse
@@ -196,7 +197,7 @@ class Worker(threading.Thread):
             except OSError as error:
                 result = errno.errorcode.get(error.errno, str(error))
                 self.account("%s %s failed: %s" % (self.top, self.doing, error))
-                if error.errno not in AWAY:
+                if error.errno not in AWAY and not (error.errno == errno.EINTR and self.run_.was_stopped()):
                     self.run_.complain("%s: %s failed with %s" % (self.top, self.doing, error))
             except Wrong as wrong:
                 self.run_.complain("%s: %s" % (self.top, wrong))
@@ -211,6 +212,7 @@ class Run:
         self.mount, self.mirror, self.seed = options.mount, options.mirror, options.seed
         self.options = options
         self.over = threading.Event()
+        self.stopped = -1e9
         self.complaints = []
         self.book = open(options.account, "w", buffering=1) if options.account else None
 
@@ -236,7 +238,9 @@ class Run:
         faults = collections.Counter()
         is_long = self.options.seconds > 200
         while time.monotonic() < end:
-            fault = choice.choice(["cut", "cut", "refuse", "reset", "reset", "break %d" % choice.randrange(0, 300_000)])
+            fault = choice.choice(
+                ["cut", "cut", "refuse", "reset", "reset", "break %d" % choice.randrange(0, 300_000)]
+                + ["page"] * self.options.page)
             self.account("line: " + self.line(fault) + " " + fault)
             faults[fault.split()[0]] += 1
             longest = 45 if is_long and choice.random() < 0.1 else 6
@@ -251,9 +255,17 @@ class Run:
     def pause(self, seconds, end):
         time.sleep(max(0, min(seconds, end - time.monotonic())))
 
+    def was_stopped(self):
+        """Whether this process did not run just now: a machine that is stopped and goes on interrupts calls."""
+        time.sleep(2)
+        return time.monotonic() - self.stopped < 60
+
     def watch(self, workers):
         while True:
+            before = time.monotonic()
             time.sleep(1)
+            if time.monotonic() - before > 3:
+                self.stopped = time.monotonic()
             for worker in workers:
                 began = worker.began
                 if began is not None and time.monotonic() - began > self.options.limit:
@@ -324,6 +336,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--limit", type=float, default=100)
     parser.add_argument("--quiet-line", action="store_true")
+    parser.add_argument("--page", action="store_true")
     parser.add_argument("--account")
     sys.exit(Run(parser.parse_args()).run())
 

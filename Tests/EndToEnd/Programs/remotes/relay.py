@@ -8,7 +8,7 @@ answers each with a line:
     refuse      every connection is reset, and every new one at once
     reset       every connection is reset, once
     break N     connections end after N more bytes of answers, each
-    lose WORD   requests with this method arrive, and their answers do not
+    lose WORDS  requests with these methods arrive, and their answers do not
     page        whoever asks gets a page to log in, with status 200
     heal        as in the beginning, but for the delay
     bytes       how many bytes have passed: up, down
@@ -58,7 +58,7 @@ class Line:
         elif verb == "break":
             self.left = int(words[1])
         elif verb == "lose":
-            self.lost = words[1].encode() + b" "
+            self.lost = tuple(word.encode() + b" " for word in words[1:])
         elif verb == "heal":
             self.mode = self.left = self.lost = None
             self.passes.set()

@@ -1,0 +1,92 @@
+import FileProvider
+import ReplicaTestSupport
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// What is noted of a change before it is sent.
+@Suite struct SendingTests {
+    @Test("S201: a new file that was renamed before it was sent is not sent under its old name")
+    func renamedBeforeItIsSent() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.directory("d")], open: fixture.open)
+        let directory = try #require(try replica.number("d"))
+        try await replica.list([], in: directory, open: fixture.open)
+        let (made, _) = try replica.change(open: fixture.open) {
+            try $0.createFile(
+                "old", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }
+        try made.content.close()
+        let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
+        func prepared() throws -> SentChange {
+            try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
+        }
+        func noted(_ sent: SentChange) async throws -> Bool {
+            try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0
+        }
+        func rename(_ name: String, to newName: String, in directory: InodeNumber) throws {
+            _ = try replica.change(open: fixture.open) {
+                try $0.rename(name, in: .root, to: newName, in: directory, .replace)
+            }
+        }
+        let first = try prepared()
+        try rename("old", to: "new", in: .root)
+        #expect(try await !noted(first))
+        #expect(try replica.database.unanswered(ofItem: row).isEmpty)
+        let second = try prepared()
+        try rename("new", to: "new", in: directory)
+        #expect(try await !noted(second))
+        // What was sent and never answered is looked for where it was sent to.
+        let third = try prepared()
+        #expect(try await noted(third))
+        #expect(try replica.database.unanswered(ofItem: row).count == 1)
+    }
+
+    @Test("S201: what was sent, not answered and removed here is not shown when news bring it")
+    func removedBeforeItIsAnswered() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([], open: fixture.open)
+        let (made, _) = try replica.change(open: fixture.open) {
+            try $0.createFile(
+                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }
+        try made.content.close()
+        let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
+        let sent = try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
+        #expect(try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) { try $0.unlink("file", in: .root) }
+        var own = FileProviderItem.file("file", id: "there", size: 0)
+        own.contentModificationDate = sent.item.contentModificationDate
+        try await replica.list([own], open: fixture.open)
+        #expect(try replica.names() == [])
+        // Somebody else's is.
+        try await replica.list([.file("file", id: "there", size: 7, version: "2")], open: fixture.open)
+        #expect(try replica.names() == ["file"])
+    }
+
+    @Test("S201: content that was sent, not answered and removed here is not taken for somebody's newer one")
+    func removedBeforeItsContentIsAnswered() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) {
+            try $0.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
+            try $0.endWriting(number)
+        }
+        let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
+        #expect(try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) { try $0.unlink("file", in: .root) }
+        var own = FileProviderItem.file("file", size: 0, version: "2")
+        own.contentModificationDate = sent.item.contentModificationDate
+        try await replica.list([own], open: fixture.open)
+        #expect(try replica.names() == [])
+        // Somebody else's content is newer.
+        try await replica.list([.file("file", size: 7, version: "3")], open: fixture.open)
+        #expect(try replica.names() == ["file"])
+    }
+}
