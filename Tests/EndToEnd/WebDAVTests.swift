@@ -229,6 +229,25 @@ extension RealMount {
             }
         }
 
+        @Test("S51: symbolic links stay here, in nobody's way") func linksStayHere() async throws {
+            try await run { yonder, server async throws in
+                #expect(try await mount(yonder, server.source).status == 0)
+                try await yonder.shell("mkdir d; echo text > d/file; ln -s file d/link; ln -s d way")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(try await yonder.yonder("pending").output == "")
+                let kept = try await yonder.yonder("why", yonder["way"]).output
+                #expect(kept.contains("cannot hold symbolic links"), "\(kept)")
+                try await yonder.shell("mv d e; rm way; ln -s e way")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                _ = try await yonder.yonder("unmount", "mount")
+                #expect(try await mount(yonder, server.source).status == 0)
+                #expect(try await yonder.shell("cat way/link; readlink e/link way") == "text\nfile\ne\n")
+                let there = try FileManager.default.subpathsOfDirectory(atPath: server.root.string)
+                    .filter { !$0.contains(".DAV") }
+                #expect(there.sorted() == ["e", "e/file"])
+            }
+        }
+
         @Test("S141: what a server does not do is told by why", .enabled(if: DAVServer.Kind.nginx.program != nil))
         func remarks() async throws {
             try await run(.nginx) { yonder, server async throws in

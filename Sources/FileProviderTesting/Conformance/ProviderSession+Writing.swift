@@ -67,6 +67,8 @@ extension ProviderSession {
             return try await create(Self.template(name, in: parent, kind: .symbolicLink, target: target))
         } catch is Refusal {
             return nil
+        } catch let error as FileProviderError where error.code == .excludedFromSync {
+            return nil
         }
     }
 

@@ -37,7 +37,7 @@ extension PathAddressedProvider {
                     try await make(template, at: path, fields, contents)
                 }
                 guard let made else {
-                    return .refused(reason: "this remote cannot hold symbolic links")
+                    throw FileProviderError(.excludedFromSync, "this remote cannot hold symbolic links")
                 }
                 return try await answer(
                     made, in: parent, at: directory, fields, wanted: RemoteAttributes(template, fields), isOwn: true)
