@@ -32,8 +32,11 @@ extension LocalChanges {
         try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
-            // What stays on this machine and what does not are two file systems.
-            guard item.isExcluded == target.isExcluded else { throw LocalObstacle.refused(.improperLink) }
+            // What stays on this machine and what does not are two file systems, but for what is no file anywhere else.
+            let stay =
+                try staysWhatItIs(item, as: newName, in: newDirectory)
+                && staysWhatItIs(target, as: name, in: directory)
+            guard item.isExcluded == target.isExcluded || stay else { throw LocalObstacle.refused(.improperLink) }
             try exchange(item, target)
         } else {
             // Two names of one inode: nothing happens, says POSIX.
@@ -48,6 +51,12 @@ extension LocalChanges {
         try touch(parent, isOurs: isOurs)
         if newParent != parent { try touch(newParent, isOurs: isOurs) }
         try setChangeTime(of: item.inode.number)
+    }
+
+    /// Whether an item is sent, or is not, under another name as it was under its own: special files never are.
+    private func staysWhatItIs(_ item: ItemRecord, as name: String, in directory: ItemRecord) throws -> Bool {
+        if item.inode.kind.itemKind == nil { return true }
+        return try !item.isExcluded && exclusion(ofNew: name, in: directory) == .none
     }
 
     private mutating func replace(
