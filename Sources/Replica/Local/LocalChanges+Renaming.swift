@@ -86,6 +86,11 @@ extension LocalChanges {
         // What was here is what is replaced, whatever the remote has told since of a file that somebody has open.
         let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
         let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
+        var fields = item.changedFields.intersection([
+            .contents, .contentModificationDate, .permissions, .ownership, .extendedAttributes,
+        ])
+        // A new file has none of those that the remote keeps with the old one.
+        if try !db.extendedAttributes(of: target.inode.number).isEmpty { fields.insert(.extendedAttributes) }
         try db.run("DELETE FROM item WHERE id = ?", [item.id])
         try db.run(
             """
@@ -94,10 +99,7 @@ extension LocalChanges {
             """,
             [
                 item.inode.number.rawValue, Data(origin), now.nanosecondsSince1970,
-                Int64(
-                    item.changedFields.intersection([
-                        .contents, .contentModificationDate, .permissions, .ownership, .extendedAttributes,
-                    ]).rawValue), target.id,
+                Int64(fields.rawValue), target.id,
             ])
         try dropName(of: target.inode)
     }
