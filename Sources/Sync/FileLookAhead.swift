@@ -14,9 +14,7 @@ actor FileLookAhead {
     private var reader: Int32?
     private var predictor = ReadPredictor()
     private var waiting: [InodeNumber] = []
-    private var running: [InodeNumber: Task<Void, Never>] = [:]
-    /// What is being evicted: nothing at or below is fetched ahead.
-    private var leftAlone: [InodeNumber] = []
+    private var running: AheadTasks
     private var isStopped = false
     /// What is ahead, for those who open files to look at.
     private nonisolated let ahead = Ahead()
@@ -31,6 +29,7 @@ actor FileLookAhead {
     ) {
         self.accounting = accounting
         self.replica = replica
+        running = AheadTasks(replica: replica)
         self.downloads = downloads
         self.atOnce = max(1, atOnce)
         mostBytes = Self.mostBytes(within: cacheLimit)
@@ -66,19 +65,10 @@ actor FileLookAhead {
 
     /// Fetches nothing at or below an item any more, until ``allow(_:)``. Returns when nothing is under way there.
     func leaveAlone(_ number: InodeNumber) async {
-        leftAlone.append(number)
-        let ending = running.filter { isBelow($0.key, number) }.map(\.value)
-        for task in ending { task.cancel() }
-        for task in ending { await task.value }
+        for task in running.leaveAlone(number) { await task.value }
     }
 
-    func allow(_ number: InodeNumber) {
-        if let index = leftAlone.firstIndex(of: number) { leftAlone.remove(at: index) }
-    }
-
-    private func isBelow(_ number: InodeNumber, _ directory: InodeNumber) -> Bool {
-        (try? replica.database.isBelow(number, directory)) ?? true
-    }
+    func allow(_ number: InodeNumber) { running.allow(number) }
 
     private func miss(_ number: InodeNumber, by process: Int32?) {
         reader = process
@@ -102,15 +92,16 @@ actor FileLookAhead {
     private func pump() {
         while running.count < atOnce, !waiting.isEmpty {
             let next = waiting.removeFirst()
-            if leftAlone.contains(where: { isBelow(next, $0) }) {
+            if running.leavesAlone(next) {
                 predictor.failed(next)
                 ahead.set(predictor.ahead)
                 continue
             }
-            running[next] = Task {
+            let task = Task {
                 let isHere = await self.fetch(next)
                 self.finished(next, isHere: isHere)
             }
+            running.began(task, for: next)
         }
     }
 
@@ -129,7 +120,7 @@ actor FileLookAhead {
     }
 
     private func finished(_ number: InodeNumber, isHere: Bool) {
-        running[number] = nil
+        running.ended(for: number)
         if !isHere {
             // One that fails says nothing good of the others.
             waiting = []

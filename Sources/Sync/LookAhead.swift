@@ -7,9 +7,7 @@ actor LookAhead {
     private let replica: Replica
     private let listings: Listings
     private var predictor = WalkPredictor()
-    private var running: [InodeNumber: Task<Void, Never>] = [:]
-    /// What is being evicted: nothing at or below is listed ahead.
-    private var leftAlone: [InodeNumber] = []
+    private var running: AheadTasks
     private var isStopped = false
     private var lastUse = ContinuousClock.now
     private let atOnce: Int
@@ -19,6 +17,7 @@ actor LookAhead {
     init(replica: Replica, listings: Listings, atOnce: Int) {
         self.atOnce = atOnce
         self.replica = replica
+        running = AheadTasks(replica: replica)
         self.listings = listings
     }
 
@@ -38,34 +37,26 @@ actor LookAhead {
 
     /// Lists nothing at or below a directory any more, until ``allow(_:)``. Returns when nothing is under way there.
     func leaveAlone(_ directory: InodeNumber) async {
-        leftAlone.append(directory)
-        let ending = running.filter { isBelow($0.key, directory) }.map(\.value)
-        for task in ending { task.cancel() }
-        for task in ending { await task.value }
+        for task in running.leaveAlone(directory) { await task.value }
     }
 
-    func allow(_ directory: InodeNumber) {
-        if let index = leftAlone.firstIndex(of: directory) { leftAlone.remove(at: index) }
-    }
-
-    private func isBelow(_ number: InodeNumber, _ directory: InodeNumber) -> Bool {
-        (try? replica.database.isBelow(number, directory)) ?? true
-    }
+    func allow(_ directory: InodeNumber) { running.allow(directory) }
 
     private func pump() {
         guard !isStopped else { return }
         if ContinuousClock.now - lastUse > Self.patience { return predictor.stop() }
         while running.count < atOnce, let next = predictor.next() {
-            if leftAlone.contains(where: { isBelow(next, $0) }) { return predictor.stop() }
-            running[next] = Task {
+            if running.leavesAlone(next) { return predictor.stop() }
+            let task = Task {
                 try? await listings.list(next, beyond: nil, request: FileProviderRequest(reason: .lookAhead))
                 self.finished(next)
             }
+            running.began(task, for: next)
         }
     }
 
     private func finished(_ number: InodeNumber) {
-        running[number] = nil
+        running.ended(for: number)
         predictor.foundAhead(children: unlistedChildren(of: number))
         pump()
     }
