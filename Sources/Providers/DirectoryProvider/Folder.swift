@@ -97,7 +97,7 @@ final class Folder: Sendable {
     func findIfThere(_ identifier: ItemIdentifier) throws -> Place? {
         if identifier == .rootContainer {
             let root = try openRoot()
-            return Place(directory: root, name: nil, parent: .rootContainer, status: try FileStatus(of: root))
+            return Place(directory: root, name: nil, parent: .rootContainer, status: try self.status(of: root))
         }
         if let moved = state.withLock({ $0.moved[identifier] }), let place = try find(identifier, at: moved) {
             return place
@@ -112,7 +112,7 @@ final class Folder: Sendable {
     /// An item's place when it has this name in this directory; nil when it has not.
     func place(of identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) throws -> Place? {
         guard let directory = try? openDirectory(parent) else { return nil }
-        guard let status = try? FileStatus(of: name, in: directory),
+        guard let status = try? self.status(of: name, in: directory),
             items.identifier(of: status, named: name, parent: parent) == identifier
         else {
             try? directory.close()
@@ -134,7 +134,7 @@ final class Folder: Sendable {
     ) throws -> FileProviderItem? {
         if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
-            let status = try FileStatus(of: name, in: directory)
+            let status = try self.status(of: name, in: directory)
             return items.item(named: name, in: directory, parent: parent, status: status)
         } catch {
             guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
@@ -181,7 +181,7 @@ final class Folder: Sendable {
                 parent = items.identifier(of: status, named: component, parent: parent)
                 isParentKnown = isParentKnown && status.kind == .directory
             }
-            let status = try FileStatus(of: name, in: directory)
+            let status = try self.status(of: name, in: directory)
             guard isParentKnown, items.identifier(of: status, named: name, parent: parent) == identifier else {
                 try? directory.close()
                 return nil
@@ -211,5 +211,26 @@ extension Folder {
             try? directory.setModified(before)
             return value
         }
+    }
+
+    /// Gives a directory attributes, by a body that blocks for moments only: whoever replaces a file in it would put its
+    /// old time back.
+    func settingAttributes<Value>(
+        of kind: FileStatus.Kind, _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        guard kind == .directory else { return try body() }
+        return try exchanging.withLock { _ throws(Errno) in try body() }
+    }
+
+    /// What a name stands for. A directory is not looked at while a file in it is replaced: it has another time then.
+    func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus {
+        let status = try FileStatus(of: name, in: directory)
+        guard status.kind == .directory else { return status }
+        return try exchanging.withLock { _ throws(Errno) in try FileStatus(of: name, in: directory) }
+    }
+
+    /// As ``status(of:in:)``, of an open directory.
+    func status(of directory: FileDescriptor) throws(Errno) -> FileStatus {
+        try exchanging.withLock { _ throws(Errno) in try FileStatus(of: directory) }
     }
 }

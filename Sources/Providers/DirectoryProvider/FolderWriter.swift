@@ -146,8 +146,11 @@ struct FolderWriter {
     ) throws(Errno) -> ItemFields {
         let file = try directory.openReference(named: name)
         defer { try? file.close() }
-        if let status, try !FileStatus(of: file).isSameFile(as: status) { throw .noSuchFileOrDirectory }
-        return try FolderAttributes.apply(fields, of: item, to: file)
+        let now = try FileStatus(of: file)
+        if let status, !now.isSameFile(as: status) { throw .noSuchFileOrDirectory }
+        return try folder.settingAttributes(of: now.kind) { () throws(Errno) in
+            try FolderAttributes.apply(fields, of: item, to: file)
+        }
     }
 
     func answer(
