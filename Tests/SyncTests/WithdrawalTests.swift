@@ -159,5 +159,34 @@ extension EngineTests {
                 #expect(try machine.replica.database.defects() == [])
             }
         }
+
+        @Test("R5, row 55: what is offered again and not wanted stays, with all in it that is here; the rest is gone")
+        func offered() async throws {
+            try await Machine.run(fill: fill) { machine in
+                let inode = try await machine.number("d/x")
+                #expect(try await machine.read("d/x") == "first x")
+                try await machine.engine.materialize(inode, request: machine.request)
+                machine.provider.change { $0.loseIdentifiers() }
+                try await machine.engine.reimport(below: .root)
+                let directory = try await machine.item("d").placeholder
+                machine.provider.faults.fail(
+                    .create, of: directory, with: FileProviderError(.excludedFromSync), times: nil)
+                await machine.engine.continueReimport()
+                try await machine.drain()
+                await machine.engine.continueReimport()
+                #expect(try machine.replica.database.reimports().isEmpty, "it would never end")
+                #expect(machine.provider.log.count(of: .importDidFinish) == 1)
+                #expect(try await excluded(["d", "d/x"], machine) == [true, true])
+                #expect(try await machine.number("d/x") == inode)
+                #expect(try await machine.read("d/x") == "first x")
+                #expect(try await machine.names(in: machine.number("d")) == ["x"])
+                #expect(machine.engine.warnings.texts.contains { $0.contains("does not want 'y'") })
+                // Nothing was removed there because of that.
+                #expect(machine.provider.log.count(of: .delete) == 0)
+                #expect(machine.provider.tree.entries().count == 7)
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                #expect(try machine.replica.database.defects() == [])
+            }
+        }
     }
 }

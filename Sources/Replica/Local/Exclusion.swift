@@ -93,16 +93,21 @@ extension Database {
         return value.flatMap(Exclusion.init(rawValue:)) ?? .none
     }
 
+    /// What makes `below` the inodes of a directory, which is the first argument, and of all directories in it.
+    private static let directoriesAtOrBelow = """
+        WITH RECURSIVE below (inode) AS (
+            SELECT ?1
+            UNION ALL
+            SELECT item.inode FROM item JOIN below ON item.parent = below.inode
+                JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
+        )
+        """
+
     /// What the remote has never heard of below a directory stays on this machine.
     func excludeWhatIsNew(below directory: InodeNumber, as exclusion: Exclusion) throws {
         try run(
             """
-            WITH RECURSIVE below (inode) AS (
-                SELECT ?1
-                UNION ALL
-                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
-                    JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
-            )
+            \(Self.directoriesAtOrBelow)
             UPDATE item SET isExcluded = ?2
             WHERE parent IN (SELECT inode FROM below) AND identifier IS NULL AND wasSent = 0 AND reimport <= 0
                 AND isExcluded = 0
@@ -113,12 +118,7 @@ extension Database {
     func holdsWhatIsKnown(_ directory: InodeNumber) throws -> Bool {
         try one(
             """
-            WITH RECURSIVE below (inode) AS (
-                SELECT ?1
-                UNION ALL
-                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
-                    JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
-            )
+            \(Self.directoriesAtOrBelow)
             SELECT EXISTS (SELECT 1 FROM item WHERE parent IN (SELECT inode FROM below)
                 AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0))
             """, [directory.rawValue], { $0[0] as Bool }) ?? false

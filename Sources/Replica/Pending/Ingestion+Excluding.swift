@@ -3,11 +3,50 @@ import GRDB
 
 /// What the provider does not want: it stays on this machine.
 extension Ingestion {
-    /// The provider does not want a new item: it stays here, and so does what is new in it.
-    package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+    /// The provider does not want a new item: it stays here, and so does what is new in it. Of what was offered to it again
+    /// that stays which is here: the rest nobody could bring any more.
+    package mutating func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+        if let item = try db.item(id: sent.row), item.isToBeOffered {
+            try willChangeNames()
+            guard try keepOffered(item) else { return }
+        }
         try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
         try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
         try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// - Returns: whether anything of the item stays.
+    private mutating func keepOffered(_ top: ItemRecord) throws -> Bool {
+        var offered = [top]
+        var next = 0
+        while next < offered.count {
+            let item = offered[next]
+            next += 1
+            guard item.inode.kind == .directory else { continue }
+            offered += try db.items(in: item.inode.number).filter(\.isToBeOffered)
+        }
+        // What lies deepest comes first: a directory stays for what is in it.
+        for item in offered.reversed() {
+            let isHere: Bool
+            switch item.inode.kind {
+            case .file: isHere = item.inode.content == .materialized
+            case .directory:
+                isHere = try item.inode.content == .materialized || !db.items(in: item.inode.number).isEmpty
+            case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: isHere = true
+            }
+            guard isHere else {
+                effects.defects.append(
+                    "the remote does not want '\(item.ownName)', of which nothing was here: it is gone")
+                try remove(item)
+                continue
+            }
+            try becomeNew(item)
+            guard item.inode.kind == .directory else { continue }
+            // Nobody will list it.
+            try db.run(
+                "UPDATE inode SET content = 2, isIncomplete = 0 WHERE number = ?", [item.inode.number.rawValue])
+        }
+        return try db.item(id: top.id) != nil
     }
 
     /// Why an item is about to be this machine's own.

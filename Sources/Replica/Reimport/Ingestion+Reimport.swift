@@ -175,7 +175,7 @@ extension Ingestion {
     }
 
     /// An item that the provider has never heard of.
-    private mutating func becomeNew(_ item: ItemRecord) throws {
+    mutating func becomeNew(_ item: ItemRecord) throws {
         let isHere = item.inode.kind != .file || item.inode.content == .materialized
         guard isHere, try db.item(id: item.id) != nil else { return }
         try db.run(
