@@ -11,6 +11,8 @@ package struct ListingBeginning: Sendable {
     package var isStreamed: Bool
     /// Whether the directory was materialized before, and is only compared.
     package var isComparison: Bool
+    /// When it began: what was answered since is newer.
+    package var moment: RecentAnswers.Moment
 }
 
 /// Directories: listed, page by page.
@@ -23,7 +25,7 @@ extension Replica {
     package func beginListing(
         of number: InodeNumber, isOnlyCompared: Bool = false
     ) async throws -> ListingBeginning? {
-        try await database.write { db in
+        try await database.write { [answers] db in
             guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
                 let identifier = item.identifier
             else { throw FileProviderError(.noSuchItem, "inode \(number) is no directory of the remote's") }
@@ -37,7 +39,7 @@ extension Replica {
             }
             return ListingBeginning(
                 identifier: identifier, number: listing, isStreamed: remembered != true && !isComparison,
-                isComparison: isComparison)
+                isComparison: isComparison, moment: answers.now)
         }
     }
 
@@ -119,9 +121,14 @@ extension Ingestion {
     /// - Parameters:
     ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
     ///   - later: what will be removed at the end of the round.
+    ///   - moment: when the changes were asked for; nil for what nothing can be newer than.
+    /// - Returns: items of which an answer was recorded after that. They are left as they are, and the anchor is not noted.
+    @discardableResult
     package mutating func changes(
-        _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = []
-    ) throws {
+        _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = [],
+        askedAt moment: RecentAnswers.Moment? = nil
+    ) throws -> Set<ItemIdentifier> {
+        var outdated: Set<ItemIdentifier> = []
         upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
         // A parent may come after its child in one batch.
         var waiting = batch.updated
@@ -129,6 +136,10 @@ extension Ingestion {
             var later: [FileProviderItem] = []
             let upcomingParents = Set(waiting.map(\.itemIdentifier))
             for item in waiting {
+                if let moment, isAnswered(item.itemIdentifier, since: moment) {
+                    outdated.insert(item.itemIdentifier)
+                    continue
+                }
                 if item.itemIdentifier == .rootContainer {
                     try placeRoot(item)
                     continue
@@ -157,7 +168,8 @@ extension Ingestion {
         }
         try vanish(Set(batch.deleted))
         // Until the round has ended, news are asked for from where it began.
-        if later.isEmpty { try noteAnchor(batch.anchor) }
+        if later.isEmpty, outdated.isEmpty { try noteAnchor(batch.anchor) }
+        return outdated
     }
 
     /// The remote has these no more.
@@ -195,8 +207,14 @@ extension ReplicaDatabase {
 extension Ingestion {
     /// An item that was looked up: it goes where the remote has it, or nowhere when that directory is not known here.
     ///
-    /// - Parameter ancestors: the directories on the way to it that may be unknown here, the uppermost first.
-    package mutating func move(_ item: FileProviderItem, below ancestors: [FileProviderItem] = []) throws {
+    /// - Parameters:
+    ///   - ancestors: the directories on the way to it that may be unknown here, the uppermost first.
+    ///   - moment: when it was asked for: where an answer was recorded since, nothing is done; nil for what nothing can be
+    ///     newer than.
+    package mutating func move(
+        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [], askedAt moment: RecentAnswers.Moment? = nil
+    ) throws {
+        if let moment, isAnswered(item.itemIdentifier, since: moment) { return }
         if item.itemIdentifier == .rootContainer { return try placeRoot(item) }
         guard try db.item(item.itemIdentifier) != nil else { return }
         for directory in ancestors {
@@ -211,7 +229,12 @@ extension Ingestion {
     }
 
     /// Removes an item that the remote has no more, with all below it.
-    package mutating func removeIfKnown(_ identifier: ItemIdentifier) throws {
+    ///
+    /// - Parameter moment: when it was asked for: where an answer was recorded since, nothing is done.
+    package mutating func removeIfKnown(
+        _ identifier: ItemIdentifier, askedAt moment: RecentAnswers.Moment? = nil
+    ) throws {
+        if let moment, isAnswered(identifier, since: moment) { return }
         if let item = try db.item(identifier) { try remove(item) }
     }
 

@@ -19,6 +19,8 @@ package final class Replica: Sendable {
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
+    /// What the provider has answered lately.
+    package let answers = RecentAnswers()
 
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///
@@ -72,9 +74,10 @@ package final class Replica: Sendable {
         open: any OpenInodes, changingNames: Bool = true,
         _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
-        let contents = contents
+        let (contents, answers) = (contents, answers)
         let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
-            var ingestion = Ingestion(db: db, open: open, now: Self.now, contents: contents, turn: turn)
+            var ingestion = Ingestion(
+                db: db, open: open, now: Self.now, contents: contents, turn: turn, answers: answers)
             let value = try body(&ingestion)
             return (value, ingestion.effects)
         }

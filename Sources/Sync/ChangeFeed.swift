@@ -165,7 +165,7 @@ actor ChangeFeed {
         var check = AnchorCheck(from: anchor)
         while true {
             let start = anchor
-            let askedAt = ContinuousClock.now
+            let moment = replica.answers.now
             var batch: ChangeBatch
             do {
                 batch = try await calls.make(for: request) { _ in
@@ -179,11 +179,8 @@ actor ChangeFeed {
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
-                try await newest(&batch, askedAt: askedAt)
-                vanished.subtract(batch.updated.map(\.itemIdentifier))
-                vanished.formUnion(batch.deleted)
-                batch.deleted = []
-                try await commit(batch, later: vanished)
+                try await newest(&batch, askedAt: moment)
+                try await commit(&batch, vanished: &vanished, askedAt: moment)
             }
             let isStuck = batch.moreComing && (batch.anchor == anchor || check.isCircle(batch.anchor))
             anchor = batch.anchor
@@ -197,7 +194,26 @@ actor ChangeFeed {
         try await commits.commit { try $0.noteAnchor(reached) }
     }
 
-    private func commit(_ batch: ChangeBatch, later: Set<ItemIdentifier>) async throws {
+    /// Takes in a batch, and looks up anew what was answered since it was asked for.
+    private func commit(
+        _ batch: inout ChangeBatch, vanished: inout Set<ItemIdentifier>, askedAt start: RecentAnswers.Moment
+    ) async throws {
+        var moment = start
+        while true {
+            vanished.subtract(batch.updated.map(\.itemIdentifier))
+            vanished.formUnion(batch.deleted)
+            batch.deleted = []
+            let outdated = try await commit(batch, later: vanished, askedAt: moment)
+            guard !outdated.isEmpty else { return }
+            moment = replica.answers.now
+            try await lookUpAgain(outdated, in: &batch)
+        }
+    }
+
+    /// - Returns: the items of which an answer was recorded since the batch was asked for: they were not taken in.
+    private func commit(
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, askedAt moment: RecentAnswers.Moment
+    ) async throws -> Set<ItemIdentifier> {
         var news = batch
         var required: Set<ItemIdentifier> = []
         var upcoming: [ItemIdentifier: FileProviderItem] = [:]
@@ -211,31 +227,37 @@ actor ChangeFeed {
         }
         await listings.willChange(news.updated.map(\.itemIdentifier) + later)
         let (complete, taken) = (news, required)
-        try await commits.commit { try $0.changes(complete, required: taken, later: later) }
+        return try await commits.commit { ingestion in
+            try ingestion.changes(complete, required: taken, later: later, askedAt: moment)
+        }
     }
 
     /// News that were asked for before an answer came may be older than the answer, or newer: what they are about is
     /// looked up, unless they say what the answer said.
-    private func newest(_ batch: inout ChangeBatch, askedAt start: ContinuousClock.Instant) async throws {
-        var askedAt = start
+    private func newest(_ batch: inout ChangeBatch, askedAt start: RecentAnswers.Moment) async throws {
+        var moment = start
         while true {
-            let newer = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: askedAt)
-            let doubtful = newer.intersection(batch.updated.map(\.itemIdentifier) + batch.deleted)
+            let doubtful = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: moment)
             guard !doubtful.isEmpty else { return }
-            askedAt = .now
-            let said = batch.updated.filter { doubtful.contains($0.itemIdentifier) }
-            batch.updated.removeAll { doubtful.contains($0.itemIdentifier) }
+            moment = replica.answers.now
+            let others = batch.updated.filter { !doubtful.contains($0.itemIdentifier) }
             batch.deleted.removeAll { doubtful.contains($0) }
-            for identifier in doubtful {
-                let known = try replica.database.item(identifier)?.base.version
-                if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known {
-                    continue
-                }
-                if let item = try await ancestry.lookUp(identifier, for: request) {
-                    batch.updated.append(item)
-                } else {
-                    batch.deleted.append(identifier)
-                }
+            try await lookUpAgain(doubtful, in: &batch)
+            batch.updated = others + batch.updated
+        }
+    }
+
+    /// Makes a batch what the remote says of some items now. What the batch says that is known is no news.
+    private func lookUpAgain(_ doubtful: Set<ItemIdentifier>, in batch: inout ChangeBatch) async throws {
+        let said = batch.updated
+        batch.updated = []
+        for identifier in doubtful {
+            let known = try replica.database.item(identifier)?.base.version
+            if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
+            if let item = try await ancestry.lookUp(identifier, for: request) {
+                batch.updated.append(item)
+            } else {
+                batch.deleted.append(identifier)
             }
         }
     }

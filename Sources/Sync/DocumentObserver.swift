@@ -143,12 +143,12 @@ actor DocumentObserver {
 
     /// What the document is now: its enumerator's only item.
     private func takePage(of identifier: ItemIdentifier, from enumerator: any FileProviderEnumerator) async throws {
-        let askedAt = ContinuousClock.now
+        let moment = replica.answers.now
         let page = try await calls.make(for: request) { _ in
             try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 1)
         }
         if page.nextPage != nil || page.items.count > 1 { try refuse("more than the one item", of: identifier) }
-        for item in page.items { try await take(item, of: identifier, askedAt: askedAt) }
+        for item in page.items { try await take(item, of: identifier, askedAt: moment) }
     }
 
     private func takeChanges(
@@ -156,14 +156,14 @@ actor DocumentObserver {
     ) async throws -> SyncAnchor {
         var anchor = start
         for _ in 0..<Self.mostBatches {
-            let (askedAt, position) = (ContinuousClock.now, anchor)
+            let (moment, position) = (replica.answers.now, anchor)
             let batch = try await calls.make(for: request) { _ in
                 try await enumerator.enumerateChanges(from: position, suggestedBatchSize: 1)
             }
             if batch.anchor.rawValue.count > SyncAnchor.maximumLength {
                 try refuse("a sync anchor of \(batch.anchor.rawValue.count) bytes", of: identifier)
             }
-            for item in batch.updated { try await take(item, of: identifier, askedAt: askedAt) }
+            for item in batch.updated { try await take(item, of: identifier, askedAt: moment) }
             if batch.deleted.contains(identifier) { throw FileProviderError.noSuchItem(identifier) }
             if batch.moreComing, batch.anchor == anchor { try refuse("the same sync anchor again", of: identifier) }
             anchor = batch.anchor
@@ -173,20 +173,20 @@ actor DocumentObserver {
     }
 
     private func take(
-        _ item: FileProviderItem, of identifier: ItemIdentifier, askedAt: ContinuousClock.Instant
+        _ item: FileProviderItem, of identifier: ItemIdentifier, askedAt moment: RecentAnswers.Moment
     ) async throws {
         guard item.itemIdentifier == identifier else {
             return try refuse("the item '\(item.itemIdentifier)'", of: identifier)
         }
         // What was sent meanwhile is newer than this.
-        guard await traffic.settle([item], askedAt: askedAt).isEmpty,
+        guard await traffic.settle([item], askedAt: moment).isEmpty,
             let known = try replica.database.item(identifier),
             known.base.version != item.itemVersion || known.base.parent != item.parentItemIdentifier
                 || known.base.name?.utf8.elementsEqual(item.filename.utf8) != true
         else { return }
         let ancestors = try await ancestry.unknown(above: item, for: request)
         await listings.willChange([identifier])
-        try await commits.commit { try $0.move(item, below: ancestors) }
+        try await commits.commit { try $0.move(item, below: ancestors, askedAt: moment) }
     }
 
     private func refuse(_ what: String, of identifier: ItemIdentifier) throws {
@@ -198,9 +198,10 @@ actor DocumentObserver {
     /// That an item is gone is a claim until a lookup has confirmed it.
     private func confirmGone(_ identifier: ItemIdentifier) async {
         do {
+            let moment = replica.answers.now
             guard try await ancestry.lookUp(identifier, for: request) == nil else { return }
             await listings.willChange([identifier])
-            try await commits.commit { try $0.removeIfKnown(identifier) }
+            try await commits.commit { try $0.removeIfKnown(identifier, askedAt: moment) }
         } catch {
             // The next news tell.
         }

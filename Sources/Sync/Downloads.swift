@@ -212,15 +212,15 @@ actor Downloads {
     /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
     private func confirmGone(_ number: InodeNumber) async {
         let request = FileProviderRequest(reason: .synchronization)
-        let start = ContinuousClock.now
+        let moment = replica.answers.now
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
             do throws(FileProviderError) {
                 _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
             } catch {
                 guard error.code == .noSuchItem else { throw error }
-                guard await traffic.settle([], deleted: [identifier], askedAt: start).isEmpty else { return }
-                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
+                guard await traffic.settle([], deleted: [identifier], askedAt: moment).isEmpty else { return }
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier, askedAt: moment) }
             }
         } catch {
             warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
@@ -232,14 +232,14 @@ actor Downloads {
     private func versionGone(_ download: Download) async {
         await close(download)
         let request = FileProviderRequest(reason: .synchronization)
-        let start = ContinuousClock.now
+        let moment = replica.answers.now
         do {
             let item = try await calls.make(for: request) {
                 try await $0.item(for: download.identifier, request: request)
             }
             // What was sent meanwhile is newer than this.
-            guard await traffic.settle([item], askedAt: start).isEmpty else { return }
-            try await commits.commit { ingestion in try ingestion.move(item) }
+            guard await traffic.settle([item], askedAt: moment).isEmpty else { return }
+            try await commits.commit { ingestion in try ingestion.move(item, askedAt: moment) }
         } catch {
             warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
         }

@@ -277,7 +277,7 @@ actor Listings {
                     throw error
                 }
                 // What has been answered meanwhile is noted as news.
-                _ = await traffic.settle(result.items, askedAt: .now)
+                _ = await traffic.settle(result.items, askedAt: beginning.moment)
                 let isWhole = result.nextPage == nil && !beginning.isComparison
                 guard try await take(result.items, in: number, beginning, isWhole: isWhole) else { return .unwanted }
                 guard let next = result.nextPage else { return isWhole ? .whole : .toFinish }
@@ -297,7 +297,7 @@ actor Listings {
         _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
-        let news = listing.news
+        let isKnownBetter = isKnownBetter(beginning, listing.news)
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
         for stray in strays.prefix(3) {
             warnings.report(
@@ -307,11 +307,10 @@ actor Listings {
         let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
         let reached = try await commits.commit { ingestion in
             let isWanted = try ingestion.page(
-                of: number, listing: beginning.number, items: own, isKnownBetter: { news.contains($0) })
+                of: number, listing: beginning.number, items: own, isKnownBetter: isKnownBetter)
             guard isWanted else { return nil as Int64? }
             if isWhole {
-                try ingestion.finishListing(
-                    of: number, listing: beginning.number, isKnownBetter: { news.contains($0) })
+                try ingestion.finishListing(of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
             }
             return try ingestion.highestItem(in: number)
         }
@@ -329,16 +328,27 @@ actor Listings {
         return true
     }
 
+    /// Whether something was heard of an item since a listing began.
+    private func isKnownBetter(
+        _ beginning: ListingBeginning, _ news: ListingNews
+    ) -> @Sendable (ItemIdentifier) -> Bool {
+        { [answers = replica.answers] in
+            news.contains($0) || answers.isNewer($0, than: beginning.moment)
+        }
+    }
+
     private func finishListing(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
     ) async throws {
         let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
-        let start = ContinuousClock.now
+        let moment = replica.answers.now
         var gone: [ItemRecord] = []
         var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {
-            guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true else { continue }
+            guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true,
+                !replica.answers.isNewer(identifier, than: beginning.moment)
+            else { continue }
             guard beginning.isComparison else {
                 gone.append(item)
                 continue
@@ -354,11 +364,11 @@ actor Listings {
             }
         }
         // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
-        let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: start)
+        let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: moment)
         vanished.subtract(newer)
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
-            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors) }
+            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors, askedAt: moment) }
             try ingestion.finishListing(of: number, gone: lost)
         }
     }

@@ -38,7 +38,7 @@ package final class SyncEngine: Sendable {
     let reimporting: Reimporting
     /// Whether the provider has a trash.
     package let hasTrash: Bool
-    private let traffic = UploadTraffic()
+    private let traffic: UploadTraffic
     private let happenings = SyncEvents()
 
     /// - Parameters:
@@ -59,6 +59,7 @@ package final class SyncEngine: Sendable {
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         self.replica = replica
+        traffic = UploadTraffic(answers: replica.answers)
         connection = Connection(logger: logger)
         warnings = Warnings(logger: logger)
         for finding in replica.findings { warnings.report(finding) }

@@ -18,12 +18,17 @@ package struct Ingestion {
     var listing: Int64?
     var effects = ReplicaEffects()
     private let turn: WriteTurn?
+    private let answers: RecentAnswers?
 
-    /// - Parameter turn: the writer's; nil where names may be changed as it is.
+    /// - Parameters:
+    ///   - turn: the writer's; nil where names may be changed as it is.
+    ///   - answers: told of the answers that are recorded.
     init(
-        db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil
+        db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil,
+        answers: RecentAnswers? = nil
     ) {
         self.turn = turn
+        self.answers = answers
         self.db = db
         self.open = open
         self.now = now
@@ -32,6 +37,14 @@ package struct Ingestion {
 
     /// What follows changes names or directories: files that are being made come before it.
     func willChangeNames() throws { try turn?.claim() }
+
+    /// What is recorded of an item is an answer: news that were asked for before do not undo it.
+    func noteAnswer(of identifier: ItemIdentifier) { answers?.note(identifier) }
+
+    /// Whether an answer of an item was recorded after a moment at which news were asked for.
+    package func isAnswered(_ identifier: ItemIdentifier, since moment: RecentAnswers.Moment) -> Bool {
+        answers?.isNewer(identifier, than: moment) ?? false
+    }
 
     /// Brings in an item in its parent directory, or in none when the parent is not known here.
     package mutating func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {

@@ -14,6 +14,7 @@ extension Ingestion {
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
         contentStamp present: Int64?, datesMakeVersions: Bool = false
     ) throws {
+        noteAnswer(of: item.itemIdentifier)
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
         if current.isToBeOffered { return }
@@ -162,6 +163,7 @@ extension Ingestion {
 
     /// The remote has deleted an item.
     package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+        noteAnswer(of: deletion.identifier)
         guard try forgetDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
         if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try remove(twin) }

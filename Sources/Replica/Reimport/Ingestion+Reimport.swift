@@ -13,6 +13,7 @@ extension Ingestion {
         _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool,
         contentStamp present: Int64?
     ) throws {
+        noteAnswer(of: item.itemIdentifier)
         guard let current = try db.item(id: sent.row) else { return try acknowledgeRemovedOffer(sent, as: item) }
         guard current.reimport == offer.round else { return }
         if let other = try db.item(item.itemIdentifier), other.id != current.id {

@@ -47,7 +47,7 @@ struct TrashListing: Sendable {
     }
 
     private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
-        let askedAt = ContinuousClock.now
+        let (moment, answers) = (replica.answers.now, replica.answers)
         let enumerator = try await calls.make(for: request) {
             try $0.enumerator(for: .trashContainer, request: request)
         }
@@ -64,9 +64,9 @@ struct TrashListing: Sendable {
             try check.take(result) { listed.contains($0) }
             let items = result.items.filter(\.isTrashed)
             listed.formUnion(items.map(\.itemIdentifier))
-            let newer = await traffic.settle(items, askedAt: askedAt)
+            _ = await traffic.settle(items, askedAt: moment)
             await listings.willChange(items.map(\.itemIdentifier))
-            try await commits.commit { try $0.trash(items) { newer.contains($0) } }
+            try await commits.commit { try $0.trash(items) { answers.isNewer($0, than: moment) } }
             guard let next = result.nextPage else { return listed }
             page = next
         }

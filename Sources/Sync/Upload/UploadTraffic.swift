@@ -60,11 +60,12 @@ actor UploadTraffic {
     }
 
     private var running: [SyncOperation: Subject] = [:]
-    private var answered: [(at: ContinuousClock.Instant, identifier: ItemIdentifier)] = []
     private var waiters: [CheckedContinuation<Void, Never>] = []
-    private static let memory = Duration.seconds(300)
-    /// With so many answers the old ones are forgotten.
-    private var mostAnswers = 1000
+    private let answers: RecentAnswers
+
+    init(answers: RecentAnswers) {
+        self.answers = answers
+    }
 
     func begin(_ operation: SyncOperation, _ subject: Subject) {
         running[operation] = subject
@@ -73,12 +74,7 @@ actor UploadTraffic {
     /// An operation is over and recorded; these items are newer here than in news that were asked for before.
     func end(_ operation: SyncOperation, touching identifiers: Set<ItemIdentifier>) {
         running[operation] = nil
-        let now = ContinuousClock.now
-        for identifier in identifiers { answered.append((now, identifier)) }
-        if answered.count > mostAnswers {
-            answered.removeAll { now - $0.at > Self.memory }
-            mostAnswers = max(1000, 2 * answered.count)
-        }
+        for identifier in identifiers { answers.note(identifier) }
         let resumed = waiters
         waiters = []
         for waiter in resumed { waiter.resume() }
@@ -86,16 +82,18 @@ actor UploadTraffic {
 
     /// Waits until nothing is under way that concerns these items or their names.
     ///
-    /// - Returns: of which items an answer has come since a moment: news that are older do not count.
+    /// - Returns: of which of them an answer has come since a moment: news that are older do not count. Whoever commits
+    ///   the others has to ask once more then.
     func settle(
-        _ items: [FileProviderItem], deleted: [ItemIdentifier] = [], askedAt start: ContinuousClock.Instant
+        _ items: [FileProviderItem], deleted: [ItemIdentifier] = [], askedAt moment: RecentAnswers.Moment
     ) async -> Set<ItemIdentifier> {
+        let identifiers = Set(items.map(\.itemIdentifier)).union(deleted)
         let subject = Subject(
-            identifiers: Set(items.map(\.itemIdentifier)).union(deleted),
+            identifiers: identifiers,
             places: Set(items.map { Place(parent: $0.parentItemIdentifier, name: $0.filename) }))
         while running.values.contains(where: { $0.overlaps(subject) }) {
             await withCheckedContinuation { waiters.append($0) }
         }
-        return answered.reduce(into: []) { if $1.at >= start { $0.insert($1.identifier) } }
+        return identifiers.filter { answers.isNewer($0, than: moment) }
     }
 }
