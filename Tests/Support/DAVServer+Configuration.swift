@@ -121,7 +121,10 @@ extension DAVServer {
     private static func sabre(_ directory: TemporaryDirectory) -> String {
         """
         <?php
-        error_reporting(0);
+        error_reporting(E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR);
+        ini_set('display_errors', '0');
+        ini_set('log_errors', '1');
+        ini_set('error_log', '\(directory["errors"])');
         require '\(Kind.sabre.part ?? "")';
         $server = new Sabre\\DAV\\Server(new Sabre\\DAV\\FS\\Directory('\(directory["root"])'));
         $server->setBaseUri('/');

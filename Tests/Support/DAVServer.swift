@@ -106,9 +106,13 @@ package struct DAVServer: Sendable {
     private static func answers(_ program: BackgroundProgram, _ port: Int) async -> Bool {
         let isOver = await eventually(within: .seconds(10)) {
             guard program.isRunning else { return true }
-            return (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+            return await isListenedTo(port)
         }
         return isOver && program.isRunning
+    }
+
+    private static func isListenedTo(_ port: Int) async -> Bool {
+        (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
     }
 
     private static func attempt(
@@ -116,6 +120,8 @@ package struct DAVServer: Sendable {
     ) async throws -> DAVServer? {
         guard let path = kind.program else { throw DidNotStart(description: "\(kind) is not installed") }
         let port = Int.random(in: 20_000...32_000)
+        // Another test's server would be taken for this one.
+        guard await !isListenedTo(port) else { return nil }
         let root = try directory.makeDirectory("root")
         // A server may run as somebody else than the test.
         for folder in [directory.path, root] {
@@ -130,6 +136,9 @@ package struct DAVServer: Sendable {
         return DAVServer(
             directory: directory, root: root, port: port, isSecure: isSecure, arguments: arguments, program: program)
     }
+
+    /// What the server has complained of.
+    package var log: String { Self.log(in: directory) }
 
     private static func log(in directory: TemporaryDirectory) -> String {
         (try? String(contentsOfFile: directory["errors"].string, encoding: .utf8)) ?? ""

@@ -7,6 +7,7 @@ import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport
+import Testing
 import WebDAVProvider
 
 /// A folder of a server's, changed on the disk behind the provider's back.
@@ -105,6 +106,7 @@ final class ServedFolder: RemoteUnderTest {
             }
             await provider.invalidate()
         } catch {
+            if !server.log.isEmpty { Issue.record("the server has complained of: \(server.log)") }
             await server.stop()
             throw error
         }

@@ -149,8 +149,7 @@ struct ServerTests {
 
     @Test(
         "S133: another content of the same length within the second is seen in the end",
-        // sabre/dav was seen to answer 500 once here.
-        arguments: DAVServer.Kind.installed.filter { $0 != .sabre })
+        arguments: DAVServer.Kind.installed)
     func sameSecond(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             try folder.write(Array("one".utf8), to: "file", at: nil)
