@@ -44,16 +44,16 @@ struct InterruptTests {
         try await Mounted.run({ $0.asynchronousRead = false }) { mount async throws in
             mount.fileSystem.add("parked", .parked(size: 5))
             mount.fileSystem.state.withLock { $0.openOptions = [.directIO] }
-            let reader = Task { try await Command.shell("cat \"$1\"", mount["parked"]) }
+            let reader = Task { try await Command.shell("head -c 5 \"$1\"", mount["parked"]) }
             let isParked = await eventually { mount.fileSystem.hasParkedRead }
             #expect(isParked)
             // A shell waits for its child: the signal goes to that.
-            let sent = try await Command.run("pkill", "-\(signal)", "-f", "^cat \(mount["parked"])$")
+            let sent = try await Command.run("pkill", "-\(signal)", "-f", "^head -c 5 \(mount["parked"])$")
             #expect(sent.status == 0)
             try await Task.sleep(for: .milliseconds(300))
             #expect(mount.fileSystem.counts.interrupts == 0)
             mount.fileSystem.takeParkedRead()?.reply.take()?.succeed(Array("bytes".utf8))
-            _ = try await Command.run("pkill", "-CONT", "-f", "^cat \(mount["parked"])$")
+            _ = try await Command.run("pkill", "-CONT", "-f", "^head -c 5 \(mount["parked"])$")
             #expect(try await reader.value.line == "bytes")
         }
     }
