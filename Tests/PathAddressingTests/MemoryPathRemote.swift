@@ -38,6 +38,8 @@ final class MemoryPathRemote: PathRemote {
     let habits: Habits
     /// Waited for in the middle of a move, when it is done and not answered.
     let duringMove = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    /// Likewise in the middle of writing.
+    let duringWrite = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
     init(habits: Habits = Habits()) {
         self.habits = habits
@@ -226,7 +228,9 @@ final class MemoryPathRemote: PathRemote {
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         let bytes = try contents.read(at: 0, count: Int(contents.size))
-        return try put("write", path, .file, bytes, attributes, if: condition)
+        let written = try put("write", path, .file, bytes, attributes, if: condition)
+        try await duringWrite.withLock { $0 }?()
+        return written
     }
 
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {

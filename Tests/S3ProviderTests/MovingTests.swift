@@ -1,6 +1,7 @@
 import FileProvider
 import HTTPTransport
 import PathAddressing
+import TestSupport
 import Testing
 
 @testable import S3Provider
@@ -96,6 +97,23 @@ import Testing
         }
     }
 
+    @Test("S225: what is half moved into a directory, or out of one, does not come along when that is moved")
+    func halfDoneBelow() async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            try await bucket.put(bucket.prefix + "one", "one")
+            try await bucket.put(bucket.prefix + "a/deep/hidden", "one")
+            try await bucket.put(bucket.prefix + "two", "a/2")
+            func key(_ text: String) -> String { bucket.prefix + text }
+            try remote.moves.save(
+                MoveRecord(from: key("one"), to: key("a/deep/hidden"), stage: .copying, begun: S3Client.now))
+            try remote.moves.save(MoveRecord(from: key("a/2"), to: key("two"), stage: .copying, begun: S3Client.now))
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            #expect(try await keys(bucket) == Self.moved + ["one"])
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
     @Test func deletingThatAConnectionBrokeOffIsEndedByWhateverComesNext() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
@@ -113,6 +131,24 @@ import Testing
     private func record(_ bucket: Bucket, _ stage: MoveRecord.Stage) -> MoveRecord {
         MoveRecord(
             from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now)
+    }
+
+    @Test("S223: a renaming has to do with what is in its places, and not with what is called almost like them")
+    func onlyItsOwnPlacesAreOfConcern() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let moves = MoveJournal(directory: scratch.path)
+        try moves.save(MoveRecord(from: "top/a/", to: "top/b/c/", stage: .copying, begun: 0))
+        try moves.save(MoveRecord(from: "top/file", to: "top/other", stage: .copying, begun: 0))
+        func concerned(_ key: String) -> [String] { moves.idle(over: key).map(\.from).sorted() }
+        for key in ["top/a", "top/a/", "top/a/x", "top/b/c/d/", "top/b", "top/b/"] {
+            #expect(concerned(key) == ["top/a/"], "\(key)")
+        }
+        for key in ["top/file", "top/other", "top/file/"] { #expect(concerned(key) == ["top/file"], "\(key)") }
+        for key in ["top/ab", "top/ab/", "top/a-b/x", "top/b/cd", "top/b/c.d/", "top/file2", "top/fil", "to"] {
+            #expect(concerned(key) == [], "\(key)")
+        }
+        #expect(concerned("top/") == ["top/a/", "top/file"])
     }
 
     @Test func largeObjectsAreCopiedInParts() async throws {

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import PathAddressing
+import TestSupport
 import Testing
 
 @testable import S3Provider
@@ -9,18 +10,20 @@ import Testing
     @Test("S191: only who changes the place of what is on its way waits for it")
     func waitsOnlyWhereSomethingIsOnItsWay() async throws {
         let stragglers = Stragglers(patience: .milliseconds(300))
-        func settling(_ places: [String]) async throws -> Duration {
+        func settling(_ places: [Stragglers.Reach]) async throws -> Duration {
             try await ContinuousClock().measure {
                 try await stragglers.settle(over: places) {}
             }
         }
         stragglers.note("top/a/x")
-        #expect(try await settling(["top/b/", "top/a", "top/a/x/"]) < .milliseconds(200))
-        #expect(try await settling(["top/a/"]) >= .milliseconds(290))
+        #expect(
+            try await settling([.below("top/b/"), .exactly("top/a"), .below("top/a/x/"), .within("top/")])
+                < .milliseconds(200))
+        #expect(try await settling([.below("top/a/")]) >= .milliseconds(290))
         stragglers.note("top/a/x")
-        #expect(try await settling(["top/a/x"]) >= .milliseconds(290))
+        #expect(try await settling([.exactly("top/a/x")]) >= .milliseconds(290))
         // It has been heard of since, and nothing has come.
-        #expect(try await settling(["top/a/x"]) < .milliseconds(200))
+        #expect(try await settling([.within("top/a/")]) < .milliseconds(200))
     }
 
     @Test("S191: what arrives late is moved with the directory that it was sent to")
@@ -37,5 +40,61 @@ import Testing
             let keys = try await bucket.keys()
             #expect(keys == [bucket.prefix + "b/file", bucket.prefix + "b/late"])
         }
+    }
+
+    @Test("S224: whoever looks where something is on its way sees what comes of it")
+    func looksWaitToo() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "a/file", "text")
+            for look in ["entry", "entries"] {
+                remote.client.stragglers.note(bucket.prefix + "a/" + look)
+                let late = Task {
+                    try await Task.sleep(for: .milliseconds(700))
+                    try await bucket.put(bucket.prefix + "a/" + look, "late")
+                }
+                if look == "entry" {
+                    #expect(try await remote.entry(at: RemotePath("a/entry")).size == 4)
+                } else {
+                    let names = try await remote.entries(in: RemotePath("a"), from: nil, limit: 100).entries.map(\.name)
+                    #expect(names == ["entries", "entry", "file"])
+                }
+                try await late.value
+            }
+        }
+    }
+
+    @Test("S224: the slower a server is, the longer is waited")
+    func slowServersAreWaitedForLonger() async throws {
+        let stragglers = Stragglers(patience: .milliseconds(50))
+        stragglers.noteAnswer(after: .milliseconds(200))
+        stragglers.noteAnswer(after: .milliseconds(1))
+        stragglers.note("key")
+        let took = try await ContinuousClock().measure { try await stragglers.settle(over: [.exactly("key")]) {} }
+        #expect(took >= .milliseconds(590))
+    }
+
+    @Test("S224: after a process that was killed something may be on its way to anywhere")
+    func whatAKilledProcessSentMayStillArrive() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        func start() async throws -> (Stragglers, Duration) {
+            let stragglers = Stragglers(patience: .milliseconds(300), in: scratch.path)
+            let took = try await ContinuousClock().measure { try await stragglers.settle(over: [.exactly("any")]) {} }
+            return (stragglers, took)
+        }
+        let (first, none) = try await start()
+        #expect(none < .milliseconds(200))
+        first.noteChange()
+        // Without an end.
+        let (second, long) = try await start()
+        #expect(long >= .milliseconds(290))
+        second.noteChange()
+        second.note("sent just now")
+        second.close()
+        let (third, again) = try await start()
+        #expect(again >= .milliseconds(290))
+        third.close()
+        let (_, last) = try await start()
+        #expect(last < .milliseconds(200))
     }
 }

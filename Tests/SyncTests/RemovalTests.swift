@@ -143,6 +143,38 @@ extension EngineTests {
             }
         }
 
+        @Test("S222: a directory that moves while it is compared stays, though it is found nowhere just then")
+        func aDirectoryThatAnotherListingShowsStays() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await Machine.run(
+                options: options,
+                fill: { tree in
+                    tree.addDirectory("from", identifier: "from")
+                    tree.addDirectory("to", identifier: "to")
+                    tree.addDirectory("dir", in: "from", identifier: "dir")
+                    tree.addFile("file", in: "dir", content: RemoteContent("text"), identifier: "file")
+                }
+            ) { machine in
+                #expect(try await machine.read("from/dir/file") == "text")
+                #expect(await !machine.exists("to/dir"))
+                let number = try await machine.number("from/dir")
+                // As on a remote that knows only paths: nothing is at the old one, and the new one is not known yet.
+                let missing = FileProviderError.noSuchItem("dir")
+                let gate = machine.provider.faults.hold(.item, of: "dir")
+                machine.provider.faults.fail(.item, of: "dir", with: missing, times: nil)
+                machine.provider.faults.fail(.enumerator, of: "dir", with: missing)
+                machine.provider.change { $0.move("dir", to: "to") }
+                let ingestion = Task { try await machine.ingest() }
+                #expect(await eventually { gate.waiting > 0 })
+                #expect(await eventually { await machine.exists("to/dir") })
+                gate.open()
+                try await ingestion.value
+                #expect(try await machine.number("to/dir") == number)
+                #expect(try await machine.read("to/dir/file") == "text")
+            }
+        }
+
         @Test("S207: a lookup that is older than an answer moves nothing back")
         func aLookupThatIsOlderThanAnAnswerMovesNothingBack() async throws {
             var options = InMemoryProvider.Options()

@@ -158,8 +158,9 @@ extension PathAddressedProvider {
                 stored, as: item.itemIdentifier, in: new.directory, fields, wanted: change.attributes,
                 notStored: notStored)
         } catch {
-            // All of it or nothing.
-            if new != old {
+            // All of it or nothing; but what may have been stored would be taken back with it, and known again nowhere. The
+            // next attempt goes on from where it is.
+            if new != old, !UnansweredContents.mayHaveArrived(despite: error) {
                 _ = try? await move(item.itemIdentifier, now, from: newPath, at: new, to: path, at: old)
             }
             guard let failure = error as? RemoteConditionFailure else { throw error }

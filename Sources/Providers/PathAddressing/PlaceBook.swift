@@ -1,11 +1,13 @@
 import FileProvider
 import Synchronization
+import SystemPackage
 
 /// Where items are that the system does not know to be there yet: because this provider is just moving them, or has seen
-/// that somebody did. It is small, and everything in it is forgotten when the system has heard of it.
+/// that somebody did. It is small, and everything in it is forgotten when the system has heard of it. What was being moved
+/// outlives the process: until the system knows better, it may be here or there.
 final class PlaceBook: Sendable {
     /// A name in a directory.
-    struct Place: Hashable, Sendable {
+    struct Place: Hashable, Sendable, Codable {
         var directory: ItemIdentifier
         var name: String
 
@@ -41,8 +43,9 @@ final class PlaceBook: Sendable {
         var uncertain: [ItemIdentifier: UncertainMove] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let manager: any FileProviderManager
+    private let kept: SurvivingRecords<UncertainMove>
     /// How long anything is kept that the system does not come to know: an answer may get lost.
     private static let patience = Duration.seconds(120)
     private static let deepest = 64
@@ -50,6 +53,10 @@ final class PlaceBook: Sendable {
 
     init(manager: any FileProviderManager) {
         self.manager = manager
+        kept = SurvivingRecords(path: manager.stateDirectory.appending("moving"))
+        var state = State()
+        for (_, move) in kept.all { state.uncertain[move.identifier] = move }
+        self.state = Mutex(state)
     }
 
     // MARK: - Paths
@@ -86,11 +93,16 @@ final class PlaceBook: Sendable {
                 // What is gone has no place: the next who comes there is somebody else.
                 || manager.knownIdentifiers(among: [identifier]).isEmpty
             guard isKnown else { continue }
-            state.withLock { state in
-                if state.moves[identifier]?.to == move.to { state.moves[identifier] = nil }
+            let isOver = state.withLock { state in
+                guard state.moves[identifier]?.to == move.to else { return false }
+                state.moves[identifier] = nil
+                return state.uncertain[identifier] == nil
             }
+            if isOver { kept.remove(Self.key(identifier)) }
         }
     }
+
+    private static func key(_ identifier: ItemIdentifier) -> [UInt8] { Array(identifier.rawValue.utf8) }
 
     /// The item that was moved to a place, and that the system does not know to be there.
     func identifier(at place: Place) -> ItemIdentifier? {
@@ -157,6 +169,8 @@ final class PlaceBook: Sendable {
         var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.patience)
         note(identifier, move)
         state.withLock { $0.minted[new] = nil }
+        let uncertain = UncertainMove(identifier: identifier, tag: tag, to: new)
+        kept.set(Self.key(identifier), uncertain)
         do {
             let value = try await changing([old, new], body)
             (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
@@ -164,11 +178,19 @@ final class PlaceBook: Sendable {
             state.withLock { $0.uncertain[identifier] = nil }
             return value
         } catch {
-            state.withLock { state in
+            let known = state.withLock { state -> UncertainMove? in
                 state.moves[identifier] = before
-                guard UnansweredContents.isLeft(by: error) else { return }
+                guard UnansweredContents.isLeft(by: error) else { return state.uncertain[identifier] }
                 if state.uncertain.count > Self.mostEntries { state.uncertain = [:] }
-                state.uncertain[identifier] = UncertainMove(identifier: identifier, tag: tag, to: new)
+                state.uncertain[identifier] = uncertain
+                return uncertain
+            }
+            if let known {
+                kept.set(Self.key(identifier), known)
+            } else if let before {
+                kept.set(Self.key(identifier), UncertainMove(identifier: identifier, tag: tag, to: before.to))
+            } else {
+                kept.remove(Self.key(identifier))
             }
             throw error
         }
@@ -200,9 +222,12 @@ final class PlaceBook: Sendable {
 
     /// It is known now what became of a renaming.
     func forget(_ move: UncertainMove) {
-        state.withLock { state in
-            if state.uncertain[move.identifier]?.to == move.to { state.uncertain[move.identifier] = nil }
+        let isOver = state.withLock { state in
+            guard state.uncertain[move.identifier]?.to == move.to else { return false }
+            state.uncertain[move.identifier] = nil
+            return state.moves[move.identifier] == nil
         }
+        if isOver { kept.remove(Self.key(move.identifier)) }
     }
 
     /// It was not made by now: for a while it may be yet, for what was sent may be on its way.

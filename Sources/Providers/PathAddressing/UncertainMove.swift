@@ -1,13 +1,16 @@
 import FileProvider
 
 /// A renaming whose answer was lost: it may have been made.
-struct UncertainMove: Sendable {
+struct UncertainMove: Sendable, Codable {
     var identifier: ItemIdentifier
     /// What it held, or nothing for a directory.
     var tag: [UInt8]
     var to: PlaceBook.Place
     /// Until when it may yet be made, once it was seen that it has not been.
     var deadline: ContinuousClock.Instant?
+
+    /// What outlives the process.
+    private enum CodingKeys: String, CodingKey { case identifier, tag, to }
 }
 
 extension PathAddressedProvider {

@@ -64,10 +64,15 @@ final class MoveJournal: Sendable {
         let running = running.withLock { $0 }
         return files.records.filter { record in
             !running.contains(record.from)
-                && [record.from, record.to].contains {
-                    key.utf8.starts(with: $0.utf8) || $0.utf8.starts(with: key.utf8)
-                }
+                && [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
         }
+    }
+
+    /// Whether two keys, with or without the slash of a directory, are of the same place, or the second lies in the first.
+    static func holds(_ key: String, _ other: String) -> Bool {
+        let place = key.utf8.last == UInt8(ascii: "/") ? key.utf8.dropLast() : key.utf8[...]
+        let rest = other.utf8.dropFirst(place.count)
+        return other.utf8.starts(with: place) && (rest.isEmpty || rest.first == UInt8(ascii: "/"))
     }
 
     /// Renamings that nobody carries on at the moment, of which only the deleting is left.

@@ -2,7 +2,9 @@ import FileProvider
 import Foundation
 import HTTPTransport
 import Logging
+import PathAddressing
 import Synchronization
+import SystemPackage
 
 /// Signed requests to one bucket.
 final class S3Client: Sendable {
@@ -15,6 +17,7 @@ final class S3Client: Sendable {
     let transport: HTTPTransport
     let logger: Logger
     let stragglers: Stragglers
+    let recent = RecentAnswers()
     private let state: Mutex<State>
     private let source: CredentialSource
     private let isRegionKnown: Bool
@@ -22,13 +25,13 @@ final class S3Client: Sendable {
     /// - Parameters:
     ///   - isRegionKnown: the user named the region: another one is not tried.
     ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
-    ///   - patience: how long what was sent and never answered is waited for before the same place is changed again.
+    ///   - directory: a folder for what has to outlive the process.
     init(
         _ location: S3Location, isRegionKnown: Bool, profile: String?,
         environment: @escaping @Sendable () -> [String: String],
-        transport: HTTPTransport, logger: Logger, skew: Int64 = 0, patience: Duration = .seconds(2)
+        transport: HTTPTransport, logger: Logger, skew: Int64 = 0, directory: FilePath? = nil
     ) {
-        stragglers = Stragglers(patience: patience)
+        stragglers = Stragglers(in: directory)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
@@ -40,10 +43,13 @@ final class S3Client: Sendable {
 
     /// A request about a key, or the bucket.
     ///
-    /// - Parameter payloadHash: SHA-256 of the body where it is known already.
+    /// - Parameters:
+    ///   - payloadHash: SHA-256 of the body where it is known already.
+    ///   - keys: what may be another afterwards, where that is not the key.
     func request(
         _ method: String, _ key: String?, query: [(String, String)] = [], fields: HTTPFields = [:],
-        body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil
+        body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil,
+        changing keys: [String]? = nil
     ) -> HTTPRequest {
         var request = HTTPRequest(
             method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
@@ -51,34 +57,43 @@ final class S3Client: Sendable {
         request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
         request.followsRedirects = false
         request.authorizer = Signer(
-            client: self, payloadHash: payloadHash, changes: Self.changed(by: method, key, query), attempts: Attempts())
+            client: self, payloadHash: payloadHash, changes: keys ?? Self.changed(by: method, key, query),
+            attempts: Attempts())
         return request
     }
 
-    /// The key that may be another afterwards, empty where it may be any; nil for what changes nothing that others see.
-    private static func changed(by method: String, _ key: String?, _ query: [(String, String)]) -> String? {
+    /// The keys that may be others afterwards; none for what changes nothing that others see.
+    private static func changed(by method: String, _ key: String?, _ query: [(String, String)]) -> [String] {
+        guard let key else { return [] }
         switch method {
-        case "PUT", "DELETE": query.isEmpty ? key : nil
-        case "POST": query.contains { $0.0 == "delete" } ? "" : query.contains { $0.0 == "uploadId" } ? key : nil
-        default: nil
+        case "PUT", "DELETE": return query.isEmpty ? [key] : []
+        case "POST": return query.contains { $0.0 == "uploadId" } ? [key] : []
+        default: return []
         }
     }
 
     /// Makes a request as it is, and notes where nobody knows whether it was done.
     func attempt(_ request: HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
+        let changes = (request.authorizer as? Signer)?.changes ?? []
+        if !changes.isEmpty { stragglers.noteChange() }
+        let start = ContinuousClock.now
         do {
             let answer = try await transport.send(request, bodyLimit: limit)
-            stragglers.noteAnswer()
+            // How long content takes says nothing of how slow the server is.
+            stragglers.noteAnswer(after: request.body?.isContent == true ? nil : .now - start)
+            // Whoever answers for the server may have lost it on the way.
+            if answer.status >= 500 { changes.forEach(stragglers.note) }
+            if answer.head.isSuccess { noteChanges(changes, by: request, answer) }
             return answer
         } catch {
-            let code = (error as? FileProviderError)?.code
-            if code == .serverUnreachable || code == .timedOut || error is CancellationError,
-                let key = (request.authorizer as? Signer)?.changes
-            {
-                stragglers.note(key)
-            }
+            if UnansweredContents.isLeft(by: error) { changes.forEach(stragglers.note) }
             throw error
         }
+    }
+
+    private func noteChanges(_ keys: [String], by request: HTTPRequest, _ answer: HTTPResponse) {
+        let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
+        for key in keys { recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"])) }
     }
 
     /// Makes a request, and once more where clocks, credentials or the region turned out to be others.
@@ -161,13 +176,22 @@ final class S3Client: Sendable {
         let client: S3Client
         let payloadHash: String?
         /// As ``S3Client/changed(by:_:_:)`` says.
-        let changes: String?
+        let changes: [String]
         let attempts: Attempts
 
         func authorize(_ request: inout HTTPRequest) async throws {
             // What went out before had no answer.
-            if attempts.next() > 1, let changes { client.stragglers.note(changes) }
+            if attempts.next() > 1 { changes.forEach(client.stragglers.note) }
             try await client.sign(&request, payloadHash: payloadHash)
+        }
+    }
+}
+
+extension HTTPBody {
+    fileprivate var isContent: Bool {
+        switch self {
+        case .bytes: false
+        case .content, .pieces: true
         }
     }
 }

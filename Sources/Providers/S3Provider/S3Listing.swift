@@ -1,5 +1,6 @@
 import FileProvider
 import HTTPTransport
+import PathAddressing
 import Synchronization
 
 /// An object as a listing has it.
@@ -40,11 +41,13 @@ extension S3Client {
             let parser = ListingParser(host: self.location.endpoint?.host ?? "S3")
             let bucket = self.location.bucket
             let request = self.request("GET", nil, query: query)
+            let start = ContinuousClock.now
             _ = try await self.transport.sendForXML(
                 request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
                 failure: { S3Failure($0, bucket: bucket) })
-            self.stragglers.noteAnswer()
-            return try parser.finish(after: token)
+            self.stragglers.noteAnswer(after: .now - start)
+            return try await self.current(
+                try parser.finish(after: token), prefix: prefix, isFlat: isFlat, isFirst: token == nil)
         }
     }
 }

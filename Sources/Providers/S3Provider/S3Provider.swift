@@ -3,6 +3,7 @@ import Foundation
 import HTTPTransport
 import Logging
 import PathAddressing
+import SystemPackage
 
 /// A bucket, or what lies below a prefix of it.
 package enum S3Provider {
@@ -58,12 +59,14 @@ package enum S3Provider {
         environment: @escaping @Sendable () -> [String: String], logger: Logger,
         settings: S3Remote.Settings = S3Remote.Settings()
     ) throws -> S3Remote {
-        let client = try client(manager.domain.source, options, environment: environment, logger: logger)
+        let client = try client(
+            manager.domain.source, options, environment: environment, logger: logger, directory: manager.stateDirectory)
         return S3Remote(client: client, manager: manager, settings: settings)
     }
 
     private static func client(
-        _ source: String, _ options: Options, environment: @escaping @Sendable () -> [String: String], logger: Logger
+        _ source: String, _ options: Options, environment: @escaping @Sendable () -> [String: String], logger: Logger,
+        directory: FilePath? = nil
     ) throws -> S3Client {
         let variables = environment()
         let profile = AWSProfile(named: options.profile, environment: variables)
@@ -88,6 +91,6 @@ package enum S3Provider {
         let transport = HTTPTransport(configuration, logger: logger)
         return S3Client(
             location, isRegionKnown: region != nil, profile: options.profile, environment: environment,
-            transport: transport, logger: logger)
+            transport: transport, logger: logger, directory: directory)
     }
 }

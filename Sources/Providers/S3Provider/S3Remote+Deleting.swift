@@ -10,12 +10,15 @@ extension S3Remote {
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await ready()
         try await translating { [self] in
-            for record in moves.idle(over: key(of: path)) where record.from.utf8.starts(with: key(of: path).utf8) {
+            for record in moves.idle(over: key(of: path)) where MoveJournal.holds(key(of: path), record.from) {
                 try await takeBack(record)
             }
             try await settleMoves(over: path)
             try await settleStragglers(
-                over: [kind == .directory ? prefix(of: path) : key(of: path), key(of: path) + LinkNames.suffix])
+                over: [
+                    kind == .directory ? .below(prefix(of: path)) : .exactly(key(of: path)),
+                    .exactly(key(of: path) + LinkNames.suffix),
+                ])
             switch kind {
             case .directory:
                 try await keepDirectory(path.parent, without: path)
@@ -89,7 +92,7 @@ extension S3Remote {
                 client.request(
                     "POST", nil, query: [("delete", "")],
                     fields: ["Content-MD5": digest, "Content-Type": "application/xml"], body: .bytes(body),
-                    repetition: .harmless)
+                    repetition: .harmless, changing: keys)
             }
         } catch let failure as S3Failure where failure.isUnimplemented || failure.status == 405 {
             state.withLock { $0.deletesMany = false }

@@ -60,6 +60,7 @@ extension S3Remote {
         }
         return try await translating { [self] in
             try await settleMoves(over: path)
+            try await settleStragglers(over: [.exactly(key(of: path) + LinkNames.suffix), .exactly(key(of: path))])
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             let key = key(of: path) + LinkNames.suffix

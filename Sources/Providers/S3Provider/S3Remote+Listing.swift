@@ -16,6 +16,7 @@ extension S3Remote {
         return try await translating { [self] in
             let token = try token.map(Self.token)
             let prefix = prefix(of: path)
+            if token == nil { try await settleStragglers(over: [.within(prefix)]) }
             let listing = try await client.list(prefix: prefix, isFlat: false, from: token?.next, limit: limit)
             if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
                 throw Self.missing(path)
@@ -44,6 +45,7 @@ extension S3Remote {
         return try await translating { [self] in
             let token = try token.map(Self.treeToken)
             let prefix = prefix(of: path)
+            if token == nil { try await settleStragglers(over: [.below(prefix)]) }
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token?.next, limit: limit)
             if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
                 throw Self.missing(path)

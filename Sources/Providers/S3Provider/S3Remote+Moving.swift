@@ -14,15 +14,16 @@ extension S3Remote {
         return try await translating { [self] in
             let (from, to) = (place(path, kind), place(newPath, kind))
             if let other = moves.record(from: from), !other.to.utf8.elementsEqual(to.utf8) { try await takeBack(other) }
-            for other in moves.idle(over: to) where !other.from.utf8.elementsEqual(from.utf8) {
-                try await takeBack(other)
+            // Also what is half done below: hidden copies would come along, and be shown where they come to.
+            for place in [from, to] {
+                for other in moves.idle(over: place) where !other.from.utf8.elementsEqual(from.utf8) {
+                    try await takeBack(other)
+                }
             }
-            for other in moves.idle(over: from)
-            where !other.from.utf8.elementsEqual(from.utf8) && from.utf8.starts(with: other.from.utf8) {
-                try await takeBack(other)
-            }
-            try await settleStragglers(over: [from, to])
+            try await settleStragglers(
+                over: [from, to].map { kind == .directory ? .below($0) : .exactly($0) })
             guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
+            if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
             try await requireDirectory(newPath.parent)
             if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
             try await moves.run(from: from) {

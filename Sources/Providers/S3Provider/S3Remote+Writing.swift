@@ -15,7 +15,7 @@ extension S3Remote {
         return try await translating { [self] in
             try await settleMoves(over: path)
             let key = key(of: path)
-            try await settleStragglers(over: [key])
+            try await settleStragglers(over: [.exactly(key), .exactly(prefix(of: path))])
             let support = condition == .always ? nil : await conditions()
             let isLarge = contents.size > settings.multipartThreshold
             // So that nothing lies between the look and the request.
@@ -51,7 +51,7 @@ extension S3Remote {
     }
 
     /// Waits for what was sent to some places and may still arrive.
-    func settleStragglers(over places: [String]) async throws {
+    func settleStragglers(over places: [Stragglers.Reach]) async throws {
         try await client.stragglers.settle(over: places) {
             _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
         }
@@ -144,7 +144,7 @@ extension S3Remote {
         try check(path)
         return try await translating { [self] in
             try await settleMoves(over: path)
-            try await settleStragglers(over: [key(of: path), prefix(of: path)])
+            try await settleStragglers(over: [.exactly(key(of: path)), .below(prefix(of: path))])
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             try await mark(prefix(of: path))

@@ -42,7 +42,7 @@ final class S3Remote: PathRemote {
     let state = Mutex(State())
     let links = LinkTargets()
     let dates: DateBook
-    let unanswered = UnansweredContents()
+    let unanswered: UnansweredContents
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
@@ -51,6 +51,7 @@ final class S3Remote: PathRemote {
         moves = MoveJournal(directory: manager.stateDirectory)
         uploads = UploadJournal(directory: manager.stateDirectory)
         dates = DateBook(directory: manager.stateDirectory)
+        unanswered = UnansweredContents(in: manager.stateDirectory)
     }
 
     var traits: RemoteTraits {
@@ -71,6 +72,7 @@ final class S3Remote: PathRemote {
 
     func close() async {
         await client.transport.close()
+        client.stragglers.close()
     }
 
     // MARK: - Keys
@@ -92,7 +94,16 @@ final class S3Remote: PathRemote {
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
         try await ready()
-        return try await translating { try await self.present(at: path) } ?? { throw Self.missing(path) }()
+        return try await translating { [self] in
+            // The root is there whatever is on its way.
+            if !path.names.isEmpty {
+                try await settleStragglers(
+                    over: [
+                        .exactly(key(of: path)), .exactly(prefix(of: path)), .exactly(key(of: path) + LinkNames.suffix),
+                    ])
+            }
+            return try await present(at: path)
+        } ?? { throw Self.missing(path) }()
     }
 
     /// What is at a path; nil when nothing is.
@@ -146,13 +157,7 @@ final class S3Remote: PathRemote {
     }
 
     /// An object as it is just now, without its date; nil when there is none.
-    func object(_ key: String) async throws -> S3Object? {
-        do {
-            return S3Object(key: key, head: try await client.send { [client] in client.request("HEAD", key) }.head)
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return nil
-        }
-    }
+    func object(_ key: String) async throws -> S3Object? { try await client.object(key) }
 
     func file(_ object: S3Object, name: String) -> RemoteEntry {
         RemoteEntry(

@@ -1,11 +1,14 @@
 import Crypto
 import FileProvider
+import PathAddressing
 import Synchronization
+import SystemPackage
 
 /// Contents that were sent and not answered, of which nobody knows the tags that the server gave them: they are known again
-/// by their bytes, or by the date that went with them. In memory, and no more than a few: what is forgotten is a stranger.
+/// by their bytes, or by the date that went with them. No more than a few: what is forgotten is a stranger. They outlive the
+/// process.
 final class LostContents: Sendable {
-    struct Content: Sendable {
+    struct Content: Sendable, Codable {
         var size: Int64
         /// The date that it has here.
         var date: FileTimestamp
@@ -15,7 +18,7 @@ final class LostContents: Sendable {
     }
 
     /// What one content is told from another by.
-    enum Mark: Hashable, Sendable {
+    enum Mark: Hashable, Sendable, Codable {
         /// SHA-256.
         case digest([UInt8])
         /// The server was told the date, and keeps it in seconds.
@@ -25,20 +28,54 @@ final class LostContents: Sendable {
     private struct Key: Hashable {
         var name: [UInt8]
         var mark: Mark
+
+        var bytes: [UInt8] {
+            switch mark {
+            case .digest(let digest): name + [0, 0] + digest
+            case .seconds(let seconds): name + [0, 1] + Array(String(seconds).utf8)
+            }
+        }
     }
 
-    private let contents = Mutex<[(key: Key, content: Content)]>([])
+    private struct Record: Codable, Sendable {
+        var name: [UInt8]
+        var content: Content
+    }
+
+    private let contents: Mutex<[(key: Key, content: Content)]>
+    private let kept: SurvivingRecords<Record>
     private static let most = 1000
+
+    /// - Parameter directory: a folder for what has to outlive the process.
+    init(in directory: FilePath) {
+        kept = SurvivingRecords(path: directory.appending("lost"))
+        contents = Mutex(
+            kept.all.map { (Key(name: $0.record.name, mark: $0.record.content.mark), $0.record.content) })
+    }
 
     static func digest(of bytes: [UInt8]) -> Mark { .digest(Array(SHA256.hash(data: bytes))) }
 
     /// No answer has come, and none will.
     func note(_ name: String, size: Int64, date: FileTimestamp, _ mark: Mark) {
-        let key = Key(name: Array(name.utf8), mark: mark)
-        contents.withLock { contents in
+        note(Key(name: Array(name.utf8), mark: mark), Content(size: size, date: date, mark: mark))
+    }
+
+    private func note(_ key: Key, _ content: Content) {
+        let forgotten = contents.withLock { contents -> Key? in
             contents.removeAll { $0.key == key }
-            contents.append((key, Content(size: size, date: date, mark: mark)))
-            if contents.count > Self.most { contents.removeFirst() }
+            contents.append((key, content))
+            return contents.count > Self.most ? contents.removeFirst().key : nil
+        }
+        kept.set(key.bytes, Record(name: key.name, content: content))
+        if let forgotten { kept.remove(forgotten.bytes) }
+    }
+
+    /// A file is about to get another name: under that, too, it may be what was sent.
+    func carry(_ name: String, to newName: String) {
+        let (old, new) = (Array(name.utf8), Array(newName.utf8))
+        guard old != new else { return }
+        for (key, content) in contents.withLock({ $0 }) where key.name == old {
+            note(Key(name: new, mark: key.mark), content)
         }
     }
 
@@ -58,6 +95,7 @@ final class LostContents: Sendable {
     /// - Parameter found: nil is somebody else's.
     func settle(_ name: String, tag: [UInt8], as found: Content?) {
         let bytes = Array(name.utf8)
+        if let found { kept.remove(Key(name: bytes, mark: found.mark).bytes) }
         contents.withLock { contents in
             if let found { contents.removeAll { $0.key == Key(name: bytes, mark: found.mark) } }
             for index in contents.indices where contents[index].key.name == bytes {

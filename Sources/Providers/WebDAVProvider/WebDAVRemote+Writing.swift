@@ -275,6 +275,10 @@ extension WebDAVRemote {
         if let name = newPath.name, habits.fate(of: name) != .kept {
             throw oddName(name)
         }
+        if let name = path.name, let newName = newPath.name {
+            unanswered.carry(name, to: newName)
+            lost.carry(name, to: newName)
+        }
         // Whether a directory may be overwritten was not tried.
         if kind == .directory || !habits.refusesOverwriting { try await requireAbsence(newPath) }
         try await move(path, to: newPath, kind: kind, overwriting: false)

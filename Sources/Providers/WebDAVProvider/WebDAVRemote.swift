@@ -28,8 +28,8 @@ package final class WebDAVRemote: PathRemote {
     let client: WebDAVClient
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
-    let unanswered = UnansweredContents()
-    let lost = LostContents()
+    let unanswered: UnansweredContents
+    let lost: LostContents
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -44,6 +44,8 @@ package final class WebDAVRemote: PathRemote {
     ) {
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
         habitStore = HabitStore(in: stateDirectory)
+        unanswered = UnansweredContents(in: stateDirectory)
+        lost = LostContents(in: stateDirectory)
         self.report = report
     }
 

@@ -277,7 +277,7 @@ class Run:
 
     def settle(self):
         started = time.monotonic()
-        waited = self.yonder("wait", self.mount, "--timeout", "300")
+        waited = self.yonder("wait", self.mount, "--timeout", "600")
         print("everything was sent after %.1f s" % (time.monotonic() - started), flush=True)
         pending = self.yonder("pending", self.mount).stdout
         if waited.returncode != 0 or pending:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -49,9 +50,16 @@ def bucket_tree(address):
             if ".yonder-partial-" in path or not path:
                 continue
             parts = path.rstrip("/").split("/")
+            try:
+                content = ask(at + "/" + urllib.parse.quote(marker))
+            except urllib.error.HTTPError as error:
+                # When it is busy, its listings are older than its answers.
+                if error.code != 404:
+                    raise
+                continue
             for count in range(1, len(parts)):
                 found.setdefault("/".join(parts[:count]), None)
-            found[path.rstrip("/")] = None if path.endswith("/") else ask(at + "/" + urllib.parse.quote(marker))
+            found[path.rstrip("/")] = None if path.endswith("/") else content
     return found
 
 

@@ -1,0 +1,140 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What was sent to remotes that know only paths, and had no answer, also after the daemon was killed.
+@Suite struct LostAnswerTests {
+    private let unreachable = FileProviderError(.serverUnreachable)
+
+    /// Runs a test with a remote and a way to begin to look at it, again and again as after a SIGKILL.
+    private func run(
+        _ test: (MemoryPathRemote, () -> ProviderSession) async throws -> Void
+    ) async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let remote = MemoryPathRemote()
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "memory:"), stateDirectory: scratch.path)
+        try await test(remote) {
+            ProviderSession(provider: PathAddressedProvider(remote: remote, manager: manager), manager: manager)
+        }
+    }
+
+    private func path(_ text: String) -> RemotePath { RemotePath(text.split(separator: "/").map(String.init)) }
+
+    @Test("S220: content that was sent with a renaming, and had no answer, stays where it was sent")
+    func renamedAndWritten() async throws {
+        try await run { remote, start async throws in
+            let session = start()
+            remote.change { $0.make(path("old"), kind: .file, [1]) }
+            let base = try await session.find("old")
+            var item = base
+            item.filename = "new"
+            remote.duringWrite.withLock { $0 = { throw unreachable } }
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(item, .filename, content: [2, 2])
+            }
+            remote.duringWrite.withLock { $0 = nil }
+            #expect(remote.names(in: .root) == ["new"])
+            // Renamed once more before it is known.
+            item.filename = "newest"
+            let stored = try await session.modify(item, .filename, content: [2, 2])
+            #expect(stored.item.itemIdentifier == base.itemIdentifier && stored.item.documentSize == 2)
+            #expect(remote.names(in: .root) == ["newest"])
+        }
+    }
+
+    @Test("S220: what the remote has refused is all of it undone")
+    func refusedAfterRenaming() async throws {
+        try await run { remote, start async throws in
+            let session = start()
+            remote.change { $0.make(path("old"), kind: .file, [1]) }
+            var item = try await session.find("old")
+            item.filename = "new"
+            remote.duringWrite.withLock { $0 = { throw FileProviderError(.insufficientQuota) } }
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(item, .filename, content: [2, 2])
+            }
+            #expect(remote.names(in: .root) == ["old"])
+        }
+    }
+
+    @Test("S221: a renaming that had no answer is followed after a SIGKILL, too", arguments: ["lost", "not recorded"])
+    func renamedBeforeAKill(_ how: String) async throws {
+        try await run { remote, start async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, [1])
+                $0.make(path("two"), kind: .file, [2])
+            }
+            let session = start()
+            func rename(_ name: String, to newName: String) async throws -> FileProviderItem {
+                let base = try await session.find(name)
+                var item = base
+                item.filename = newName
+                if how == "lost" { remote.duringMove.withLock { $0 = { throw unreachable } } }
+                let change = try? await session.provider.modifyItem(
+                    item, baseVersion: base.itemVersion, changedFields: .filename, contents: nil, options: [],
+                    request: FileProviderRequest(reason: .synchronization))
+                #expect((change == nil) == (how == "lost"))
+                remote.duringMove.withLock { $0 = nil }
+                return base
+            }
+            var one = try await rename("one", to: "uno")
+            let two = try await rename("two", to: "due")
+            #expect(remote.names(in: .root) == ["due", "uno"])
+
+            let again = start()
+            try await again.delete(two)
+            #expect(remote.names(in: .root) == ["uno"])
+            one.filename = "eins"
+            let moved = try await again.modify(one, .filename)
+            #expect(moved.item.itemIdentifier == one.itemIdentifier)
+            #expect(remote.names(in: .root) == ["eins"])
+            // Nothing is left to be followed.
+            let last = start()
+            #expect(try await last.list().map(\.itemIdentifier) == [one.itemIdentifier])
+        }
+    }
+
+    @Test("S221: content that had no answer is known again after a SIGKILL, and under another name")
+    func contents() throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        let first = UnansweredContents(in: scratch.path)
+        first.note("name", tag: [1, 0, 255], date: date)
+        first.note("answered", tag: [2], date: date)
+        first.forget("answered", tag: [2])
+        first.carry("name", to: "e\u{301}")
+        let second = UnansweredContents(in: scratch.path)
+        #expect(second.date("name", tag: [1, 0, 255]) == date)
+        #expect(second.date("e\u{301}", tag: [1, 0, 255]) == date)
+        #expect(second.date("\u{e9}", tag: [1, 0, 255]) == nil)
+        #expect(second.date("answered", tag: [2]) == nil)
+    }
+
+    @Test("S221: records outlive the process, whatever was cut off, and take no more room than they need")
+    func records() throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let path = scratch["records"]
+        let first = SurvivingRecords<Int>(path: path)
+        for round in 0..<1000 { first.set([UInt8(round % 3)], round) }
+        first.remove([0])
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: path.string)[.size] as? Int)
+        #expect(size < 20_000)
+        // As a machine leaves it that stops.
+        let file = try FileDescriptor.open(path, .writeOnly, options: .append)
+        try file.writeAll(Array("{\"key\":[1],\"rec".utf8))
+        try file.close()
+        let second = SurvivingRecords<Int>(path: path)
+        #expect(second.all.map(\.record).sorted() == [997, 998])
+        second.set([7], 7)
+        #expect(SurvivingRecords<Int>(path: path).all.map(\.record).sorted() == [7, 997, 998])
+    }
+}

@@ -1,0 +1,60 @@
+import HTTPTransport
+import PathAddressing
+import Testing
+
+@testable import S3Provider
+
+/// Listings that are older than what the server has answered, as OpenStack Swift gives them when it is busy.
+@Suite struct LaggingListingTests {
+    private func shown(_ listing: S3Listing) -> [String] {
+        listing.entries.map { entry in
+            if case .object(let object) = entry { return "\(object.key) \(object.tag) \(object.size)" }
+            return entry.key
+        }
+    }
+
+    @Test("S226: what was acknowledged counts for more than an older listing", arguments: [true, false])
+    func isPutRight(isFlat: Bool) async throws {
+        try await withBucket { bucket, remote in
+            let client = remote.client
+            func put(_ path: String, _ text: String) async throws {
+                let key = bucket.prefix + path
+                _ = try await client.send { client.request("PUT", key, body: .bytes(Array(text.utf8))) }
+            }
+            for path in ["d/changed", "d/gone", "d/kept", "d/old/only", "d/some/one", "d/some/two"] {
+                // By somebody else.
+                try await bucket.put(bucket.prefix + path, path)
+            }
+            let prefix = bucket.prefix + "d/"
+            let old = try await client.list(prefix: prefix, isFlat: isFlat)
+            try await put("d/changed", "other content")
+            try await put("d/made", "new")
+            try await put("d/new/below", "new")
+            try await remote.delete(["d/gone", "d/old/only", "d/some/one"].map { bucket.prefix + $0 })
+            let now = try await client.list(prefix: prefix, isFlat: isFlat)
+            #expect(shown(now) != shown(old))
+            let right = try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+            #expect(shown(right) == shown(now))
+            #expect(client.recent.hasLagged)
+            // Nothing is said of what another part of the listing is about.
+            var part = S3Listing(entries: Array(old.entries.prefix(1)), next: "more", unreadable: 0)
+            part = try await client.current(part, prefix: prefix, isFlat: isFlat, isFirst: true)
+            #expect(shown(part) == Array(shown(now).prefix(1)))
+        }
+    }
+
+    @Test("S226: what somebody else has changed since is as the listing says")
+    func othersCount() async throws {
+        try await withBucket { bucket, remote in
+            let client = remote.client
+            let (written, deleted) = (bucket.prefix + "written", bucket.prefix + "deleted")
+            _ = try await client.send { client.request("PUT", written, body: .bytes([1])) }
+            try await remote.delete([deleted])
+            try await bucket.put(written, "theirs")
+            try await bucket.put(deleted, "theirs")
+            let names = try await remote.entries(in: .root, from: nil, limit: 10).entries
+            #expect(names.map(\.name) == ["deleted", "written"] && names.allSatisfy { $0.size == 6 })
+            #expect(!client.recent.hasLagged)
+        }
+    }
+}
