@@ -10,7 +10,7 @@ import Synchronization
 final class Stragglers: Sendable {
     private struct State {
         /// By their keys, when the server answered for the first time since; nil while it has not.
-        var answered: [String: ContinuousClock.Instant?] = [:]
+        var answered: [KeyBytes: ContinuousClock.Instant?] = [:]
     }
 
     private let state = Mutex(State())
@@ -26,7 +26,7 @@ final class Stragglers: Sendable {
     func note(_ key: String) {
         state.withLock { state in
             if state.answered.count > Self.most { state.answered = [:] }
-            state.answered.updateValue(nil, forKey: key)
+            state.answered.updateValue(nil, forKey: KeyBytes(key))
         }
     }
 
@@ -66,10 +66,10 @@ final class Stragglers: Sendable {
         state.withLock { state in
             if state.answered.isEmpty { return nil }
             let due = state.answered.filter { key, _ in
-                key.isEmpty
+                key.bytes.isEmpty
                     || places.contains { place in
-                        place.utf8.elementsEqual(key.utf8)
-                            || place.utf8.last == UInt8(ascii: "/") && key.utf8.starts(with: place.utf8)
+                        place.utf8.elementsEqual(key.bytes)
+                            || place.utf8.last == UInt8(ascii: "/") && key.starts(with: place)
                     }
             }
             guard !due.isEmpty else { return nil }
