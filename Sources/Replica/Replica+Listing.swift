@@ -12,7 +12,7 @@ package struct ListingBeginning: Sendable {
     /// Whether the directory was materialized before, and is only compared.
     package var isComparison: Bool
     /// When it began: what was answered since is newer.
-    package var moment: RecentAnswers.Moment
+    package var moment: RecordedAnswers.Moment
 }
 
 /// Directories: listed, page by page.
@@ -126,7 +126,7 @@ extension Ingestion {
     @discardableResult
     package mutating func changes(
         _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = [],
-        askedAt moment: RecentAnswers.Moment? = nil
+        askedAt moment: RecordedAnswers.Moment? = nil
     ) throws -> Set<ItemIdentifier> {
         var outdated: Set<ItemIdentifier> = []
         upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
@@ -212,7 +212,7 @@ extension Ingestion {
     ///   - moment: when it was asked for: where an answer was recorded since, nothing is done; nil for what nothing can be
     ///     newer than.
     package mutating func move(
-        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [], askedAt moment: RecentAnswers.Moment? = nil
+        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [], askedAt moment: RecordedAnswers.Moment? = nil
     ) throws {
         if let moment, isAnswered(item.itemIdentifier, since: moment) { return }
         if item.itemIdentifier == .rootContainer { return try placeRoot(item) }
@@ -232,7 +232,7 @@ extension Ingestion {
     ///
     /// - Parameter moment: when it was asked for: where an answer was recorded since, nothing is done.
     package mutating func removeIfKnown(
-        _ identifier: ItemIdentifier, askedAt moment: RecentAnswers.Moment? = nil
+        _ identifier: ItemIdentifier, askedAt moment: RecordedAnswers.Moment? = nil
     ) throws {
         if let moment, isAnswered(identifier, since: moment) { return }
         if let item = try db.item(identifier) { try remove(item) }

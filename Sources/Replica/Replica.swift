@@ -20,7 +20,7 @@ package final class Replica: Sendable {
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
     /// What the provider has answered lately.
-    package let answers = RecentAnswers()
+    package let answers = RecordedAnswers()
 
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///

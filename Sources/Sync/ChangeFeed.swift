@@ -196,7 +196,7 @@ actor ChangeFeed {
 
     /// Takes in a batch, and looks up anew what was answered since it was asked for.
     private func commit(
-        _ batch: inout ChangeBatch, vanished: inout Set<ItemIdentifier>, askedAt start: RecentAnswers.Moment
+        _ batch: inout ChangeBatch, vanished: inout Set<ItemIdentifier>, askedAt start: RecordedAnswers.Moment
     ) async throws {
         var moment = start
         while true {
@@ -212,7 +212,7 @@ actor ChangeFeed {
 
     /// - Returns: the items of which an answer was recorded since the batch was asked for: they were not taken in.
     private func commit(
-        _ batch: ChangeBatch, later: Set<ItemIdentifier>, askedAt moment: RecentAnswers.Moment
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, askedAt moment: RecordedAnswers.Moment
     ) async throws -> Set<ItemIdentifier> {
         var news = batch
         var required: Set<ItemIdentifier> = []
@@ -234,7 +234,7 @@ actor ChangeFeed {
 
     /// News that were asked for before an answer came may be older than the answer, or newer: what they are about is
     /// looked up, unless they say what the answer said.
-    private func newest(_ batch: inout ChangeBatch, askedAt start: RecentAnswers.Moment) async throws {
+    private func newest(_ batch: inout ChangeBatch, askedAt start: RecordedAnswers.Moment) async throws {
         var moment = start
         while true {
             let doubtful = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: moment)

@@ -173,7 +173,7 @@ actor DocumentObserver {
     }
 
     private func take(
-        _ item: FileProviderItem, of identifier: ItemIdentifier, askedAt moment: RecentAnswers.Moment
+        _ item: FileProviderItem, of identifier: ItemIdentifier, askedAt moment: RecordedAnswers.Moment
     ) async throws {
         guard item.itemIdentifier == identifier else {
             return try refuse("the item '\(item.itemIdentifier)'", of: identifier)

@@ -21,7 +21,7 @@ import Testing
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "Programs/strict_store.py")
         let program = try BackgroundProgram(
-            "python3", script.path, scratch["port"].string, options.first ?? "plain")
+            ["python3", script.path, scratch["port"].string] + options)
         defer { program.kill() }
         let path = scratch["port"].string
         #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: path) })
@@ -56,10 +56,15 @@ import Testing
         _ = try scratch.makeFile(".aws/credentials", Array(text.utf8))
     }
 
-    private func write(_ text: String, _ remote: S3Remote, if condition: RemoteCondition) async throws -> RemoteEntry {
+    private func write(
+        _ text: String, _ remote: S3Remote, if condition: RemoteCondition, to path: String = "file"
+    ) async throws -> RemoteEntry {
         var entry: RemoteEntry?
+        if let directory = path.split(separator: "/").dropLast().first {
+            _ = try? await remote.makeDirectory(at: RemotePath(String(directory)), attributes: RemoteAttributes())
+        }
         try await withSource(Array(text.utf8)) {
-            entry = try await remote.write($0, to: RemotePath("file"), attributes: RemoteAttributes(), if: condition)
+            entry = try await remote.write($0, to: RemotePath(path), attributes: RemoteAttributes(), if: condition)
         }
         return try #require(entry)
     }
@@ -72,6 +77,11 @@ import Testing
             await #expect(throws: RemoteConditionFailure(present: second)) {
                 try await write("three", remote, if: .unchanged(tag: first.tag))
             }
+            await #expect(throws: RemoteConditionFailure(present: second)) {
+                try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: first.tag))
+            }
+            try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: second.tag))
+            // What is gone already is deleted.
             try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: second.tag))
             await #expect(throws: RemoteConditionFailure(present: nil)) {
                 try await write("three", remote, if: .unchanged(tag: first.tag))
@@ -79,6 +89,60 @@ import Testing
             let asked = try await log()
             #expect(asked.contains("PUT top/file *"))
             #expect(asked.contains("PUT top/file \(String(decoding: first.tag, as: UTF8.self))"))
+            #expect(asked.contains("DELETE top/file \(String(decoding: second.tag, as: UTF8.self))"))
+        }
+    }
+
+    @Test func whatSomebodyWritesWhileItIsBeingDeletedStays() async throws {
+        try await withStore("meanwhile=top/file") { remote, _, _ in
+            let ours = try await write("ours", remote, if: .absent)
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: ours.tag))
+            }
+            let there = try await remote.entry(at: RemotePath("file"))
+            #expect(failure?.present == there && there.size == 6)
+        }
+    }
+
+    @Test func whatSomebodyWritesWhileItIsBeingRenamedStays() async throws {
+        try await withStore("meanwhile=top/file") { remote, _, _ in
+            _ = try await write("ours", remote, if: .absent)
+            _ = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            #expect(try await remote.entry(at: RemotePath("moved")).size == 4)
+            #expect(try await remote.entry(at: RemotePath("file")).size == 6)
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
+        "in a directory, too, whatever a server knows of deleting many at once",
+        arguments: ["plain", "ignores=batches"])
+    func whatSomebodyWritesWhileItsDirectoryIsBeingRenamedStays(on store: String) async throws {
+        try await withStore(store, "meanwhile=top/a/2") { remote, _, log in
+            for number in 1...5 { _ = try await write("ours", remote, if: .absent, to: "a/\(number)") }
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let left = try await remote.entries(in: RemotePath("a"), from: nil, limit: 10).entries
+            #expect(left.map(\.name) == ["2"] && left.map(\.size) == [6])
+            #expect(try await remote.entries(in: RemotePath("b"), from: nil, limit: 10).entries.count == 5)
+            let single = try await log().filter { $0.hasPrefix("DELETE top/a/") }
+            // The directory's own object is one of them.
+            #expect(single.count == (store == "plain" ? 0 : 6))
+        }
+    }
+
+    @Test func aServerThatIgnoresConditionsOfDeletingIsFoundOut() async throws {
+        try await withStore("ignores=deletes") { remote, _, log in
+            let first = try await write("one", remote, if: .absent)
+            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(remote.traits.checksConditions && remote.traits.peculiarities.count == 1)
+            await #expect(throws: RemoteConditionFailure(present: second)) {
+                try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: first.tag))
+            }
+            try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: second.tag))
+            // With nothing between the look and the request.
+            let asked = try await log()
+            let deleted = try #require(asked.firstIndex(of: "DELETE top/file"))
+            #expect(asked[deleted - 1] == "GET")
         }
     }
 
@@ -114,6 +178,51 @@ import Testing
         try await withStore("region=eu-north-1", region: "us-east-1") { remote, _, _ in
             let error = await failure { _ = try await remote.entry(at: .root) }
             #expect(error?.message.contains("region") == true, "\(error?.message ?? "")")
+        }
+    }
+
+    // MARK: - Tags
+
+    @Test func aServerMayListTagsWithoutQuotes() async throws {
+        try await withStore("bare") { remote, _, _ in
+            let first = try await write("one", remote, if: .absent)
+            let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
+            #expect(listed.map(\.tag) == [first.tag])
+            let sink = CollectingSink()
+            _ = try await remote.read(RemotePath("file"), tag: first.tag, range: nil, into: sink)
+            #expect(try sink.bytes(in: 0..<3) == Array("one".utf8))
+            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
+            try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: second.tag))
+        }
+    }
+
+    @Test("what is renamed where every copy gets another tag is the same content still")
+    func renamedContentIsTheSame() async throws {
+        try await withStore("encrypts") { remote, scratch, log in
+            let first = try await write("one", remote, if: .absent, to: "a/file")
+            let other = try await write("one", remote, if: .absent, to: "a/other")
+            #expect(first.tag != other.tag)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let moved = try await remote.move(RemotePath("b/file"), to: RemotePath("b/moved"), kind: .file)
+            #expect(moved.tag == first.tag)
+            let dated = try await remote.set(
+                RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_300_000_000)),
+                of: RemotePath("b/moved"), kind: .file)
+            #expect(dated.entry.tag == first.tag && !dated.notStored.contains(.contentModificationDate))
+            // In another life, too.
+            let again = S3Remote(client: remote.client, manager: remote.manager)
+            let listed = try await again.entries(in: RemotePath("b"), from: nil, limit: 10).entries
+            #expect(listed.map(\.tag) == [first.tag, other.tag])
+            let sink = CollectingSink()
+            _ = try await again.read(RemotePath("b/moved"), tag: first.tag, range: nil, into: sink)
+            #expect(try sink.bytes(in: 0..<3) == Array("one".utf8))
+            let written = try await write("two", again, if: .unchanged(tag: first.tag), to: "b/moved")
+            await #expect(throws: RemoteConditionFailure(present: written)) {
+                try await write("three", again, if: .unchanged(tag: first.tag), to: "b/moved")
+            }
+            try await again.delete(RemotePath("b/other"), kind: .file, if: .unchanged(tag: other.tag))
+            let gone = await failure { _ = try await again.entry(at: RemotePath("b/other")) }
+            #expect(gone?.code == .noSuchItem)
         }
     }
 }

@@ -127,4 +127,46 @@ import Testing
             #expect(try await bucket.keys(bucket.prefix + "deep").isEmpty)
         }
     }
+
+    /// Two Unicode forms of one text, and what makes one character with the slash before it.
+    @Test func namesAreBytes() async throws {
+        try await withBucket { bucket, remote in
+            let forms = ["n\u{E9}", "ne\u{301}", "\u{301}a"]
+            let names = Set(forms.map { Array($0.utf8) })
+            for (number, form) in forms.enumerated() {
+                try await bucket.put(bucket.prefix + "\(form)/", "")
+                for name in forms {
+                    try await withSource(Array(name.utf8)) {
+                        _ = try await remote.write(
+                            $0, to: RemotePath([form, name]),
+                            attributes: RemoteAttributes(
+                                contentModificationDate: FileTimestamp(seconds: Int64(number * 10 + name.utf8.count))),
+                            if: .absent)
+                    }
+                }
+            }
+            _ = try await remote.move(RemotePath(["\u{301}a"]), to: RemotePath(["a"]), kind: .directory)
+            let again = try bucket.remote()
+            for (number, folder) in ["n\u{E9}", "ne\u{301}", "a"].enumerated() {
+                let entries = try await again.entries(in: RemotePath([folder]), from: nil, limit: 10).entries
+                #expect(Set(entries.map { Array($0.name.utf8) }) == names)
+                for entry in entries {
+                    let date = FileTimestamp(seconds: Int64(number * 10 + entry.name.utf8.count))
+                    #expect(entry.attributes.contentModificationDate == date, "\(folder)/\(entry.name)")
+                }
+            }
+            await again.close()
+        }
+    }
+
+    @Test func aDirectoryIsNotTakenForOneThatIsWrittenInAnotherForm() async throws {
+        try await withBucket { bucket, remote in
+            _ = try await remote.makeDirectory(at: RemotePath(["n\u{E9}"]), attributes: RemoteAttributes())
+            let file = RemotePath(["ne\u{301}", "only"])
+            try await bucket.put(bucket.prefix + "ne\u{301}/only", "x")
+            let tag = try await remote.entry(at: file).tag
+            try await remote.delete(file, kind: .file, if: .unchanged(tag: tag))
+            #expect(try await remote.entry(at: file.parent).kind == .directory)
+        }
+    }
 }

@@ -1,4 +1,5 @@
 import FileProvider
+import FileProviderTesting
 import HTTPTransport
 import PathAddressing
 import TestSupport
@@ -163,6 +164,34 @@ import Testing
             #expect(there.text == text && there.fields["x-amz-meta-own"] == "kept")
             #expect(try await keys(bucket) == ["moved"])
             #expect(remote.uploads.records.isEmpty)
+        }
+    }
+
+    @Test func whatWentInPartsIsTheSameContentWhenItIsRenamed() async throws {
+        var settings = S3Remote.Settings()
+        settings.multipartThreshold = 100_000
+        settings.partSize = 1 << 20
+        try await withBucket(settings: settings) { bucket, remote in
+            try await bucket.put(bucket.prefix + "a/", "")
+            var sent: RemoteEntry?
+            try await withSource([UInt8](repeating: 7, count: 3 << 20)) {
+                sent = try await remote.write(
+                    $0, to: RemotePath("a/large"), attributes: RemoteAttributes(), if: .absent)
+            }
+            let tag = try #require(sent?.tag)
+            let moved = try await remote.move(RemotePath("a/large"), to: RemotePath("a/moved"), kind: .file)
+            #expect(moved.tag == tag)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let listed = try await remote.entries(in: RemotePath("b"), from: nil, limit: 10).entries
+            #expect(listed.map(\.tag) == [tag])
+            // The server itself lists another one now.
+            #expect(try await remote.listed(bucket.prefix + "b/moved")?.tag != String(decoding: tag, as: UTF8.self))
+            _ = try await remote.read(RemotePath("b/moved"), tag: tag, range: 5..<10, into: CollectingSink())
+            try await withSource([1, 2, 3]) {
+                _ = try await remote.write(
+                    $0, to: RemotePath("b/moved"), attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+            }
+            #expect(try await bucket.get(bucket.prefix + "b/moved").body == [1, 2, 3])
         }
     }
 

@@ -169,6 +169,25 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "S233: a conflict of which the remote shows nothing is tried later, and said",
+            arguments: [FileProviderError.Code.versionNoLongerAvailable, .localVersionConflictingWithServer])
+        func aConflictWithNothingIsNoLoop(code: FileProviderError.Code) async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.fail(.modify, with: FileProviderError(code), times: nil)
+                try await machine.rename("d/x", to: "x")
+                let number = try await machine.number("x")
+                _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
+                #expect(
+                    try await eventually { try machine.replica.database.failure(of: number)?.code == code.rawValue })
+                #expect(machine.provider.log.count(of: .modify) <= 2)
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                try await expectSettled(machine)
+            }
+        }
+
         @Test("Row 55: a refusal is the item's own and holds nobody up") func aRefusalIsTheItemsOwnAndHoldsNobodyUp()
             async throws
         {

@@ -19,20 +19,20 @@ package final class Stragglers: Sendable {
         /// Whatever begins so and has no other slash in it, but at the end.
         case within(String)
 
-        func holds(_ key: String) -> Bool {
+        func holds(_ key: [UInt8]) -> Bool {
             switch self {
-            case .exactly(let place): return place.utf8.elementsEqual(key.utf8)
-            case .below(let prefix): return key.utf8.starts(with: prefix.utf8)
+            case .exactly(let place): return place.utf8.elementsEqual(key)
+            case .below(let prefix): return key.starts(with: prefix.utf8)
             case .within(let prefix):
-                guard key.utf8.starts(with: prefix.utf8) else { return false }
-                return !key.utf8.dropFirst(prefix.utf8.count).dropLast().contains(UInt8(ascii: "/"))
+                guard key.starts(with: prefix.utf8) else { return false }
+                return !key.dropFirst(prefix.utf8.count).dropLast().contains(UInt8(ascii: "/"))
             }
         }
     }
 
     private struct State {
-        /// By their keys, when the server answered for the first time since; nil while it has not.
-        var answered: [String: ContinuousClock.Instant?] = [:]
+        /// By their keys' bytes, when the server answered for the first time since; nil while it has not.
+        var answered: [[UInt8]: ContinuousClock.Instant?] = [:]
         /// The longest that an answer has taken lately.
         var slowest: (took: Duration, at: ContinuousClock.Instant)?
         var isMarked = false
@@ -57,7 +57,7 @@ package final class Stragglers: Sendable {
         mark = directory?.appending("changing")
         var state = State()
         if let mark, FileManager.default.fileExists(atPath: mark.string) {
-            state.answered.updateValue(nil, forKey: "")
+            state.answered.updateValue(nil, forKey: [])
             state.isMarked = true
         }
         self.state = Mutex(state)
@@ -87,8 +87,8 @@ package final class Stragglers: Sendable {
     /// - Parameter key: empty for what may be anywhere.
     package func note(_ key: String) {
         state.withLock { state in
-            if state.answered.count > Self.most { state.answered = ["": nil] }
-            state.answered.updateValue(nil, forKey: key)
+            if state.answered.count > Self.most { state.answered = [[]: nil] }
+            state.answered.updateValue(nil, forKey: Array(key.utf8))
         }
     }
 

@@ -1,13 +1,10 @@
 import FileProvider
-import Foundation
 import HTTPTransport
 import PathAddressing
-import Synchronization
 import SystemPackage
 
 /// The dates of files that are not the ones that listings show: what was written, copied or read here has its own written
-/// beside it, where only a request for each object would find it. A small file for each directory, in the provider's folder;
-/// of what is lost the upload's date is shown again.
+/// beside it, where only a request for each object would find it. Of what is lost the upload's date is shown again.
 final class DateBook: Sendable {
     private struct Entry: Codable {
         /// Of the content that it is about.
@@ -16,74 +13,24 @@ final class DateBook: Sendable {
         var date: Int64
     }
 
-    /// By what follows the last slash.
-    private typealias Page = [String: Entry]
-
-    private let directory: FilePath
-    private let pages = Mutex<[String: Page]>([:])
-    private static let mostPages = 100
+    private let entries: ObjectNotes<Entry>
 
     init(directory: FilePath) {
-        self.directory = directory.appending("dates")
+        entries = ObjectNotes(directory: directory.appending("dates"))
     }
 
     /// The date of an object's content: what was noted of it, else what the listing says.
     func date(of object: S3Object) -> FileTimestamp? {
-        let (prefix, name) = Self.split(object.key)
-        let noted = pages.withLock { page(prefix, &$0)[name] }
-        guard let noted, noted.tag == object.tag else { return object.modified }
+        guard let noted = entries[object.key], noted.tag == object.tag else { return object.modified }
         return FileTimestamp(nanosecondsSince1970: noted.date)
     }
 
     func note(_ dates: [(key: String, tag: String, date: FileTimestamp)]) {
-        change(dates.map { ($0.key, Entry(tag: $0.tag, date: $0.date.nanosecondsSince1970)) })
+        entries.note(dates.map { ($0.key, Entry(tag: $0.tag, date: $0.date.nanosecondsSince1970)) })
     }
 
     func remove(_ keys: [String]) {
-        change(keys.map { ($0, nil) })
-    }
-
-    private func change(_ changes: [(key: String, entry: Entry?)]) {
-        pages.withLock { pages in
-            for (prefix, some) in Dictionary(grouping: changes, by: { Self.split($0.key).prefix }) {
-                var page = page(prefix, &pages)
-                let before = page.count
-                var isChanged = false
-                for (key, entry) in some {
-                    let name = Self.split(key).name
-                    isChanged = isChanged || entry != nil || page[name] != nil
-                    page[name] = entry
-                }
-                guard isChanged else { continue }
-                pages[prefix] = page
-                if page.isEmpty, before > 0 {
-                    try? FileManager.default.removeItem(atPath: path(of: prefix))
-                } else if !page.isEmpty {
-                    try? FileManager.default.createDirectory(
-                        atPath: directory.string, withIntermediateDirectories: true)
-                    try? JSONEncoder().encode(page).write(to: URL(fileURLWithPath: path(of: prefix)), options: .atomic)
-                }
-            }
-        }
-    }
-
-    private func page(_ prefix: String, _ pages: inout [String: Page]) -> Page {
-        if let page = pages[prefix] { return page }
-        let data = try? Data(contentsOf: URL(fileURLWithPath: path(of: prefix)))
-        let page = data.flatMap { try? JSONDecoder().decode(Page.self, from: $0) } ?? [:]
-        if pages.count >= Self.mostPages { pages.removeAll() }
-        pages[prefix] = page
-        return page
-    }
-
-    private func path(of prefix: String) -> String {
-        directory.appending(String(Signature.hash(Array(prefix.utf8)).prefix(32)) + ".json").string
-    }
-
-    private static func split(_ key: String) -> (prefix: String, name: String) {
-        guard let slash = key.utf8.lastIndex(of: UInt8(ascii: "/")) else { return ("", key) }
-        let after = key.utf8.index(after: slash)
-        return (String(key[..<after]), String(key[after...]))
+        entries.note(keys.map { ($0, nil) })
     }
 }
 

@@ -37,9 +37,9 @@ struct MoveRecord: Codable, Hashable, Sendable {
 /// The renamings under way, a file each in the provider's folder.
 final class MoveJournal: Sendable {
     private let files: JournalFiles<MoveRecord>
-    private let running = Mutex<Set<String>>([])
+    private let running = Mutex<Set<KeyBytes>>([])
     /// From where things were renamed that cannot be deleted there.
-    private let stuck = Mutex<Set<String>>([])
+    private let stuck = Mutex<Set<KeyBytes>>([])
 
     init(directory: FilePath) {
         files = JournalFiles(directory: directory.appending("moves"))
@@ -63,7 +63,7 @@ final class MoveJournal: Sendable {
     func idle(over key: String) -> [MoveRecord] {
         let running = running.withLock { $0 }
         return files.records.filter { record in
-            !running.contains(record.from)
+            !running.contains(KeyBytes(record.from))
                 && [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
         }
     }
@@ -82,12 +82,12 @@ final class MoveJournal: Sendable {
         let running = running.withLock { $0 }
         let stuck = stuck.withLock { $0 }
         return records.filter {
-            $0.stage == .deleting && !running.contains($0.from) && !stuck.contains($0.from)
+            $0.stage == .deleting && !running.contains(KeyBytes($0.from)) && !stuck.contains(KeyBytes($0.from))
         }
     }
 
     /// It is no use before the next start.
-    func noteStuck(_ record: MoveRecord) { stuck.withLock { _ = $0.insert(record.from) } }
+    func noteStuck(_ record: MoveRecord) { stuck.withLock { _ = $0.insert(KeyBytes(record.from)) } }
 
     func save(_ record: MoveRecord) throws { try files.write(record, as: Self.name(record)) }
 
@@ -97,11 +97,11 @@ final class MoveJournal: Sendable {
     ///
     /// - Throws: `providerDomainTemporarilyUnavailable` while somebody else does.
     func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value {
-        guard running.withLock({ $0.insert(key).inserted }) else {
+        guard running.withLock({ $0.insert(KeyBytes(key)).inserted }) else {
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable, "what was being renamed from '\(key)' is still being seen to")
         }
-        defer { running.withLock { _ = $0.remove(key) } }
+        defer { running.withLock { _ = $0.remove(KeyBytes(key)) } }
         return try await body()
     }
 

@@ -9,6 +9,17 @@ struct S3Object: Sendable, Hashable {
     var tag: String
     var size: Int64
     var modified: FileTimestamp?
+
+    /// - Parameter tag: as the server wrote it. Some write it without its quotes in listings, or in all answers.
+    init(key: String, tag: String, size: Int64, modified: FileTimestamp?) {
+        self.key = key
+        self.tag = Self.quoted(tag)
+        self.size = size
+        self.modified = modified
+    }
+
+    /// A tag as conditions have it.
+    static func quoted(_ tag: String) -> String { tag.hasSuffix("\"") ? tag : "\"\(tag)\"" }
 }
 
 /// A part of a listing, in the order of the keys' bytes.

@@ -9,13 +9,27 @@ extension S3Remote {
     /// Copies an object as it was listed, with what is written beside it.
     ///
     /// - Parameter metadata: replaces what is written beside it, when it says so.
-    /// - Returns: the copy's tag.
-    func copy(_ original: S3Object, to key: String, _ metadata: HTTPFields = [:]) async throws -> String {
-        if original.size > settings.largestCopy { return try await copyInParts(original, to: key) }
+    /// - Returns: the copy's tag. Where it is not the original's, the original may have been another one by then: some servers
+    ///   compare what went in parts with other tags than they list, so that no condition can be made.
+    func copy(_ original: S3Object, to key: String, _ metadata: HTTPFields? = nil) async throws -> String {
+        do {
+            return try await copy(original, to: key, metadata, isConditional: true)
+        } catch let failure as S3Failure where failure.isUnmetCondition && metadata == nil {
+            guard try await listed(original.key)?.tag == original.tag else { throw failure }
+            return try await copy(original, to: key, metadata, isConditional: false)
+        }
+    }
+
+    private func copy(
+        _ original: S3Object, to key: String, _ metadata: HTTPFields?, isConditional: Bool
+    ) async throws -> String {
+        if original.size > settings.largestCopy {
+            return try await copyInParts(original, to: key, isConditional: isConditional)
+        }
         return try await client.again { () async throws -> String in
-            var fields = metadata
+            var fields = metadata ?? HTTPFields()
             fields["x-amz-copy-source"] = source(original)
-            fields["x-amz-copy-source-if-match"] = original.tag
+            if isConditional { fields["x-amz-copy-source-if-match"] = original.tag }
             var request = client.request("PUT", key, fields: fields, repetition: .harmless)
             request.patience = .seconds(600)
             return try tag(of: try await client.attempt(request))
@@ -34,10 +48,12 @@ extension S3Remote {
         guard let tag = document.child("ETag")?.trimmedText, document.name.local != "Error" else {
             throw S3Failure(answer, bucket: client.location.bucket)
         }
-        return tag
+        return S3Object.quoted(tag)
     }
 
-    private func copyInParts(_ original: S3Object, to key: String) async throws -> String {
+    private func copyInParts(
+        _ original: S3Object, to key: String, isConditional: Bool
+    ) async throws -> String {
         let head = try await client.send { [client] in client.request("HEAD", original.key) }.head
         var fields = HTTPFields()
         for field in head.fields {
@@ -56,7 +72,7 @@ extension S3Remote {
         // With the date 0 it is given up at the next start, whatever happens now.
         try uploads.add(record)
         do {
-            let parts = try await copyParts(of: original, record)
+            let parts = try await copyParts(of: original, record, isConditional)
             let body = Self.completion(parts)
             let tag = try await client.again { () async throws -> String in
                 var request = client.request(
@@ -73,7 +89,9 @@ extension S3Remote {
         }
     }
 
-    private func copyParts(of original: S3Object, _ record: UploadRecord) async throws -> [(number: Int, tag: String)] {
+    private func copyParts(
+        of original: S3Object, _ record: UploadRecord, _ isConditional: Bool
+    ) async throws -> [(number: Int, tag: String)] {
         let count = Int((record.size + record.partSize - 1) / record.partSize)
         return try await withThrowingTaskGroup(of: (Int, String).self) { group in
             var (done, next): ([(number: Int, tag: String)], Int) = ([], 1)
@@ -81,7 +99,9 @@ extension S3Remote {
                 while next <= count, next - done.count <= settings.width {
                     let number = next
                     next += 1
-                    group.addTask { (number, try await self.copy(part: number, of: original, record)) }
+                    group.addTask {
+                        (number, try await self.copy(part: number, of: original, record, isConditional))
+                    }
                 }
                 if let (number, tag) = try await group.next() { done.append((number, tag)) }
             }
@@ -89,16 +109,19 @@ extension S3Remote {
         }
     }
 
-    private func copy(part number: Int, of original: S3Object, _ record: UploadRecord) async throws -> String {
+    private func copy(
+        part number: Int, of original: S3Object, _ record: UploadRecord, _ isConditional: Bool
+    ) async throws -> String {
         let start = Int64(number - 1) * record.partSize
         let end = min(start + record.partSize, record.size)
         return try await client.again { () async throws -> String in
+            var fields: HTTPFields = [
+                "x-amz-copy-source": source(original), "x-amz-copy-source-range": "bytes=\(start)-\(end - 1)",
+            ]
+            if isConditional { fields["x-amz-copy-source-if-match"] = original.tag }
             var request = client.request(
                 "PUT", record.key, query: [("partNumber", String(number)), ("uploadId", record.identifier)],
-                fields: [
-                    "x-amz-copy-source": source(original), "x-amz-copy-source-if-match": original.tag,
-                    "x-amz-copy-source-range": "bytes=\(start)-\(end - 1)",
-                ])
+                fields: fields)
             request.patience = .seconds(600)
             return try tag(of: try await client.attempt(request))
         }

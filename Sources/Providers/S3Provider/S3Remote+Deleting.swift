@@ -23,17 +23,32 @@ extension S3Remote {
             case .directory:
                 try await keepDirectory(path.parent, without: path)
                 try await deleteTree(prefix(of: path))
-            case .file, .symbolicLink:
-                let key = kind == .file ? key(of: path) : key(of: path) + LinkNames.suffix
-                let there = try await object(key)
-                if case .unchanged(let tag) = condition, let there, Array(there.tag.utf8) != tag {
-                    throw RemoteConditionFailure(present: try await present(at: path))
-                }
-                guard there != nil else { return }
-                try await keepDirectory(path.parent, without: path)
-                try await delete([key])
+            case .file:
+                try await delete(object: key(of: path), of: path, if: condition)
+            case .symbolicLink:
+                try await delete(object: key(of: path) + LinkNames.suffix, of: path, if: .always)
             }
         }
+    }
+
+    /// Deletes what has a name. Where the server checks no conditions it is looked at last, with nothing between the look
+    /// and the request.
+    private func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
+        guard case .unchanged(let content) = condition else {
+            guard try await object(key) != nil else { return }
+            try await keepDirectory(path.parent, without: path)
+            return _ = try await delete([Deletion(key: key)])
+        }
+        let tag = tag(of: content, at: key)
+        let isChecked = await conditions().onDeleting
+        try await keepDirectory(path.parent, without: path)
+        if !isChecked {
+            // As listings have it, for a request for the object itself may be answered with another tag.
+            guard let there = try await listed(key) else { return }
+            guard there.tag == tag else { throw RemoteConditionFailure(present: try await present(at: path)) }
+        }
+        let left = try await delete([Deletion(key: key, tag: tag)])
+        if !left.isEmpty, let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
     }
 
     /// Deletes all keys with a prefix, those of deeper places first within each thousand; the directory's own object goes
@@ -50,37 +65,87 @@ extension S3Remote {
         forget(prefix)
     }
 
-    /// Deletes objects. Those that are gone already are no mistake.
+    /// An object that is to be deleted.
+    struct Deletion: Sendable {
+        var key: String
+        /// Only while it has this tag, where the server can see to that; nil whatever it is.
+        var tag: String?
+    }
+
     func delete(_ keys: [String]) async throws {
-        guard !keys.isEmpty else { return }
-        defer { dates.remove(keys) }
+        try await delete(keys.map { Deletion(key: $0) })
+    }
+
+    /// Deletes objects. Those that are gone already are no mistake.
+    ///
+    /// - Returns: the keys of those that the server has kept, because they have another tag by now.
+    @discardableResult
+    func delete(_ deletions: [Deletion]) async throws -> [String] {
+        guard !deletions.isEmpty else { return [] }
+        let (support, deletesMany) = state.withLock { ($0.conditions ?? ConditionSupport.none, $0.deletesMany) }
         // A character that XML cannot hold would spoil the whole request.
-        let (plain, strange) = keys.partitioned {
-            $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE }
+        let (plain, strange) = deletions.partitioned { deletion in
+            deletion.key.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE }
         }
         var single = strange
-        if plain.count < 3 || !state.withLock({ $0.deletesMany }) {
+        var left: [String] = []
+        let onlyChecksOne = support.onDeleting && !support.onDeletingMany && plain.contains { $0.tag != nil }
+        if plain.count < 3 || !deletesMany || onlyChecksOne {
             single += plain
         } else {
             for start in stride(from: 0, to: plain.count, by: 1000) {
                 let some = Array(plain[start..<min(start + 1000, plain.count)])
-                if try await !deleteTogether(some) { single += some }
+                if let kept = try await deleteTogether(some, onConditions: support.onDeletingMany) {
+                    left += kept
+                } else {
+                    single += some
+                }
             }
         }
-        try await inParallel(single) { [client] key in
-            do {
-                _ = try await client.send { client.request("DELETE", key) }
-            } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-                return
+        let kept = Mutex<[String]>([])
+        try await inParallel(single) { deletion in
+            if try await !self.delete(deletion, onCondition: support.onDeleting) {
+                kept.withLock { $0.append(deletion.key) }
             }
         }
+        left += kept.withLock { $0 }
+        let keptKeys = Set(left.map(KeyBytes.init))
+        let gone = deletions.map(\.key).filter { !keptKeys.contains(KeyBytes($0)) }
+        dates.remove(gone)
+        copies.remove(gone)
+        return left
     }
 
-    /// - Returns: false when the server does not know this request.
-    private func deleteTogether(_ keys: [String]) async throws -> Bool {
-        let listed = keys.map { key in
-            let text = key.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-            return "<Object><Key>\(text)</Key></Object>"
+    /// - Returns: false when the object has another tag.
+    private func delete(_ deletion: Deletion, onCondition isChecked: Bool) async throws -> Bool {
+        var fields = HTTPFields()
+        if isChecked, let tag = deletion.tag { fields["If-Match"] = tag }
+        let all = fields
+        for attempt in 1... {
+            do {
+                _ = try await client.send { [client] in client.request("DELETE", deletion.key, fields: all) }
+                break
+            } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+                break
+            } catch let failure as S3Failure where failure.isUnmetCondition {
+                return false
+            } catch let failure as S3Failure where failure.isRace && attempt < 3 {
+                try await Task.sleep(for: .milliseconds(100 * attempt))
+            } catch let failure as S3Failure where failure.isRace {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// - Returns: the keys of those that have another tag; nil when the server does not know this request.
+    func deleteTogether(_ deletions: [Deletion], onConditions isChecked: Bool) async throws -> [String]? {
+        func escaped(_ text: String) -> String {
+            text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+        }
+        let listed = deletions.map { deletion in
+            let tag = isChecked ? deletion.tag.map { "<ETag>\(escaped($0))</ETag>" } : nil
+            return "<Object><Key>\(escaped(deletion.key))</Key>\(tag ?? "")</Object>"
         }
         let body = Array(
             "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(listed.joined())</Delete>"
@@ -92,22 +157,27 @@ extension S3Remote {
                 client.request(
                     "POST", nil, query: [("delete", "")],
                     fields: ["Content-MD5": digest, "Content-Type": "application/xml"], body: .bytes(body),
-                    repetition: .harmless, changing: keys)
+                    repetition: .harmless, changing: deletions.map(\.key))
             }
         } catch let failure as S3Failure where failure.isUnimplemented || failure.status == 405 {
             state.withLock { $0.deletesMany = false }
-            return false
+            return nil
         }
         let document = try XMLReader.document(answer.body)
+        var left: [String] = []
         for refusal in document.children where refusal.name.local == "Error" {
             let code = refusal.child("Code")?.trimmedText ?? ""
             if code == "NoSuchKey" { continue }
             let key = refusal.child("Key")?.text ?? ""
+            if isChecked, ["PreconditionFailed", "ConditionalRequestConflict"].contains(code) {
+                left.append(key)
+                continue
+            }
             throw FileProviderError(
                 code == "AccessDenied" ? .fileReadNoPermission : .cannotSynchronize,
                 "the server does not delete '\(key)' (\(code))")
         }
-        return true
+        return left
     }
 }
 

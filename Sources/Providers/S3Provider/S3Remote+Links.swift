@@ -19,8 +19,9 @@ extension S3Remote {
                 shown.append(entry)
                 continue
             }
+            let key = key(of: path.appending(entry.name))
             let object = S3Object(
-                key: key(of: path.appending(entry.name)), tag: String(decoding: entry.tag, as: UTF8.self), size: size,
+                key: key, tag: tag(of: entry.tag, at: key), size: size,
                 modified: entry.attributes.contentModificationDate)
             if let link = try await symbolicLink(object, name: name) { shown.append(link) }
         }
@@ -78,16 +79,16 @@ extension S3Remote {
 
 /// The targets of links that were read, by what they were read from. A few: what is not here is read again.
 final class LinkTargets: Sendable {
-    private let targets = Mutex<[String: (tag: String, target: String)]>([:])
+    private let targets = Mutex<[KeyBytes: (tag: String, target: String)]>([:])
 
     func target(of object: S3Object) -> String? {
-        targets.withLock { $0[object.key].flatMap { $0.tag == object.tag ? $0.target : nil } }
+        targets.withLock { $0[KeyBytes(object.key)].flatMap { $0.tag == object.tag ? $0.target : nil } }
     }
 
     func note(_ target: String, of object: S3Object) {
         targets.withLock { targets in
             if targets.count > 1000 { targets.removeAll() }
-            targets[object.key] = (object.tag, target)
+            targets[KeyBytes(object.key)] = (object.tag, target)
         }
     }
 }

@@ -28,7 +28,7 @@ extension S3Remote {
             for entry in listing.entries where !moves.hides(entry.key) {
                 switch entry {
                 case .prefix(let below):
-                    let name = namer.directory(String(below.dropFirst(prefix.count).dropLast()), key: below)
+                    let name = namer.directory(String(below.dropping(prefix).dropLast()), key: below)
                     entries.append(RemoteEntry(name: name, kind: .directory, tag: [], isTagStrong: false))
                 case .object(let object):
                     if let entry = self.entry(object, in: prefix, &namer) { entries.append(entry) }
@@ -73,7 +73,7 @@ extension S3Remote {
 
     /// An object as an entry in the directory with a prefix; nil for the directory's own object.
     private func entry(_ object: S3Object, in prefix: String, _ namer: inout EntryNamer) -> RemoteEntry? {
-        let part = String(object.key.dropFirst(prefix.count))
+        let part = object.key.dropping(prefix)
         if part.isEmpty {
             note(marked: prefix)
             return object.size > 0 ? file(object, name: KeyNames.content) : nil

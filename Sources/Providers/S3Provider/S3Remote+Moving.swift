@@ -26,6 +26,8 @@ extension S3Remote {
             if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
             try await requireDirectory(newPath.parent)
             if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
+            // For the deleting.
+            _ = await conditions()
             try await moves.run(from: from) {
                 var record =
                     moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
@@ -111,9 +113,9 @@ extension S3Remote {
     private func deleteCopies(_ record: MoveRecord) async throws {
         guard record.isTree else {
             if let original = try await listed(record.from), let copy = try await listed(record.to),
-                Self.isCopy(copy, of: original)
+                isCopy(copy, of: original)
             {
-                try await delete([record.to])
+                try await delete([Deletion(key: copy.key, tag: copy.tag)])
             }
             moves.remove(record)
             return
@@ -121,7 +123,7 @@ extension S3Remote {
         try await join(record) { pairs in
             try await delete(
                 pairs.compactMap { original, copy in
-                    copy.flatMap { Self.isCopy($0, of: original) ? $0.key : nil }
+                    copy.flatMap { isCopy($0, of: original) ? Deletion(key: $0.key, tag: $0.tag) : nil }
                 })
         }
         moves.remove(record)
@@ -130,15 +132,7 @@ extension S3Remote {
     // MARK: - Steps
 
     private func copyAll(_ record: MoveRecord) async throws {
-        guard record.isTree else {
-            guard let original = try await listed(record.from) else { throw Self.vanished(record.from) }
-            let tag = try await copy(original, to: record.to)
-            guard let copy = try await listed(record.to), copy.size == original.size else {
-                throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
-            }
-            if let date = dates.date(of: original) { dates.note([(record.to, tag, date)]) }
-            return
-        }
+        guard record.isTree else { return try await copyOne(record) }
         // Others may write meanwhile: until a look at all of it finds nothing more to copy.
         let copied = CopiedTags()
         for _ in 1...20 {
@@ -149,18 +143,60 @@ extension S3Remote {
                     return copy.tag != original.tag && copied[copy.key] != original.tag
                 }
                 missing.withLock { $0 += due.count }
-                let noted = Mutex<[(key: String, tag: String, date: FileTimestamp)]>([])
+                // What an answer says of a copy's tag is not always what is listed.
+                note(
+                    pairs.compactMap { original, copy in
+                        guard let copy, copy.tag == original.tag || copied[copy.key] == original.tag,
+                            copies.known(copy) != copies.known(original)
+                        else { return nil }
+                        return (original, copy.key, copy.tag)
+                    })
+                let made = Mutex<[(original: S3Object, key: String, tag: String)]>([])
                 try await inParallel(due.map(\.original)) { original in
-                    let key = record.to + String(original.key.dropFirst(record.from.count))
-                    let tag = try await self.copy(original, to: key)
-                    if tag != original.tag { copied[key] = original.tag }
-                    if let date = self.dates.date(of: original) { noted.withLock { $0.append((key, tag, date)) } }
+                    let key = record.to + original.key.dropping(record.from)
+                    guard let tag = try await self.copyUnchanged(original, to: key) else { return }
+                    if tag != original.tag || original.tag.contains("-") { copied[key] = original.tag }
+                    made.withLock { $0.append((original, key, tag)) }
                 }
-                dates.note(noted.withLock { $0 })
+                note(made.withLock { $0 })
             }
             if missing.withLock({ $0 }) == 0 { return }
         }
-        throw FileProviderError(
+        throw Self.restless(record)
+    }
+
+    private func copyOne(_ record: MoveRecord) async throws {
+        for _ in 1...20 {
+            guard let original = try await listed(record.from) else { throw Self.vanished(record.from) }
+            guard try await copyUnchanged(original, to: record.to) != nil else { continue }
+            guard let copy = try await listed(record.to), copy.size == original.size else {
+                throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
+            }
+            note([(original, record.to, copy.tag)])
+            // What the copy is of shows its tag; where that is another, the original has to have been the same all the time.
+            if copy.tag == original.tag { return }
+            if try await listed(record.from)?.tag == original.tag { return }
+        }
+        throw Self.restless(record)
+    }
+
+    /// - Returns: nil when the original is another one by now: then it is to be looked at once more.
+    private func copyUnchanged(_ original: S3Object, to key: String) async throws -> String? {
+        do {
+            return try await copy(original, to: key)
+        } catch let failure as S3Failure where failure.isUnmetCondition {
+            return nil
+        }
+    }
+
+    /// What was known of originals is known of their copies.
+    private func note(_ made: [(original: S3Object, key: String, tag: String)]) {
+        dates.note(made.compactMap { original, key, tag in dates.date(of: original).map { (key, tag, $0) } })
+        copies.note(made.map { original, key, tag in (key, tag, copies.known(original)) })
+    }
+
+    private static func restless(_ record: MoveRecord) -> FileProviderError {
+        FileProviderError(
             .providerDomainTemporarilyUnavailable, "'\(record.from)' is written all the time: it cannot be renamed now")
     }
 
@@ -169,24 +205,26 @@ extension S3Remote {
         guard record.isTree else {
             // Somebody else may write it at any time: it is looked at last.
             if let copy = try await listed(record.to), let original = try await listed(record.from),
-                Self.isCopy(copy, of: original)
+                isCopy(copy, of: original)
             {
-                try await delete([record.from])
+                try await delete([Deletion(key: original.key, tag: original.tag)])
             }
             return
         }
         try await join(record) { pairs in
             try await delete(
                 pairs.compactMap { original, copy in
-                    copy.flatMap { Self.isCopy($0, of: original) ? original.key : nil }
+                    copy.flatMap { isCopy($0, of: original) ? Deletion(key: original.key, tag: original.tag) : nil }
                 })
         }
     }
 
-    /// Copies that the server makes of large objects, or of encrypted ones, have other tags: then their date counts.
-    private static func isCopy(_ copy: S3Object, of original: S3Object) -> Bool {
+    /// Copies that the server makes of large objects, or of encrypted ones, have other tags: then what was noted when they
+    /// were made counts, and their date where nothing was.
+    private func isCopy(_ copy: S3Object, of original: S3Object) -> Bool {
         guard copy.size == original.size else { return false }
         if copy.tag == original.tag { return true }
+        if let isNoted = copies.isCopy(copy, of: original) { return isNoted }
         guard let made = copy.modified, let written = original.modified else { return false }
         return made >= written
     }
@@ -240,13 +278,13 @@ extension S3Remote {
     }
 }
 
-/// The tags of originals by the keys of their copies, where the copy got another.
+/// The tags of originals by the keys of their copies, where the copy got another, or may have got one.
 private final class CopiedTags: Sendable {
-    private let tags = Mutex<[String: String]>([:])
+    private let tags = Mutex<[KeyBytes: String]>([:])
 
     subscript(_ key: String) -> String? {
-        get { tags.withLock { $0[key] } }
-        set { tags.withLock { $0[key] = newValue } }
+        get { tags.withLock { $0[KeyBytes(key)] } }
+        set { tags.withLock { $0[KeyBytes(key)] = newValue } }
     }
 }
 

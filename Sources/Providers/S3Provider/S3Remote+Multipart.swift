@@ -131,10 +131,10 @@ extension S3Remote {
         _ record: UploadRecord, _ parts: [(number: Int, tag: String)], if condition: RemoteCondition,
         at path: RemotePath
     ) async throws {
-        // Hours may have passed since it was looked at first.
-        if state.withLock({ $0.conditions }) != .honoured { try await require(condition, at: path) }
+        // Hours may have passed since it was looked at first, and some servers that check conditions do not do so here.
+        try await require(condition, at: path)
         let body = Self.completion(parts)
-        try await conditional(condition) { extra in
+        try await conditional(condition, at: record.key) { extra in
             var fields: HTTPFields = ["Content-Type": "application/xml"]
             for (name, value) in extra { fields[name] = value }
             let all = fields

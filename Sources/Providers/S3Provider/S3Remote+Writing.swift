@@ -24,7 +24,7 @@ extension S3Remote {
                 try await requireDirectory(path.parent)
                 // No condition says that nothing lies below a name.
                 if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
-            } else if support != .honoured {
+            } else if support?.onWriting != true {
                 try await require(condition, at: path)
             }
             let fields = ObjectMetadata.fields(attributes)
@@ -70,10 +70,11 @@ extension S3Remote {
         guard let found else {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
         }
-        guard found.size == size, tag == nil || tag == found.tag else {
+        guard found.size == size, tag.map({ S3Object.quoted($0) == found.tag }) ?? true else {
             throw RemoteConditionFailure(present: file(found, name: path.name ?? ""))
         }
         if let date { dates.note([(key, found.tag, date)]) }
+        copies.remove([key])
         unanswered.forget(Self.lastName(of: key), tag: Array(found.tag.utf8))
         return file(found, name: path.name ?? "")
     }
@@ -86,7 +87,7 @@ extension S3Remote {
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
-        try await conditional(condition) { extra in
+        try await conditional(condition, at: key) { extra in
             var fields = fields
             for (name, value) in extra { fields[name] = value }
             let all = fields
@@ -111,8 +112,11 @@ extension S3Remote {
 
     /// Makes a change on a condition, and without it where it turns out that the server knows no conditions: the
     /// condition was looked at before.
-    func conditional(_ condition: RemoteCondition, _ body: ([(String, String)]) async throws -> Void) async throws {
-        let fields = state.withLock { $0.conditions } == .honoured ? condition.fields : []
+    func conditional(
+        _ condition: RemoteCondition, at key: String, _ body: ([(String, String)]) async throws -> Void
+    ) async throws {
+        let isHonoured = state.withLock { $0.conditions }?.onWriting == true
+        let fields = isHonoured ? fields(for: condition, at: key) : []
         for attempt in 1... {
             do {
                 return try await body(fields)
@@ -168,7 +172,7 @@ extension S3Remote {
         let prefix = prefix(of: path)
         let now = S3Client.now
         // So short a time changes nothing: it may go in the next moment as well.
-        if state.withLock({ ($0.seen[prefix] ?? 0) > now - 5 }) { return }
+        if state.withLock({ ($0.seen[KeyBytes(prefix)] ?? 0) > now - 5 }) { return }
         guard try await isDirectory(path) else { throw Self.missing(path) }
         note(seen: prefix)
     }
@@ -176,14 +180,14 @@ extension S3Remote {
     func note(seen prefix: String) {
         state.withLock { state in
             if state.seen.count > 1000 { state.seen.removeAll() }
-            state.seen[prefix] = S3Client.now
+            state.seen[KeyBytes(prefix)] = S3Client.now
         }
     }
 
     func forget(_ prefix: String) {
         state.withLock { state in
-            state.seen = state.seen.filter { !$0.key.utf8.starts(with: prefix.utf8) }
-            state.marked = state.marked.filter { !$0.utf8.starts(with: prefix.utf8) }
+            state.seen = state.seen.filter { !$0.key.starts(with: prefix) }
+            state.marked = state.marked.filter { !$0.starts(with: prefix) }
         }
     }
 
@@ -191,11 +195,14 @@ extension S3Remote {
     func keepDirectory(_ path: RemotePath, without name: RemotePath) async throws {
         guard !path.names.isEmpty else { return }
         let prefix = prefix(of: path)
-        if state.withLock({ $0.marked.contains(prefix) }) { return }
+        if state.withLock({ $0.marked.contains(KeyBytes(prefix)) }) { return }
         let (key, below) = (key(of: name), self.prefix(of: name))
         let listing = try await client.list(prefix: prefix, isFlat: false, limit: 4)
-        let going = [key, below, key + LinkNames.suffix]
-        let isKept = listing.next != nil || listing.entries.contains { !going.contains($0.key) }
+        let going = [key, below, key + LinkNames.suffix].map(KeyBytes.init)
+        // One that is not there any more is not made again.
+        let isKept =
+            listing.next != nil || listing.entries.isEmpty
+            || listing.entries.contains { !going.contains(KeyBytes($0.key)) }
         if !isKept { try await mark(prefix) }
     }
 
@@ -208,13 +215,15 @@ extension S3Remote {
         let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
         return try await translating { [self] in
             guard let present = try await present(at: path), present.kind == kind else { throw Self.missing(path) }
-            // What was sent in parts would get another tag, and so be another content.
+            // What was sent in parts would get another tag, and so be another content for everybody else.
             guard kind == .file, let date = attributes.contentModificationDate,
-                (present.size ?? 0) <= settings.largestCopy,
-                !present.tag.contains(UInt8(ascii: "-")), let object = try await listed(key(of: path))
+                (present.size ?? 0) <= settings.largestCopy, let object = try await listed(key(of: path)),
+                !object.tag.contains("-"), copies.known(object).utf8.elementsEqual(present.tag)
             else { return (present, others.union(.contentModificationDate)) }
+            let known = copies.known(object)
             let tag = try await rewriteMetadata(of: object, attributes)
             dates.note([(object.key, tag, date)])
+            copies.note([(object.key, tag, known)])
             return (try await self.present(at: path) ?? present, others)
         }
     }
@@ -279,17 +288,6 @@ extension S3Remote {
             return Hashes(
                 md5: Array(md5.finalize()),
                 sha256: isSecure ? Signature.unsignedPayload : Signature.hexadecimal(sha256.finalize()))
-        }
-    }
-}
-
-extension RemoteCondition {
-    /// The fields that say so.
-    var fields: [(String, String)] {
-        switch self {
-        case .always: []
-        case .absent: [("If-None-Match", "*")]
-        case .unchanged(let tag): [("If-Match", String(decoding: tag, as: UTF8.self))]
         }
     }
 }

@@ -24,12 +24,14 @@ final class S3Remote: PathRemote {
     }
 
     struct State {
-        /// What of conditional writes the server honours; nil while that is not known.
+        /// What of conditions the server honours; nil while that is not known.
         var conditions: ConditionSupport?
         /// Directories of which it is known that an object of their own keeps them.
-        var marked: Set<String> = []
+        var marked: Set<KeyBytes> = []
         /// When directories were last seen to be there, in seconds since 1970.
-        var seen: [String: Int64] = [:]
+        var seen: [KeyBytes: Int64] = [:]
+        /// The tags that requests for objects know where those that are listed are others.
+        var askedTags: [KeyBytes: (listed: String, asked: String)] = [:]
         var deletesMany = true
         var isReady = false
     }
@@ -42,6 +44,7 @@ final class S3Remote: PathRemote {
     let state = Mutex(State())
     let links = LinkTargets()
     let dates: DateBook
+    let copies: CopyBook
     let unanswered: UnansweredContents
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
@@ -51,6 +54,7 @@ final class S3Remote: PathRemote {
         moves = MoveJournal(directory: manager.stateDirectory)
         uploads = UploadJournal(directory: manager.stateDirectory)
         dates = DateBook(directory: manager.stateDirectory)
+        copies = CopyBook(directory: manager.stateDirectory)
         unanswered = UnansweredContents(in: manager.stateDirectory)
     }
 
@@ -62,11 +66,8 @@ final class S3Remote: PathRemote {
         traits.concurrentCalls = 16
         traits.tagsAreOfContent = true
         let conditions = state.withLock { $0.conditions }
-        traits.checksConditions = conditions == .honoured
-        if conditions == ConditionSupport.none {
-            traits.peculiarities.append(
-                "this server checks no conditions: what two write at the same moment may overwrite each other")
-        }
+        traits.checksConditions = conditions?.onWriting == true
+        if let conditions { traits.peculiarities += conditions.peculiarities }
         return traits
     }
 
@@ -152,7 +153,9 @@ final class S3Remote: PathRemote {
     func isDirectory(_ path: RemotePath) async throws -> Bool {
         let prefix = prefix(of: path)
         let listing = try await client.list(prefix: prefix, isFlat: true, limit: 1)
-        if case .object(let first)? = listing.entries.first, first.key == prefix { note(marked: prefix) }
+        if case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(prefix.utf8) {
+            note(marked: prefix)
+        }
         return !listing.entries.isEmpty
     }
 
@@ -161,10 +164,15 @@ final class S3Remote: PathRemote {
 
     func file(_ object: S3Object, name: String) -> RemoteEntry {
         RemoteEntry(
-            name: name, kind: .file, tag: Array(object.tag.utf8), isTagStrong: true, size: object.size,
+            name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(
                 contentModificationDate: unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
                     ?? dates.date(of: object)))
+    }
+
+    /// The tag that the object at a key has while it holds the content that an entry's tag stands for.
+    func tag(of content: [UInt8], at key: String) -> String {
+        copies.tag(of: String(decoding: content, as: UTF8.self), at: key)
     }
 
     /// What of a key stays when a directory is moved.
@@ -178,28 +186,70 @@ final class S3Remote: PathRemote {
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
         try await ready()
-        let (key, name) = (key(of: path), path.name ?? "")
+        let key = key(of: path)
         if let range, range.isEmpty { return try await entry(at: path) }
-        let bucket = client.location.bucket
+        let wanted = tag.map { self.tag(of: $0, at: key) }
         return try await translating { [self] in
-            try await client.again { () async throws -> RemoteEntry in
-                var request = client.request("GET", key)
-                let wanted = tag.map { String(decoding: $0, as: UTF8.self) }
-                request.fields["If-Match"] = wanted
-                var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
-                download.check = { head in
-                    if let wanted, let given = head.fields["ETag"], !given.utf8.elementsEqual(wanted.utf8) {
-                        throw FileProviderError(.versionNoLongerAvailable, "'\(name)' has changed")
-                    }
-                }
-                let head = try await client.transport.download(download, into: sink)
-                guard let object = S3Object(key: key, head: head) else {
-                    throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
-                }
-                if let date = ObjectMetadata.date(head.fields) { dates.note([(key, object.tag, date)]) }
-                return file(object, name: name)
+            let asked = wanted.map { askedTag(of: key, listedAs: $0) }
+            do {
+                return try await read(path, asked, listedAs: wanted, range, into: sink)
+            } catch let error where Self.isAboutVersion(error) {
+                guard let asked, let wanted, let other = try await lookForTag(of: key, listedAs: wanted), other != asked
+                else { throw error }
+                return try await read(path, other, listedAs: wanted, range, into: sink)
             }
         }
+    }
+
+    /// - Parameters:
+    ///   - asked: the object's tag, as it is asked for.
+    ///   - listed: as it is listed.
+    private func read(
+        _ path: RemotePath, _ asked: String?, listedAs listed: String?, _ range: Range<Int64>?,
+        into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        let (key, name, bucket) = (key(of: path), path.name ?? "", client.location.bucket)
+        return try await client.again { () async throws -> RemoteEntry in
+            var request = client.request("GET", key)
+            request.fields["If-Match"] = asked
+            var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
+            download.check = { head in
+                if let asked, let given = head.fields["ETag"], S3Object.quoted(given) != asked {
+                    throw FileProviderError(.versionNoLongerAvailable, "'\(name)' has changed")
+                }
+            }
+            let head = try await client.transport.download(download, into: sink)
+            guard var object = S3Object(key: key, head: head) else {
+                throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+            }
+            if let listed { object.tag = listed }
+            if let date = ObjectMetadata.date(head.fields) { dates.note([(key, object.tag, date)]) }
+            return file(object, name: name)
+        }
+    }
+
+    private static func isAboutVersion(_ error: any Error) -> Bool {
+        if let failure = error as? S3Failure { return failure.isUnmetCondition }
+        return (error as? FileProviderError)?.code == .versionNoLongerAvailable
+    }
+
+    /// The tag that a request for an object knows. Swift lists copies of what went in parts with another one.
+    private func askedTag(of key: String, listedAs listed: String) -> String {
+        guard let known = state.withLock({ $0.askedTags[KeyBytes(key)] }), known.listed == listed else { return listed }
+        return known.asked
+    }
+
+    /// Looks for the tag of an object by which it can be asked for.
+    ///
+    /// - Returns: nil when the object is another one by now.
+    private func lookForTag(of key: String, listedAs listed: String) async throws -> String? {
+        // In this order: who asks with an older tag than the one that is listed gets nothing.
+        guard let asked = try await object(key)?.tag, try await self.listed(key)?.tag == listed else { return nil }
+        state.withLock { state in
+            if state.askedTags.count > 1000 { state.askedTags = [:] }
+            state.askedTags[KeyBytes(key)] = (listed, asked)
+        }
+        return asked
     }
 
     func quota() async throws -> RemoteQuota? { nil }
@@ -225,7 +275,7 @@ final class S3Remote: PathRemote {
         state.withLock { state in
             // What is forgotten is only looked up again.
             if state.marked.count > 10_000 { state.marked.removeAll() }
-            state.marked.insert(prefix)
+            state.marked.insert(KeyBytes(prefix))
         }
     }
 }

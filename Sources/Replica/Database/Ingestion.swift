@@ -18,14 +18,14 @@ package struct Ingestion {
     var listing: Int64?
     var effects = ReplicaEffects()
     private let turn: WriteTurn?
-    private let answers: RecentAnswers?
+    private let answers: RecordedAnswers?
 
     /// - Parameters:
     ///   - turn: the writer's; nil where names may be changed as it is.
     ///   - answers: told of the answers that are recorded.
     init(
         db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil,
-        answers: RecentAnswers? = nil
+        answers: RecordedAnswers? = nil
     ) {
         self.turn = turn
         self.answers = answers
@@ -42,7 +42,7 @@ package struct Ingestion {
     func noteAnswer(of identifier: ItemIdentifier) { answers?.note(identifier) }
 
     /// Whether an answer of an item was recorded after a moment at which news were asked for.
-    package func isAnswered(_ identifier: ItemIdentifier, since moment: RecentAnswers.Moment) -> Bool {
+    package func isAnswered(_ identifier: ItemIdentifier, since moment: RecordedAnswers.Moment) -> Bool {
         answers?.isNewer(identifier, than: moment) ?? false
     }
 

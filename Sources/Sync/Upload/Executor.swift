@@ -169,7 +169,7 @@ struct Executor: Sendable {
             case .filenameCollision:
                 try await collision(sent, failure.item)
             case .localVersionConflictingWithServer, .versionNoLongerAvailable:
-                try await conflict(sent, failure.item)
+                try await conflict(sent, failure)
             case .noSuchItem:
                 try await lost(sent, failure)
             case .excludedFromSync:
@@ -208,10 +208,10 @@ struct Executor: Sendable {
     }
 
     /// The remote has moved on from what was changed here.
-    private func conflict(_ sent: SentChange, _ known: FileProviderItem?) async throws {
+    private func conflict(_ sent: SentChange, _ failure: FileProviderError) async throws {
         let request = request
         let identifier = sent.item.itemIdentifier
-        var remote = known
+        var remote = failure.item
         if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
         if sent.item.documentSize != remote.documentSize
@@ -226,12 +226,14 @@ struct Executor: Sendable {
                 .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
         }
         let label = conflictLabel()
-        try await commits.commit { ingestion in
+        let isSplit = try await commits.commit { ingestion in
             try ingestion.noteAnswered(sent)
-            if try ingestion.splitConflict(of: sent.row, with: remote, label: label) == nil {
-                try ingestion.move(remote)
-            }
+            if try ingestion.splitConflict(of: sent.row, with: remote, label: label) != nil { return true }
+            try ingestion.move(remote)
+            return false
         }
+        // Where the remote has just what the change was made on, asking again at once would be the same for ever.
+        if !isSplit, remote.itemVersion.contentVersion == sent.base.contentVersion { try await postpone(sent, failure) }
     }
 
     private func isSame(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {

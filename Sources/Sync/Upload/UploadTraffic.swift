@@ -61,9 +61,9 @@ actor UploadTraffic {
 
     private var running: [SyncOperation: Subject] = [:]
     private var waiters: [CheckedContinuation<Void, Never>] = []
-    private let answers: RecentAnswers
+    private let answers: RecordedAnswers
 
-    init(answers: RecentAnswers) {
+    init(answers: RecordedAnswers) {
         self.answers = answers
     }
 
@@ -85,7 +85,7 @@ actor UploadTraffic {
     /// - Returns: of which of them an answer has come since a moment: news that are older do not count. Whoever commits
     ///   the others has to ask once more then.
     func settle(
-        _ items: [FileProviderItem], deleted: [ItemIdentifier] = [], askedAt moment: RecentAnswers.Moment
+        _ items: [FileProviderItem], deleted: [ItemIdentifier] = [], askedAt moment: RecordedAnswers.Moment
     ) async -> Set<ItemIdentifier> {
         let identifiers = Set(items.map(\.itemIdentifier)).union(deleted)
         let subject = Subject(

@@ -26,12 +26,15 @@ struct FarRemote: Sendable {
     let environment: [String: String]
 
     /// Starts both, runs a test with an installation that has the credentials, and ends both whatever the test does.
+    ///
+    /// - Parameter server: which one for WebDAV.
     static func run(
-        _ kind: Kind, milliseconds: Int = 0, _ test: (FarRemote, Installation) async throws -> Void
+        _ kind: Kind, on server: DAVServer.Kind = .apache, milliseconds: Int = 0,
+        _ test: (FarRemote, Installation) async throws -> Void
     ) async throws {
         var ends: [() async -> Void] = []
         do {
-            let remote = try await start(kind, milliseconds, &ends)
+            let remote = try await start(kind, server, milliseconds, &ends)
             try await Installation.run { installation in
                 var environment = remote.environment
                 environment["HOME"] = installation.directory.path.string
@@ -45,11 +48,11 @@ struct FarRemote: Sendable {
     }
 
     private static func start(
-        _ kind: Kind, _ milliseconds: Int, _ ends: inout [() async -> Void]
+        _ kind: Kind, _ dav: DAVServer.Kind, _ milliseconds: Int, _ ends: inout [() async -> Void]
     ) async throws -> FarRemote {
         switch kind {
         case .webDAV:
-            let server = try await DAVServer.start(.apache)
+            let server = try await DAVServer.start(dav)
             ends.append { await server.stop() }
             let relay = try await Relay(to: server.port, milliseconds: milliseconds)
             ends.append { relay.stop() }

@@ -1,20 +1,30 @@
 """A small object store that knows conditions, as the large ones do; it does not look at signatures.
 
-usage: strict_store.py PORTFILE [expired=TOKEN] [region=REGION] [ignores]
-expired: requests with this session token are refused. region: those signed for another region are. ignores: conditions are
-ignored instead. `/log` is what was asked, a line each.
+usage: strict_store.py PORTFILE [OPTION]...
+expired=TOKEN: requests with this session token are refused.
+region=REGION: those signed for another region are.
+ignores: conditions are ignored.
+ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are.
+meanwhile=KEY: just before this is deleted for the first time, somebody else writes it anew.
+encrypts: every object has a tag that nothing else has, and another one when it is copied.
+bare: listings have tags without quotes.
+`/log` is what was asked, a line each.
 """
 
 import hashlib
 import http.server
+import itertools
 import os
+import re
 import sys
 import threading
 import time
 import urllib.parse
+import xml.sax.saxutils
 
 options = dict(word.partition("=")[::2] for word in sys.argv[2:])
-objects, log, lock = {}, [], threading.Lock()
+# By key, the bytes and what tells apart those that are alike.
+objects, log, lock, numbers = {}, [], threading.Lock(), itertools.count()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -52,11 +62,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(400, "AuthorizationHeaderMalformed", f"<Region>{options['region']}</Region>")
             getattr(self, "do_" + self.command.lower() + "_object")(key, query, body)
 
-    do_GET = do_HEAD = do_PUT = do_DELETE = handle_any
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = handle_any
 
     def do_put_object(self, key, query, body):
         there = objects.get(key)
-        if "ignores" not in options:
+        source = self.headers.get("x-amz-copy-source")
+        if source:
+            original = objects.get(urllib.parse.unquote(source).lstrip("/").partition("/")[2])
+            if original is None:
+                return self.refuse(404, "NoSuchKey")
+            if self.headers.get("x-amz-copy-source-if-match", tag(original)) != tag(original):
+                return self.refuse(412, "PreconditionFailed")
+            objects[key] = made(original[0])
+            text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(objects[key]))}</ETag></CopyObjectResult>"
+            return self.answer(200, text.encode())
+        if options.get("ignores") != "":
             if self.headers.get("If-None-Match") == "*" and there is not None:
                 return self.refuse(412, "PreconditionFailed")
             wanted = self.headers.get("If-Match")
@@ -64,12 +84,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(404, "NoSuchKey")
             if wanted and wanted != tag(there):
                 return self.refuse(412, "PreconditionFailed")
-        objects[key] = body
-        self.answer(200, ETag=tag(body))
+        objects[key] = made(body)
+        self.answer(200, ETag=tag(objects[key]))
 
     def do_delete_object(self, key, query, body):
-        objects.pop(key, None)
+        if not deletes(key, self.headers.get("If-Match") if options.get("ignores", "batches") == "batches" else None):
+            return self.refuse(412, "PreconditionFailed")
         self.answer(204)
+
+    def do_post_object(self, key, query, body):
+        refused = ""
+        for listed in re.findall("<Object>(.*?)</Object>", body.decode()):
+            key, wanted = (re.search(f"<{name}>(.*?)</{name}>", listed) for name in ("Key", "ETag"))
+            wanted = wanted and "ignores" not in options and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
+            if not deletes(xml.sax.saxutils.unescape(key[1]), wanted):
+                refused += f"<Error><Key>{key[1]}</Key><Code>PreconditionFailed</Code></Error>"
+        self.answer(200, f"<DeleteResult>{refused}</DeleteResult>".encode())
 
     def do_head_object(self, key, query, body):
         self.do_get_object(key, query, body)
@@ -79,7 +109,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.list(query)
         if key not in objects:
             return self.refuse(404, "NoSuchKey")
-        self.answer(200, objects[key], ETag=tag(objects[key]))
+        wanted = self.headers.get("If-Match")
+        if wanted and wanted != tag(objects[key]):
+            return self.refuse(412, "PreconditionFailed")
+        self.answer(200, objects[key][0], ETag=tag(objects[key]))
 
     def list(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
@@ -93,15 +126,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if folder not in below:
                     below.append(folder)
                 continue
-            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(objects[key])}</Size><ETag>"
-                         f"{tag(objects[key])}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
+            shown = tag(objects[key]).strip('"' if "bare" in options else "")
+            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(objects[key][0])}</Size><ETag>"
+                         f"{shown}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
         parts += [f"<CommonPrefixes><Prefix>{urllib.parse.quote(p)}</Prefix></CommonPrefixes>" for p in below]
         self.answer(200, ("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
                           + "".join(parts) + "</ListBucketResult>").encode())
 
 
-def tag(body):
-    return '"' + hashlib.md5(body).hexdigest() + '"'
+def made(body):
+    return body, next(numbers) if "encrypts" in options else 0
+
+
+def tag(there):
+    return '"' + hashlib.md5(there[0] + b"#%d" % there[1] if there[1] else there[0]).hexdigest() + '"'
+
+
+def deletes(key, wanted):
+    if key == options.get("meanwhile") and key in objects:
+        del options["meanwhile"]
+        objects[key] = made(b"theirs")
+    if wanted and key in objects and wanted != tag(objects[key]):
+        return False
+    objects.pop(key, None)
+    return True
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

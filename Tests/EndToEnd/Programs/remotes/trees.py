@@ -32,14 +32,24 @@ def bucket_tree(address):
     url = urllib.parse.urlsplit(address)
     bucket, _, prefix = url.path.lstrip("/").partition("/")
     base = "http://%s" % url.netloc
-    login = urllib.request.Request(base + "/auth/v1.0", headers={"X-Auth-User": "test:tester", "X-Auth-Key": "testing"})
-    with urllib.request.urlopen(login) as answer:
-        fields = {"X-Auth-Token": answer.headers["X-Auth-Token"]}
     at = base + "/v1/AUTH_test/" + bucket
+    fields = {}
+
+    def log_in():
+        login = urllib.request.Request(base + "/auth/v1.0", headers={"X-Auth-User": "test:tester", "X-Auth-Key": "testing"})
+        with urllib.request.urlopen(login) as answer:
+            fields["X-Auth-Token"] = answer.headers["X-Auth-Token"]
 
     def ask(address):
-        with urllib.request.urlopen(urllib.request.Request(address, headers=fields)) as answer:
-            return answer.read()
+        for attempt in range(2):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(address, headers=fields)) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError as error:
+                # What it gives to show holds for a minute.
+                if error.code != 401 or attempt > 0:
+                    raise
+                log_in()
 
     found, marker = {}, ""
     while names := json.loads(ask("%s?format=json&limit=5000&prefix=%s/&marker=%s" % (

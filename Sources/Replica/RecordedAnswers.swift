@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// It is noted within the transaction that records an answer, and asked within that which takes in news: of two
 /// transactions the later one always knows.
-package final class RecentAnswers: Sendable {
+package final class RecordedAnswers: Sendable {
     /// Between two answers.
     package struct Moment: Hashable, Sendable {
         fileprivate var number: UInt64
