@@ -212,7 +212,8 @@ extension Ingestion {
     ///   - moment: when it was asked for: where an answer was recorded since, nothing is done; nil for what nothing can be
     ///     newer than.
     package mutating func move(
-        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [], askedAt moment: RecordedAnswers.Moment? = nil
+        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [],
+        askedAt moment: RecordedAnswers.Moment? = nil
     ) throws {
         if let moment, isAnswered(item.itemIdentifier, since: moment) { return }
         if item.itemIdentifier == .rootContainer { return try placeRoot(item) }

@@ -42,11 +42,19 @@ extension Yonder.Trash {
                 Output.table(
                     report.items.map { item in
                         [
-                            item.trashed ?? "-", Output.shown(Self.lastName(of: item.path)),
+                            item.trashed.map(Self.toTheSecond) ?? "-", Output.shown(Self.lastName(of: item.path)),
                             Output.shown(item.originalPath),
                         ]
                     })
             }
+        }
+
+        /// A date as RFC 3339 has it, without the fraction of the second.
+        private static func toTheSecond(_ date: String) -> String {
+            guard let point = date.utf8.firstIndex(of: UInt8(ascii: ".")),
+                let end = date.utf8[point...].lastIndex(where: { (0x30...0x39).contains($0) })
+            else { return date }
+            return String(date[..<point]) + date[date.utf8.index(after: end)...]
         }
 
         private static func lastName(of path: String) -> String {
