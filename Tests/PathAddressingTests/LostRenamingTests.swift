@@ -1,0 +1,145 @@
+import FileProvider
+import FileProviderTesting
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Changes that were made on a remote that knows only paths, and whose answers did not come.
+@Suite struct LostRenamingTests {
+    @Test("S136: a change that was made and never answered is known again")
+    func lostAnswers() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("file"), kind: .file, [1]) }
+            let base = try await session.find("file")
+            // The upload arrived, its answer did not.
+            remote.change { $0.make(path("file"), kind: .file, [1, 2, 3]) }
+            let stored = try await session.modify(base, .contents, content: [1, 2, 3])
+            #expect(stored.item.documentSize == 3)
+            // So did the rename.
+            remote.change { $0.move(path("file"), to: path("renamed")) }
+            var renamed = stored.item
+            renamed.filename = "renamed"
+            let moved = try await session.modify(renamed, .filename)
+            #expect(moved.item.itemIdentifier == base.itemIdentifier)
+            #expect(remote.names(in: .root) == ["renamed"])
+        }
+    }
+
+    /// Renames an item so that the answer is lost.
+    private func renameUnanswered(
+        _ remote: MemoryPathRemote, _ session: ProviderSession, _ name: String, to newName: String
+    ) async throws -> FileProviderItem {
+        let base = try await session.find(name)
+        var renamed = base
+        renamed.filename = newName
+        remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+        await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+        remote.duringMove.withLock { $0 = nil }
+        return base
+    }
+
+    @Test("S186: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
+    func lostRenamings() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, [1])
+                $0.make(path("two"), kind: .file, [2])
+                $0.make(path("three"), kind: .directory)
+                $0.make(path("three/file"), kind: .file, [3])
+            }
+            let inner = try await session.list(try await session.find("three").itemIdentifier)[0]
+            // Renamed again before it is known.
+            var one = try await renameUnanswered(remote, session, "one", to: "uno")
+            one.filename = "eins"
+            let moved = try await session.modify(one, .filename)
+            #expect(moved.item.itemIdentifier == one.itemIdentifier)
+            #expect(remote.names(in: .root) == ["eins", "three", "two"])
+            // Removed before it is known.
+            let two = try await renameUnanswered(remote, session, "two", to: "due")
+            try await session.delete(two)
+            #expect(remote.names(in: .root) == ["eins", "three"])
+            // What is below is looked for while it is not known.
+            _ = try await renameUnanswered(remote, session, "three", to: "tre")
+            let found = try await session.provider.item(
+                for: inner.itemIdentifier, request: FileProviderRequest(reason: .listing))
+            #expect(found.filename == "file")
+        }
+    }
+
+    @Test("S186: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            var one = try await session.find("one")
+            one.filename = "uno"
+            let renamed = one
+            remote.duringMove.withLock {
+                $0 = {
+                    remote.change { $0.move(RemotePath(["uno"]), to: RemotePath(["one"])) }
+                    throw FileProviderError(.timedOut)
+                }
+            }
+            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+            remote.duringMove.withLock { $0 = nil }
+            let moved = try await session.modify(renamed, .filename)
+            #expect(moved.item.filename == "uno")
+            #expect(remote.names(in: .root) == ["uno"])
+        }
+    }
+
+    @Test("S192: what loses its answer in the middle of a listing is known in it as itself")
+    func lostDuringListings() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("from"), kind: .directory)
+                contents.make(path("to"), kind: .directory)
+                contents.make(path("from/one"), kind: .directory)
+                contents.make(path("from/one/file"), kind: .file, [1])
+            }
+            let from = try await session.find("from").itemIdentifier
+            let to = try await session.find("to").itemIdentifier
+            let before = try await session.find("from/one")
+            let listings = remote.listDuringMove(
+                [from, to], by: session, failing: FileProviderError(.serverUnreachable))
+            var item = before
+            item.parentItemIdentifier = to
+            item.filename = "uno"
+            let moved = item
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(moved, [.parentItemIdentifier, .filename])
+            }
+            remote.duringMove.withLock { $0 = nil }
+            let listed = try await listings()
+            #expect(listed.map(\.itemIdentifier) == [before.itemIdentifier])
+            #expect(listed.first?.filename == "uno")
+        }
+    }
+
+    @Test("S196: a directory is not kept because of what was moved there without an answer, and is removed as well")
+    func deletedWithUnansweredMoves() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("one"), kind: .file, [1])
+                contents.make(path("folder"), kind: .directory)
+            }
+            let folder = try await session.find("folder")
+            let one = try await session.find("one")
+            var moved = one
+            moved.parentItemIdentifier = folder.itemIdentifier
+            let change = moved
+            remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+            await #expect(throws: FileProviderError.self) { try await session.modify(change, .parentItemIdentifier) }
+            remote.duringMove.withLock { $0 = nil }
+            do {
+                try await session.delete(folder)
+                Issue.record("it was deleted with what is in it")
+            } catch let error as FileProviderError {
+                #expect(error.code == .providerDomainTemporarilyUnavailable)
+            }
+            try await session.delete(one)
+            try await session.delete(folder)
+            #expect(remote.names(in: .root) == [])
+        }
+    }
+}

@@ -1,0 +1,204 @@
+import FileProvider
+import FileProviderTesting
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Who is who on a remote that knows only paths.
+@Suite struct PathIdentityTests {
+    @Test("S131: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
+    func renames() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, Array("1".utf8))
+                $0.make(path("stays"), kind: .file, Array("2".utf8))
+                $0.make(path("to"), kind: .directory)
+            }
+            let one = try await session.find("one").itemIdentifier
+            let to = try await session.find("to").itemIdentifier
+            try await session.list(to)
+            remote.change { $0.move(path("one"), to: path("to/uno")) }
+            // The new place is looked at first.
+            let moved = try await session.find("to/uno")
+            #expect(moved.itemIdentifier == one)
+            let looked = try await session.item(one)
+            #expect(looked == moved)
+            let stays = try await session.find("stays").itemIdentifier
+            #expect(stays != one)
+        }
+    }
+
+    @Test("S131: a directory moved by somebody keeps its identifier and those of all below it")
+    func directories() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change {
+                $0.make(path("a"), kind: .directory)
+                $0.make(path("a/b"), kind: .directory)
+                $0.make(path("a/b/file"), kind: .file, [1])
+                $0.make(path("c"), kind: .directory)
+            }
+            let file = try await session.find("a/b/file").itemIdentifier
+            let b = try await session.find("a/b").itemIdentifier
+            remote.change { $0.move(path("a/b"), to: path("c/d")) }
+            #expect(try await session.find("c/d").itemIdentifier == b)
+            #expect(try await session.find("c/d/file").itemIdentifier == file)
+        }
+    }
+
+    @Test("S131: of a copied tree each directory costs one look at the original, and nothing of it is taken for moved")
+    func copies() async throws {
+        for isStrong in [true, false] {
+            var habits = MemoryPathRemote.Habits()
+            habits.isTagStrong = isStrong
+            try await MemoryPathRemote.run(habits) { remote, session async throws in
+                remote.change { contents in
+                    contents.make(path("original"), kind: .directory)
+                    for number in 0..<50 { contents.make(path("original/\(number)"), kind: .file, [1]) }
+                }
+                let original = try await session.find("original")
+                let files = try await session.list(original.itemIdentifier)
+                remote.change { contents in
+                    contents.make(path("copy"), kind: .directory)
+                    for number in 0..<50 { contents.copy(path("original/\(number)"), to: path("copy/\(number)")) }
+                }
+                let copy = try await session.find("copy").itemIdentifier
+                _ = remote.takeCalls()
+                let copies = try await session.list(copy)
+                #expect(Set(copies.map(\.itemIdentifier)).isDisjoint(with: files.map(\.itemIdentifier)))
+                #expect(remote.takeCalls().count <= 2)
+            }
+        }
+    }
+
+    @Test("S131: another directory of the same tag is another item, where it holds something else")
+    func strangers() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change {
+                $0.make(path("a"), kind: .directory)
+                $0.make(path("a/file"), kind: .file, [1])
+            }
+            let a = try await session.find("a")
+            _ = try await session.find("a/file")
+            remote.change { contents in
+                contents.move(path("a"), to: path("b"))
+                contents.move(path("b/file"), to: path("b/other"))
+            }
+            #expect(try await session.find("b").itemIdentifier != a.itemIdentifier)
+        }
+    }
+
+    @Test("S131: a directory in the place of a file is another item")
+    func takenOver() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("name"), kind: .file, [1]) }
+            let file = try await session.find("name").itemIdentifier
+            remote.change { contents in
+                contents.delete(path("name"))
+                contents.make(path("name"), kind: .directory)
+            }
+            await #expect(throws: FileProviderError.self) { try await session.item(file) }
+            #expect(try await session.find("name").itemIdentifier != file)
+        }
+    }
+
+    @Test("S131: a new file under the name of one that was moved here is another item")
+    func succeeded() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("name"), kind: .file, [1]) }
+            var item = try await session.find("name")
+            item.filename = "other"
+            let moved = try await session.modify(item, .filename)
+            remote.change { $0.make(path("name"), kind: .file, [2]) }
+            #expect(try await session.find("name").itemIdentifier != moved.item.itemIdentifier)
+            #expect(try await session.find("other").itemIdentifier == moved.item.itemIdentifier)
+            let again = try await session.create(ProviderSession.template("third"), content: [3])
+            let names = try await session.list().map(\.itemIdentifier)
+            #expect(Set(names).count == 3 && names.contains(again.item.itemIdentifier))
+        }
+    }
+
+    @Test("S209: what is seen for the first time is no other file of the same length and time that has gone")
+    func weakTags() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = false
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change {
+                $0.make(path("one"), kind: .file, Array("1".utf8))
+                $0.make(path("kept"), kind: .file, Array("2".utf8))
+                $0.make(path("to"), kind: .directory)
+                $0.copy(path("one"), to: path("to/other"))
+                $0.copy(path("kept"), to: path("to/kept"))
+            }
+            let one = try await session.find("one").itemIdentifier
+            let kept = try await session.find("kept").itemIdentifier
+            remote.change {
+                $0.delete(path("one"))
+                $0.delete(path("kept"))
+            }
+            _ = try await session.provider.enumerator(
+                for: .rootContainer, request: FileProviderRequest(reason: .synchronization)
+            ).enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            let other = try await session.find("to/other").itemIdentifier
+            #expect(other != one)
+            // Of the same name, too, it has been moved.
+            let moved = try await session.find("to/kept").itemIdentifier
+            #expect(moved == kept)
+        }
+    }
+
+    @Test("S192: what holds nothing is not taken for something else that is gone, where no tag says so")
+    func nothingIsLikeNothing() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = true
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("there"), kind: .directory)
+                contents.make(path("empty"), kind: .directory)
+                contents.make(path("hollow"), kind: .file, [])
+                contents.make(path("full"), kind: .file, [1])
+            }
+            let there = try await session.find("there").itemIdentifier
+            try await session.list(there)
+            let empty = try await session.find("empty").itemIdentifier
+            try await session.list(empty)
+            let hollow = try await session.find("hollow").itemIdentifier
+            let full = try await session.find("full").itemIdentifier
+            remote.change { contents in
+                contents.move(path("full"), to: path("there/full"))
+                contents.delete(path("empty"))
+                contents.delete(path("hollow"))
+                contents.make(path("there/other"), kind: .directory)
+                contents.make(path("there/other/file"), kind: .file, [2])
+                contents.make(path("there/another"), kind: .file, [])
+            }
+            // The system has not heard that they are gone.
+            let request = FileProviderRequest(reason: .synchronization)
+            let root = try session.provider.enumerator(for: .rootContainer, request: request)
+            _ = try await root.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            let new = try await session.list(there)
+            #expect(!new.contains { $0.itemIdentifier == empty || $0.itemIdentifier == hollow })
+            #expect(new.contains { $0.itemIdentifier == full && $0.filename == "full" })
+        }
+    }
+
+    @Test("S197: of two items that came to be known in one place, one is gone")
+    func oneInAPlace() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            let one = try await session.find("one")
+            var other = one
+            other.itemIdentifier = ItemIdentifier("f" + String(repeating: "0", count: 32))
+            session.manager.learn([other])
+            var found: [ItemIdentifier] = []
+            for identifier in [one.itemIdentifier, other.itemIdentifier] {
+                let request = FileProviderRequest(reason: .synchronization)
+                if (try? await session.provider.item(for: identifier, request: request)) != nil {
+                    found.append(identifier)
+                }
+            }
+            #expect(found.count == 1)
+        }
+    }
+}
