@@ -12,11 +12,11 @@ final class Download: Sendable {
     let version: [UInt8]
     let generation: Int64
     let size: Int64
-    private let descriptor: FileDescriptor
+    let descriptor: FileDescriptor
     private let plan: FetchPlan
     private let calls: ProviderCalls
     private let budget: CacheBudget
-    private let accounting: any FetchAccounting
+    let accounting: any FetchAccounting
     private let state: Mutex<State>
     /// Called when bytes begin to be fetched for a process, or for none, once for each.
     private let onCause: @Sendable (Download, String?) -> Void
@@ -278,7 +278,7 @@ final class Download: Sendable {
         let moves = CallProgress()
         // What somebody asks for by command counts for nobody.
         let reader = request.reason == .reading ? request.processIdentifier : nil
-        let sink = Sink(download: self, fetch: id, moves: moves, reader: reader)
+        let sink = DownloadSink(download: self, fetch: id, moves: moves, reader: reader)
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number)
             let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
@@ -378,7 +378,7 @@ final class Download: Sendable {
     }
 
     /// Bytes of a fetch are on the disk. What comes after its end, because it did not heed its cancellation, is dropped.
-    private func arrived(_ range: Range<Int64>, of id: Int) {
+    func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }
             state.fetches[id]?.arrived.insert(range)
@@ -389,55 +389,7 @@ final class Download: Sendable {
         for waiter in served { waiter.continuation.resume() }
     }
 
-    private func overflowed(_ id: Int, _ error: FileProviderError) {
+    func overflowed(_ id: Int, _ error: FileProviderError) {
         state.withLock { $0.fetches[id]?.overflow = error }
-    }
-
-    /// Takes bytes from the provider: on disk first, then to those who wait.
-    private struct Sink: ContentSink {
-        let download: Download
-        let fetch: Int
-        let moves: CallProgress
-        /// The process for which they come, when they count for it.
-        let reader: Int32?
-
-        func write(_ bytes: RawSpan, at offset: Int64) throws {
-            let range = try check(offset, Int64(bytes.byteCount))
-            try download.descriptor.writeAll(bytes, at: offset)
-            arrived(range)
-        }
-
-        private func arrived(_ range: Range<Int64>) {
-            moves.advance()
-            if let reader { download.accounting.charge(range.upperBound - range.lowerBound, to: reader) }
-            download.arrived(range, of: fetch)
-        }
-
-        func write(from source: FileDescriptor, at offset: Int64, count: Int64) throws {
-            let range = try check(offset, count)
-            let copied = try download.descriptor.copy(from: source, at: offset, to: offset, count: count)
-            if copied > 0 { arrived(range.lowerBound..<range.lowerBound + copied) } else { moves.advance() }
-            guard copied == count else {
-                throw FileProviderError(
-                    .malformedResponse,
-                    "the source of '\(download.identifier)' ends at \(offset + copied) of \(download.size) bytes",
-                    itemIdentifier: download.identifier)
-            }
-        }
-
-        private func check(_ offset: Int64, _ count: Int64) throws -> Range<Int64> {
-            try Task.checkCancellation()
-            let (end, overflow) = offset.addingReportingOverflow(count)
-            guard !overflow, offset >= 0, count >= 0, end <= download.size else {
-                let error = FileProviderError(
-                    .malformedResponse,
-                    "the provider gave bytes \(offset) to \(offset &+ count) of '\(download.identifier)', which has "
-                        + "\(download.size)",
-                    itemIdentifier: download.identifier)
-                download.overflowed(fetch, error)
-                throw error
-            }
-            return offset..<end
-        }
     }
 }

@@ -333,62 +333,6 @@ package struct Ingestion {
                 [number.rawValue, name, Data(value)])
         }
     }
-
-    /// The name under which an item is shown: its own, or a decorated one when another item has it and stays.
-    private mutating func claim(
-        _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
-    ) throws -> String {
-        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
-        if try makesRoom(holder) {
-            try db.run(
-                "UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: holder.id), holder.id])
-            effects.invalidations.append(.entry(parent: parent, name: name))
-            return name
-        }
-        let candidate = try freeName(for: name, in: parent, held: item?.id)
-        // Two that wait to be recognized may turn out to be one.
-        if !holder.isToBeOffered {
-            effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
-        }
-        return candidate
-    }
-
-    /// A name that no other item shows, with a number where need be.
-    func freeName(for name: String, in parent: InodeNumber, held id: Int64? = nil) throws -> String {
-        for number in 1... {
-            let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
-            guard let other = try db.item(named: candidate, in: parent), other.id != id else { return candidate }
-        }
-        return name
-    }
-
-    private func makesRoom(_ holder: ItemRecord) throws -> Bool {
-        guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
-        if upcoming.contains(identifier) { return true }
-        guard let listing else { return false }
-        return try !db.wasSeen(holder.id, in: listing)
-    }
-
-    /// Items that were shown under a decorated name take their own where it has become free.
-    mutating func restoreNames() throws {
-        let waiting = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT id FROM item INDEXED BY renamedItem
-                    WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL AND trashedAt IS NULL
-                    ORDER BY id
-                    """))
-        if !waiting.isEmpty { try willChangeNames() }
-        for row in waiting {
-            guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),
-                let parent = item.parent, try db.item(named: own, in: parent) == nil
-            else { continue }
-            try db.run("UPDATE item SET name = ? WHERE id = ?", [own, item.id])
-            effects.invalidations += [
-                .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
-            ]
-        }
-    }
 }
 
 extension Database {
