@@ -13,11 +13,12 @@ import Testing
 
     /// Runs a test with a remote and a way to begin to look at it, again and again as after a SIGKILL.
     private func run(
+        _ habits: MemoryPathRemote.Habits = MemoryPathRemote.Habits(),
         _ test: (MemoryPathRemote, () -> ProviderSession) async throws -> Void
     ) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        let remote = MemoryPathRemote()
+        let remote = MemoryPathRemote(habits: habits)
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "memory:"), stateDirectory: scratch.path)
         try await test(remote) {
@@ -136,5 +137,46 @@ import Testing
         #expect(second.all.map(\.record).sorted() == [997, 998])
         second.set([7], 7)
         #expect(SurvivingRecords<Int>(path: path).all.map(\.record).sorted() == [7, 997, 998])
+    }
+
+    @Test("S227: what was made here while its directory was listed is not taken for renamed to what looks like it")
+    func madeDuringAListing() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = true
+        try await run(habits) { remote, start async throws in
+            let session = start()
+            try await session.list()
+            remote.change { $0.make(path("alike"), kind: .file, [7]) }
+            let made = Mutex<ItemIdentifier?>(nil)
+            remote.duringListing.withLock { hook in
+                hook = {
+                    let stored = try await session.create(ProviderSession.template("made"), content: [7])
+                    made.withLock { $0 = stored.item.itemIdentifier }
+                }
+            }
+            let enumerator = try session.provider.enumerator(
+                for: .rootContainer, request: FileProviderRequest(reason: .synchronization))
+            let items = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10).items
+            let alike = try #require(items.first { $0.filename == "alike" })
+            #expect(made.withLock { $0 } != nil && alike.itemIdentifier != made.withLock { $0 })
+        }
+    }
+
+    @Test("S227: what is in another part of a listing is not gone")
+    func inAnotherPart() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = true
+        habits.part = 2
+        try await run(habits) { remote, start async throws in
+            let session = start()
+            for name in ["b", "c", "d"] { remote.change { $0.make(path(name), kind: .file, Array(name.utf8)) } }
+            let before = try await session.list()
+            remote.change { $0.copy(path("d"), to: path("a")) }
+            let after = try await session.list()
+            #expect(after.map(\.filename).sorted() == ["a", "b", "c", "d"])
+            for item in before {
+                #expect(after.contains { $0.filename == item.filename && $0.itemIdentifier == item.itemIdentifier })
+            }
+        }
     }
 }

@@ -38,6 +38,8 @@ final class MemoryPathRemote: PathRemote {
     let habits: Habits
     /// Waited for in the middle of a move, when it is done and not answered.
     let duringMove = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    /// Waited for when a listing was made and is not answered yet.
+    let duringListing = Mutex<(@Sendable () async throws -> Void)?>(nil)
     /// Likewise in the middle of writing.
     let duringWrite = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
@@ -155,7 +157,7 @@ final class MemoryPathRemote: PathRemote {
     }
 
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
-        try call("entries", path) { state in
+        let listing = try call("entries", path) { state in
             guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
             let all = state.nodes.filter { $0.key.names.count == path.names.count + 1 && $0.key.parent == path }
                 .filter { habits.listsHiddenNames || $0.key.name?.utf8.first != UInt8(ascii: ".") }
@@ -168,6 +170,11 @@ final class MemoryPathRemote: PathRemote {
                 entries: part.map { entry($0.key, $0.value) },
                 next: part.count < rest.count ? part.last?.key.name.map { Array($0.utf8) } : nil)
         }
+        try await duringListing.withLock { hook in
+            defer { hook = nil }
+            return hook
+        }?()
+        return listing
     }
 
     func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {

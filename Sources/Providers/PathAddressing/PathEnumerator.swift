@@ -66,7 +66,13 @@ final class PathEnumerator: FileProviderEnumerator {
                 let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
                 entries += try await unlisted(in: path, besides: listed)
             }
-            identified = try await provider.identities.identify(entries, in: container, at: path)
+            // What was made here meanwhile is there, and the listing need not have it.
+            var listed: Set<[UInt8]>?
+            if token == nil, part.next == nil {
+                let touched = try await provider.book.changed(in: container, since: began).map(\.name)
+                listed = Set((entries.map(\.name) + touched).map { Array($0.utf8) })
+            }
+            identified = try await provider.identities.identify(entries, in: container, at: path, listed: listed)
             // What was changed here while it was found out who they are is looked at again.
             let changed = try await provider.book.changed(in: container, since: now)
             if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }

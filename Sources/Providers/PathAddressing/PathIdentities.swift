@@ -37,8 +37,11 @@ final class PathIdentities: Sendable {
     /// - Parameters:
     ///   - isNew: whether the entries may be new to the system, and may have had other names before. Without it, nothing
     ///     is asked of the remote.
+    ///   - listed: all names that the directory has, by a listing that tells of all; nil where the entries are no more than
+    ///     a part, and say nothing of what else is there.
     func identify(
-        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true
+        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true,
+        listed: Set<[UInt8]>? = nil
     ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
         let known: (String) -> ItemIdentifier?
         if entries.count == 1 {
@@ -57,7 +60,8 @@ final class PathIdentities: Sendable {
         let unknown = identifiers.indices.filter { identifiers[$0] == nil }
         if isNew, !unknown.isEmpty {
             let present = Set(entries.map { Array($0.name.utf8) })
-            let recognized = try await recognize(unknown.map { entries[$0] }, in: parent, at: path, present)
+            let recognized = try await recognize(
+                unknown.map { entries[$0] }, in: parent, at: path, present.union(listed ?? []), isAll: listed != nil)
             for (index, identifier) in zip(unknown, recognized) { identifiers[index] = identifier }
         }
         var used = Set(identifiers.compactMap { $0 })
@@ -141,8 +145,10 @@ final class PathIdentities: Sendable {
     // MARK: - Renamed ones
 
     /// For each entry the known item that had another name and is gone from there, where there is one.
+    ///
+    /// - Parameter isAll: whether nothing else is in the directory than what is present.
     private func recognize(
-        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>
+        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>, isAll: Bool
     ) async throws -> [ItemIdentifier?] {
         let versions = entries.map { PathItems.version(ofTag: $0.tag) }
         let gone = missing.withLock { $0 }.filter { isStillMissing($0.value) }
@@ -158,7 +164,7 @@ final class PathIdentities: Sendable {
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: old, children: nil,
                 // This listing is what shows it.
-                noticedAt: known.parentItemIdentifier == parent ? .now : nil)
+                noticedAt: isAll && known.parentItemIdentifier == parent ? .now : nil)
         }
         var search = Search(
             places: [:], taken: [], parent: parent, present: present, isFirst: manager.knownItems(in: parent).isEmpty)

@@ -96,7 +96,7 @@ extension S3Client {
                 if looked.insert(below).inserted { try await put(change, of: below, right: &listing) }
                 continue
             }
-            let index = listing.entries.firstIndex { $0.key.utf8.elementsEqual(change.key.utf8) }
+            let index = listing.index(of: change.key)
             var shown: S3Object?
             if let index, case .object(let object) = listing.entries[index] { shown = object }
             switch change.outcome {
@@ -114,7 +114,7 @@ extension S3Client {
 
     /// Shows what begins many keys where one of them was written, and does not where all are gone.
     private func put(_ change: RecentAnswers.Change, of below: String, right listing: inout S3Listing) async throws {
-        let index = listing.entries.firstIndex { $0.key.utf8.elementsEqual(below.utf8) }
+        let index = listing.index(of: below)
         // That nothing is left of what is shown costs a question each time: it is asked where there was reason to.
         if index != nil, change.outcome != .deleted || !recent.hasLagged { return }
         if index == nil, change.outcome == .deleted { return }
@@ -135,8 +135,20 @@ extension S3Client {
 }
 
 extension S3Listing {
-    fileprivate mutating func insert(_ entry: Entry) {
-        let index = entries.firstIndex { entry.key.utf8.lexicographicallyPrecedes($0.key.utf8) } ?? entries.endIndex
-        entries.insert(entry, at: index)
+    fileprivate mutating func insert(_ entry: Entry) { entries.insert(entry, at: position(of: entry.key)) }
+
+    fileprivate func index(of key: String) -> Int? {
+        let position = position(of: key)
+        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
+    }
+
+    /// Where a key is in the order of the keys' bytes, or would be.
+    private func position(of key: String) -> Int {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].key.utf8.lexicographicallyPrecedes(key.utf8) { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }
