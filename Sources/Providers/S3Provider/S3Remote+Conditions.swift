@@ -85,7 +85,7 @@ extension S3Remote {
     /// The fields that say a condition about the object at a key.
     func fields(for condition: RemoteCondition, at key: String) -> [(String, String)] {
         switch condition {
-        case .always: []
+        case .always, .empty: []
         case .absent: [("If-None-Match", "*")]
         case .unchanged(let content): [("If-Match", tag(of: content, at: key))]
         }
