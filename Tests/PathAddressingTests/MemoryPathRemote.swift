@@ -207,7 +207,7 @@ final class MemoryPathRemote: PathRemote {
 
     private static func check(_ condition: RemoteCondition, _ present: RemoteEntry?) throws {
         switch condition {
-        case .always: return
+        case .always, .empty: return
         case .absent: if let present { throw RemoteConditionFailure(present: present) }
         case .unchanged(let tag):
             guard let present, present.tag == tag else { throw RemoteConditionFailure(present: present) }

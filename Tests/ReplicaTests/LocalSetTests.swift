@@ -30,6 +30,21 @@ import Testing
         #expect(page.items.count == 21)
     }
 
+    @Test func whatWasRemovedIsNotCounted() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([], open: fixture.open)
+        let before = try replica.database.counts()
+        _ = try replica.change(open: fixture.open) {
+            try $0.create(
+                "directory", in: .root, NewInode(kind: .directory, permissions: 0o755),
+                caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }
+        #expect(try replica.database.counts().materializedDirectories == before.materializedDirectories + 1)
+        _ = try replica.change(open: fixture.open) { try $0.removeDirectory("directory", in: .root) }
+        #expect(try replica.database.counts() == before)
+    }
+
     @Test func pagesGiveEveryMemberOnce() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()

@@ -14,7 +14,7 @@ import TestSupport
     private func tryOut(
         _ source: String, _ environment: [String: String], profile: String? = nil
     ) async throws -> FileProviderError? {
-        let store = try await ObjectStore.shared()
+        let store = try await ObjectStore.shared(.swift)
         var options = store.options()
         options.profile = profile
         let wanted = options

@@ -116,7 +116,7 @@ import Testing
 
     @Test(
         "in a directory, too, whatever a server knows of deleting many at once",
-        arguments: ["plain", "ignores=batches"])
+        arguments: ["plain", "ignores=batches", "refuses=batches"])
     func whatSomebodyWritesWhileItsDirectoryIsBeingRenamedStays(on store: String) async throws {
         try await withStore(store, "meanwhile=top/a/2") { remote, _, log in
             for number in 1...5 { _ = try await write("ours", remote, if: .absent, to: "a/\(number)") }

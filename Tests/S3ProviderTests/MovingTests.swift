@@ -195,6 +195,21 @@ import Testing
         }
     }
 
+    @Test func anEmptyDirectoryIsDeletedAndNothingElse() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "a/", "")
+            try await bucket.put(bucket.prefix + "a/.yonder-partial-1", "x")
+            try await bucket.put(bucket.prefix + "b/", "")
+            try await bucket.put(bucket.prefix + "b/theirs", "theirs")
+            try await remote.delete(RemotePath("a"), kind: .directory, if: .empty)
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("b"), kind: .directory, if: .empty)
+            }
+            #expect(failure?.present?.kind == .directory)
+            #expect(try await keys(bucket) == ["b/", "b/theirs"])
+        }
+    }
+
     @Test func manyAreDeletedTogether() async throws {
         try await withBucket { bucket, remote in
             for number in 0..<25 { try await bucket.put(bucket.prefix + "many/<&>'\" \(number)", "x") }

@@ -10,30 +10,30 @@ import TestSupport
 
 @testable import S3Provider
 
-/// The object store that all tests share: each has a bucket of its own.
+/// The object stores that all tests share: each has a bucket of its own.
 struct ObjectStore: Sendable {
     let endpoint: String
 
-    private static let started = Mutex<Task<ObjectStore, any Error>?>(nil)
+    private static let started = Mutex<[ObjectStoreProgram.Kind: Task<ObjectStore, any Error>]>([:])
 
-    static func shared() async throws -> ObjectStore {
+    static func shared(_ kind: ObjectStoreProgram.Kind) async throws -> ObjectStore {
         let task = started.withLock { started in
-            if let started { return started }
-            let task = Task { try await ObjectStore() }
-            started = task
+            if let task = started[kind] { return task }
+            let task = Task { try await ObjectStore(kind) }
+            started[kind] = task
             return task
         }
         return try await task.value
     }
 
-    private init() async throws {
-        // Another server to try by hand, with the same keys.
-        if let other = ProcessInfo.processInfo.environment["YONDER_TEST_S3_ENDPOINT"] {
+    private init(_ kind: ObjectStoreProgram.Kind) async throws {
+        // Another server to try by hand in Swift's place, with the same keys.
+        if kind == .swift, let other = ProcessInfo.processInfo.environment["YONDER_TEST_S3_ENDPOINT"] {
             endpoint = other
             return
         }
         // Ends with this process, and its folder is one of the scratch that scripts/test removes.
-        endpoint = try await ObjectStoreProgram().endpoint
+        endpoint = try await ObjectStoreProgram(kind).endpoint
     }
 
     static let environment = [
@@ -52,8 +52,8 @@ struct Bucket: RemoteUnderTest {
     /// Talks to it behind the provider's back.
     let client: S3Client
 
-    init() async throws {
-        store = try await ObjectStore.shared()
+    init(on kind: ObjectStoreProgram.Kind = .swift) async throws {
+        store = try await ObjectStore.shared(kind)
         name = "bucket-\(UUID().uuidString.lowercased())"
         scratch = try TemporaryDirectory()
         let location = try S3Location(source: "s3://\(name)", endpoint: store.endpoint)

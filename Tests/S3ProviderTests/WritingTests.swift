@@ -85,6 +85,21 @@ import Testing
         }
     }
 
+    @Test func aCopyOnItsWayElsewhereChangesNoDate() async throws {
+        try await withBucket { _, remote in
+            let (date, other) = (FileTimestamp(seconds: 1_234_567_890), FileTimestamp(seconds: 1_300_000_000))
+            try await withSource(Array("text".utf8)) { source in
+                let written = try await remote.write(
+                    source, to: RemotePath("a"), attributes: RemoteAttributes(contentModificationDate: date),
+                    if: .absent)
+                // As while `b/a` of the same content is being sent.
+                remote.unanswered.note("a", tag: written.tag, date: other)
+            }
+            let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
+            #expect(listed.map(\.attributes.contentModificationDate) == [date])
+        }
+    }
+
     @Test func whatAnotherToolWroteBesideAnObjectIsShownOnceItIsRead() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a", "text", fields: ["x-amz-meta-mtime": "1111111111.5"])

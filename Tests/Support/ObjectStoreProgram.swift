@@ -1,9 +1,29 @@
 import Foundation
 import SystemPackage
 
-/// OpenStack Swift with its S3 API on loopback (Tests/S3ProviderTests/Programs/object_store.py): an object store that checks
-/// signatures. It ends with the process that started it.
+/// A real object store on loopback, for one test or all (Tests/S3ProviderTests/Programs). It ends with the process that
+/// started it.
 package struct ObjectStoreProgram: Sendable {
+    package enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
+        /// OpenStack Swift with its S3 API: it checks signatures, and no conditions.
+        case swift
+        /// moto: it checks conditions, and no signatures.
+        case moto
+
+        package var description: String { rawValue }
+
+        /// Those that are installed.
+        package static var installed: [Kind] { allCases.filter { $0 == .swift || $0.python != nil } }
+
+        /// What runs its program.
+        fileprivate var python: String? {
+            if self == .swift { return "/usr/bin/python3" }
+            let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            return folders.first { FileManager.default.isExecutableFile(atPath: $0 + "/moto_server") }
+                .map { $0 + "/python3" }
+        }
+    }
+
     package let endpoint: String
     private let scratch: TemporaryDirectory
     private let program: BackgroundProgram
@@ -17,16 +37,18 @@ package struct ObjectStoreProgram: Sendable {
         package var description: String
     }
 
-    package init() async throws {
+    package init(_ kind: Kind = .swift) async throws {
+        guard let python = kind.python else { throw Failure(description: "\(kind) is not installed") }
         scratch = try TemporaryDirectory()
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let script = tests.appendingPathComponent("S3ProviderTests/Programs/object_store.py")
-        program = try BackgroundProgram("/usr/bin/python3", script.path, scratch.path.string, Self.region)
+        let script = tests.appendingPathComponent(
+            "S3ProviderTests/Programs/\(kind == .swift ? "object_store" : "moto_store").py")
+        program = try BackgroundProgram(python, script.path, scratch.path.string, Self.region)
         let path = scratch["port"].string
         guard await eventually(within: .seconds(60), { FileManager.default.fileExists(atPath: path) }) else {
             program.kill()
             scratch.remove()
-            throw Failure(description: "the object store does not start: are swift-proxy and its like installed?")
+            throw Failure(description: "\(kind) does not start: are swift-proxy and its like installed?")
         }
         endpoint = "http://127.0.0.1:\(try String(contentsOfFile: path, encoding: .utf8))"
     }
@@ -36,7 +58,7 @@ package struct ObjectStoreProgram: Sendable {
         scratch.remove()
     }
 
-    /// Asks it by its own interface, which knows nothing of S3: `curl` with these words, `$at` being where the buckets are.
+    /// Asks Swift by its own interface, which knows nothing of S3: `curl` with these words, `$at` being where the buckets are.
     package func ask(_ line: String) async throws -> Command.Outcome {
         let login = """
             head=$(curl -sSi -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' "$1/auth/v1.0" | tr -d '\\r')

@@ -60,7 +60,7 @@ final class IdentifyingRemote: RemoteUnderTest {
     static func run(_ test: (Int, TemporaryDirectory) async throws -> Void) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
-        let port = Int.random(in: 45_000...57_000)
+        let port = Int.random(in: 20_000...32_000)
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Programs/file_id_server.py").path
         let program = try BackgroundProgram("python3", script, "\(port)")

@@ -16,7 +16,7 @@ struct OddServerTests {
     private func run(
         _ folders: String..., test: (ProviderSession, TestManager, HTTPURL) async throws -> Void
     ) async throws {
-        let port = Int.random(in: 33_000...45_000)
+        let port = Int.random(in: 20_000...32_000)
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Programs/odd_server.py").path
         let program = try BackgroundProgram("python3", script, "\(port)")

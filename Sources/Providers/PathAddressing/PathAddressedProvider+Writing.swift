@@ -234,16 +234,27 @@ extension PathAddressedProvider {
                 }
                 do {
                     try await book.changing([Place(directory: parent, name: entry.name)]) {
-                        try await remote.delete(
-                            path, kind: entry.kind, if: entry.kind == .file ? .unchanged(tag: entry.tag) : .always)
+                        try await remote.delete(path, kind: entry.kind, if: condition(ofDeleting: entry, options))
                     }
                 } catch let failure as RemoteConditionFailure {
                     guard let present = failure.present, mayBe(present, identifier) else { return }
+                    if present.kind == .directory {
+                        throw FileProviderError(
+                            .directoryNotEmpty, item: items.item(present, as: identifier, in: parent))
+                    }
                     throw rejection(present, identifier, in: parent)
                 }
             }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return
+        }
+    }
+
+    private func condition(ofDeleting entry: RemoteEntry, _ options: DeleteItemOptions) -> RemoteCondition {
+        switch entry.kind {
+        case .file: .unchanged(tag: entry.tag)
+        case .directory: options.contains(.recursive) ? .always : .empty
+        case .symbolicLink: .always
         }
     }
 

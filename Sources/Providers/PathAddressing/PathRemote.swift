@@ -195,6 +195,9 @@ package enum RemoteCondition: Hashable, Sendable {
     /// The content is the one with this tag. A remote that cannot make a change conditional looks first, and says so in
     /// its traits.
     case unchanged(tag: [UInt8])
+    /// The directory, which is to be deleted, holds nothing but what is hidden. A remote that deletes it with one request
+    /// need not look.
+    case empty
 }
 
 /// A condition did not hold.

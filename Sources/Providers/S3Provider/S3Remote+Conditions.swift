@@ -63,9 +63,13 @@ extension S3Remote {
         if try await isMet({ [client] in client.request("DELETE", key, fields: ["If-Match": other]) }) { return }
         found.onDeleting = true
         guard state.withLock({ $0.deletesMany }) else { return }
-        let left = try await deleteTogether([Deletion(key: key, tag: other)], onConditions: true)
-        // A word in an answer is not enough where so much depends on it.
-        if left == [key], try await object(key) != nil { found.onDeletingMany = true }
+        do {
+            let left = try await deleteTogether([Deletion(key: key, tag: other)], onConditions: true)
+            // A word in an answer is not enough where so much depends on it.
+            if left == [key], try await object(key) != nil { found.onDeletingMany = true }
+        } catch let error as FileProviderError where error.code.reaction != .latchDomain {
+            client.logger.debug("conditions of many deletions could not be tried: \(error.message)")
+        }
     }
 
     /// - Returns: whether a request was done; false when it was refused because of its condition.
@@ -85,7 +89,7 @@ extension S3Remote {
     /// The fields that say a condition about the object at a key.
     func fields(for condition: RemoteCondition, at key: String) -> [(String, String)] {
         switch condition {
-        case .always: []
+        case .always, .empty: []
         case .absent: [("If-None-Match", "*")]
         case .unchanged(let content): [("If-Match", tag(of: content, at: key))]
         }

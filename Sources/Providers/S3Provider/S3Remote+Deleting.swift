@@ -22,7 +22,11 @@ extension S3Remote {
             switch kind {
             case .directory:
                 try await keepDirectory(path.parent, without: path)
-                try await deleteTree(prefix(of: path))
+                if condition == .empty {
+                    try await deleteEmpty(path)
+                } else {
+                    try await deleteTree(prefix(of: path))
+                }
             case .file:
                 try await delete(object: key(of: path), of: path, if: condition)
             case .symbolicLink:
@@ -49,6 +53,25 @@ extension S3Remote {
         }
         let left = try await delete([Deletion(key: key, tag: tag)])
         if !left.isEmpty, let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
+    }
+
+    /// Deletes a directory that holds nothing, and never more than what was seen of it: another may just be putting
+    /// something there.
+    private func deleteEmpty(_ path: RemotePath) async throws {
+        let prefix = prefix(of: path)
+        _ = await conditions()
+        var deletions: [Deletion] = []
+        var reader = KeyReader(client: client, prefix: prefix)
+        while let object = try await reader.next() {
+            let below = object.key.dropping(prefix)
+            guard below.isEmpty ? object.size == 0 : HiddenName.isOne(below) else {
+                throw RemoteConditionFailure(
+                    present: RemoteEntry(name: path.name ?? "", kind: .directory, tag: [], isTagStrong: false))
+            }
+            deletions.append(Deletion(key: object.key, tag: object.tag))
+        }
+        try await delete(deletions)
+        forget(prefix)
     }
 
     /// Deletes all keys with a prefix, those of deeper places first within each thousand; the directory's own object goes

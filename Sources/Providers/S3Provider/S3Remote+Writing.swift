@@ -132,7 +132,7 @@ extension S3Remote {
     /// Looks whether a condition holds.
     func require(_ condition: RemoteCondition, at path: RemotePath) async throws {
         switch condition {
-        case .always: return
+        case .always, .empty: return
         case .absent:
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
         case .unchanged(let tag):

@@ -166,8 +166,9 @@ final class S3Remote: PathRemote {
         RemoteEntry(
             name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(
-                contentModificationDate: unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
-                    ?? dates.date(of: object)))
+                // The same content may be on its way to another place under the same name.
+                contentModificationDate: dates.noted(of: object)
+                    ?? unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8)) ?? object.modified))
     }
 
     /// The tag that the object at a key has while it holds the content that an entry's tag stands for.

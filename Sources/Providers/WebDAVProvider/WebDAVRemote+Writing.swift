@@ -98,7 +98,7 @@ extension WebDAVRemote {
         let name = path.name ?? "/"
         var fields: HTTPFields = [:]
         switch condition {
-        case .always: break
+        case .always, .empty: break
         case .absent: fields["If-None-Match"] = "*"
         case .unchanged(let tag):
             let there = try await sight(of: path)
@@ -126,7 +126,7 @@ extension WebDAVRemote {
         guard habits.fate(of: name) == .sent else { throw oddName(name) }
         let there = try await sight(of: path)
         switch condition {
-        case .always: break
+        case .always, .empty: break
         case .absent: if let there { throw RemoteConditionFailure(present: there.entry) }
         case .unchanged(let tag):
             guard let there, there.entry.tag == tag else { throw RemoteConditionFailure(present: there?.entry) }
@@ -170,7 +170,7 @@ extension WebDAVRemote {
         case .absent:
             if !habits.refusesOverwriting { try await requireAbsence(path) }
             try await move(hidden, to: path, kind: .file, overwriting: false)
-        case .always:
+        case .always, .empty:
             try await move(hidden, to: path, kind: .file, overwriting: true)
         case .unchanged(let tag):
             guard let there = try await sight(of: path), there.entry.tag == tag else {

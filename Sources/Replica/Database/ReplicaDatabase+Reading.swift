@@ -286,7 +286,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Counts for `status`.
+    /// Counts for `status`. What was removed and may still be open somewhere is none of them, but for its bytes.
     package func counts() throws -> ReplicaCounts {
         try read { db in
             let row = try Row.fetchOne(
@@ -294,7 +294,8 @@ extension ReplicaDatabase {
                 sql: """
                     SELECT (SELECT COUNT(*) FROM item) - 1,
                         (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = 2),
-                        (SELECT COUNT(*) FROM inode WHERE kind = 2 AND content = 2),
+                        (SELECT COUNT(*) FROM inode WHERE kind = 2 AND content = 2)
+                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = 2 AND content = 2),
                         (SELECT TOTAL(localBytes) FROM inode WHERE hasContentFile = 1)
                     """)
             return ReplicaCounts(

@@ -5,6 +5,7 @@ expired=TOKEN: requests with this session token are refused.
 region=REGION: those signed for another region are.
 ignores: conditions are ignored.
 ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are.
+refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, somebody else writes it anew.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
@@ -97,7 +98,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for listed in re.findall("<Object>(.*?)</Object>", body.decode()):
             key, wanted = (re.search(f"<{name}>(.*?)</{name}>", listed) for name in ("Key", "ETag"))
             wanted = wanted and "ignores" not in options and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
-            if not deletes(xml.sax.saxutils.unescape(key[1]), wanted):
+            if wanted and "refuses" in options:
+                refused += f"<Error><Key>{key[1]}</Key><Code>AccessDenied</Code></Error>"
+            elif not deletes(xml.sax.saxutils.unescape(key[1]), wanted):
                 refused += f"<Error><Key>{key[1]}</Key><Code>PreconditionFailed</Code></Error>"
         self.answer(200, f"<DeleteResult>{refused}</DeleteResult>".encode())
 
