@@ -30,6 +30,7 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     let unanswered = UnansweredContents()
     let lost = LostContents()
+    let reportHabits = ReportHabits()
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -88,6 +89,7 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
                     + "machine")
         }
+        traits.peculiarities += reportRemarks.map { "\(name) \($0)" }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
         }
@@ -133,7 +135,8 @@ package final class WebDAVRemote: PathRemote {
         do {
             head = try await client.properties(
                 client.base, depth: 0,
-                body: DAVResource.request(withIdentifiers: true, withQuota: true, withHeld: true), what: what
+                body: DAVResource.request(
+                    withIdentifiers: true, withQuota: true, withHeld: true, withReports: true), what: what
             ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
@@ -146,6 +149,7 @@ package final class WebDAVRemote: PathRemote {
         }
         let server = head.fields["Server"]
         habitStore.forget(unless: server)
+        reportHabits.note(isOffered: root.reportsChanges)
         knowledge.withLock { knowledge in
             knowledge.isConnected = true
             knowledge.server = server
