@@ -108,7 +108,9 @@ extension WebDAVRemote {
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         do {
-            try await put(.content(contents), at: path, for: name, fields)
+            if try await !writeInChunks(contents, to: path, attributes, if: condition) {
+                try await put(.content(contents), at: path, for: name, fields)
+            }
             let entry = try await entry(at: path)
             guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
             return entry

@@ -31,6 +31,7 @@ package final class WebDAVRemote: PathRemote {
     let unanswered = UnansweredContents()
     let lost = LostContents()
     let reportHabits = ReportHabits()
+    let chunkedUploads: ChunkedUploads
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -45,6 +46,7 @@ package final class WebDAVRemote: PathRemote {
     ) {
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
         habitStore = HabitStore(in: stateDirectory)
+        chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
         self.report = report
     }
 
