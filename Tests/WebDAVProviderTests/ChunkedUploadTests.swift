@@ -133,6 +133,30 @@ struct ChunkedUploadTests {
         }
     }
 
+    @Test("S243: an upload that the server forgets in the middle is sent anew, and nothing is missing because of that")
+    func forgotten() async throws {
+        try await run { remote, session, directory in
+            let base = try #require(HTTPURL(remote.url("")))
+            let uploads = "http://\(base.host):\(base.port)/remote.php/dav/uploads/user/"
+            let content = try TestContent(bytes) { [journal = journal(remote)] in
+                guard let folder = journal.records.first?.folder, journal.records.first?.digests.count == 1 else {
+                    return
+                }
+                let process = try Process.run(
+                    URL(fileURLWithPath: "/usr/bin/env"), arguments: ["curl", "-s", "-X", "DELETE", uploads + folder])
+                process.waitUntilExit()
+            }
+            do {
+                _ = try await session.create(ProviderSession.template("large"), source: content.source)
+                Issue.record("it was sent to where nothing is")
+            } catch let error as FileProviderError {
+                #expect(error.code == .providerDomainTemporarilyUnavailable)
+            }
+            _ = try await session.create(ProviderSession.template("large"), content: bytes)
+            #expect(try await remote.content(of: "large") == Data(bytes))
+        }
+    }
+
     @Test("S243: where no chunks are taken, or the address does not say whose they are, files go in one piece")
     func notTaken() async throws {
         #expect(UploadPlace(of: try #require(HTTPURL("https://host/remote.php/webdav/"))) == nil)

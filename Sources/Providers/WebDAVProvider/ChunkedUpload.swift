@@ -109,8 +109,14 @@ final class ChunkedUploads: Sendable {
                 "PUT", job.place.chunk(number, of: record.folder), job.fieldsOfParts(contents.size),
                 body: .content(contents, range))
             guard response.head.isSuccess else {
-                if [404, 409].contains(response.status) { journal.remove(record) }
-                throw WebDAVClient.failure(response, of: job.name, isChange: response.status != 404)
+                guard [404, 409].contains(response.status) else {
+                    throw WebDAVClient.failure(response, of: job.name, isChange: true)
+                }
+                // Of the folder that has gone, and not of the one in which the file is to be.
+                journal.remove(record)
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable,
+                    "\(client.base.host) has forgotten what it had of '\(job.name)': it is sent anew")
             }
             // What went is what was read before only if nobody has written since.
             try contents.confirm()
