@@ -73,7 +73,7 @@ let targets: [Target] = [
     .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
 
     // The proofs.
-    .target(name: "TestSupport", dependencies: [system], path: "Tests/Support"),
+    .target(name: "TestSupport", dependencies: [system], path: "Tests/Support", exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
     .target(

@@ -23,8 +23,15 @@ actor ChangeFeed {
     /// How long versions are believed that say that nothing has changed.
     private static let trust = Duration.seconds(3600)
 
+    /// Likewise reports that may leave something out: longer where it takes long to compare everything.
+    private static let trustInParts = Duration.seconds(300)
+    private static let leastTrust = Duration.seconds(30)
+    private var lastComparisonOfAll: ContinuousClock.Instant?
+    private var comparingAllTook = Duration.zero
+    /// Somebody wants to be sure.
+    private var isThorough = false
+
     static let batchSize = 1000
-    private static let atOnce = 8
 
     init(
         replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits, traffic: UploadTraffic,
@@ -41,7 +48,10 @@ actor ChangeFeed {
     }
 
     /// Takes in all changes up to now. Who asks while a round runs gets a round of their own, shared by all who do.
-    func refresh() async throws(FileProviderError) {
+    ///
+    /// - Parameter isThorough: nothing is believed that may leave something out.
+    func refresh(isThorough: Bool = false) async throws(FileProviderError) {
+        if isThorough { self.isThorough = true }
         do {
             if let current = running {
                 isAskedAgain = true
@@ -57,7 +67,13 @@ actor ChangeFeed {
         }
     }
 
-    /// As ``refresh()``, without waiting; a failure is kept by the connection and tried again with it.
+    /// The next look is at everything, whatever the remote says has changed.
+    func distrust() {
+        comparedAllAt = .now - Self.trust - .seconds(1)
+        lastComparisonOfAll = nil
+    }
+
+    /// As ``refresh(isThorough:)``, without waiting; a failure is kept by the connection and tried again with it.
     func signal() {
         if running != nil {
             isAskedAgain = true
@@ -73,23 +89,34 @@ actor ChangeFeed {
         let task = Task {
             defer { self.finishRound() }
             if calls.provider.features.changeFeed { return try await round() }
-            try await compareNow(directories)
+            switch try await reports.kind() {
+            case .ofAll: try await round()
+            case .ofDirectories(areComplete: true): try await compareNow(directories, areReported: true)
+            case .ofDirectories, .none: try await compareNow(directories)
+            }
         }
         running = task
         _ = try? await task.value
     }
 
-    private func compareNow(_ directories: [InodeNumber]) async throws {
+    private func compareNow(_ directories: [InodeNumber], areReported: Bool = false) async throws {
         _ = await listings.takeVanished()
+        let found = FoundMarks()
+        var left: Set<InodeNumber> = []
         for number in directories {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
                 item.inode.kind == .directory, item.inode.content == .materialized, item.trash == nil,
                 try !replica.database.hasItemsToOffer(in: number)
             else { continue }
-            _ = try await compare(number, identifier)
+            let directory = ListedDirectory(number: number, identifier: identifier)
+            if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
+            if case .left = try await comparison.compare(number, identifier) { left.insert(number) }
         }
         // What is gone from one directory may be in another: only a look at all of them tells.
-        guard await !listings.takeVanished().isEmpty else { return }
+        guard await !listings.takeVanished().isEmpty else {
+            let marks = ReportedChanges.Marks(ofDirectories: found.marks)
+            return try await reports.keep(marks, except: left, isWhole: false)
+        }
         if let last = lastRound, .now - last.end < last.took * Self.pauseInRounds { return }
         isAskedAgain = true
     }
@@ -315,11 +342,13 @@ actor ChangeFeed {
     private func compareDirectories() async throws -> Bool {
         let covers = calls.provider.features.directoryVersionsCoverTrees
         let directories = try replica.database.listedDirectories()
-        var comparison = Comparison()
+        var comparison = comparison
         if covers {
             try await compareChanged(directories, &comparison)
+        } else if let isComplete = try await compareReported(directories) {
+            return isComplete
         } else {
-            try await compare(directories, &comparison)
+            try await comparison.compare(directories)
         }
         let isComplete = try await removeVanished(listings.takeVanished())
         if let passing = comparison.passing { throw passing }
@@ -331,8 +360,15 @@ actor ChangeFeed {
         return true
     }
 
+    private var comparison: DirectoryComparison {
+        DirectoryComparison(
+            replica: replica, listings: listings, commits: commits, warnings: warnings, request: request)
+    }
+
     /// From the root on downwards: what is below a directory that is as it was is as it was.
-    private func compareChanged(_ directories: [ListedDirectory], _ comparison: inout Comparison) async throws {
+    private func compareChanged(
+        _ directories: [ListedDirectory], _ comparison: inout DirectoryComparison
+    ) async throws {
         let isForAll = ContinuousClock.now - comparedAllAt > Self.trust
         let below = Dictionary(grouping: directories) { $0.parent }
         var level = below[nil] ?? []
@@ -341,66 +377,57 @@ actor ChangeFeed {
                 let versions = try replica.database.versions(ofDirectory: directory.number)
                 return isForAll || versions.compared != versions.present || versions.present.isEmpty
             }
-            try await compare(changed, &comparison)
+            try await comparison.compare(changed)
             level = changed.flatMap { below[$0.number] ?? [] }
         }
         if isForAll, comparison.passing == nil { comparedAllAt = .now }
     }
 
-    private struct Comparison {
-        /// What was compared, with the versions that they had before.
-        var compared: [(number: InodeNumber, version: [UInt8])] = []
-        /// What kept directories from being compared and may pass by itself.
-        var passing: FileProviderError?
+    // MARK: - What the remote reports
+
+    private var reports: ReportedChanges {
+        ReportedChanges(replica: replica, calls: calls, commits: commits, request: request)
     }
 
-    private struct Outcome: Sendable {
-        var number: InodeNumber
-        var version: [UInt8]
-        var failure: FileProviderError?
-        var isCompared: Bool
-    }
-
-    private func compare(_ directories: [ListedDirectory], _ comparison: inout Comparison) async throws {
-        // Where something waits to be offered again, what the remote has makes sense after that.
-        let directories = try directories.filter { try !replica.database.hasItemsToOffer(in: $0.number) }
-        try await withThrowingTaskGroup(of: Outcome.self) { group in
-            var remaining = directories.makeIterator()
-            func addNext() throws {
-                guard let directory = remaining.next() else { return }
-                let version = try replica.database.versions(ofDirectory: directory.number).present
-                group.addTask {
-                    let (isCompared, failure) = try await self.compare(directory.number, directory.identifier)
-                    return Outcome(
-                        number: directory.number, version: version, failure: failure, isCompared: isCompared)
-                }
-            }
-            for _ in 0..<Self.atOnce { try addNext() }
-            while let outcome = try await group.next() {
-                comparison.passing = comparison.passing ?? outcome.failure
-                if outcome.isCompared { comparison.compared.append((outcome.number, outcome.version)) }
-                try addNext()
-            }
+    /// Lists again what the remote says has changed.
+    ///
+    /// - Returns: whether all of it was taken in; nil where the remote says nothing of changes.
+    private func compareReported(_ directories: [ListedDirectory]) async throws -> Bool? {
+        let kind = try await reports.kind()
+        let (start, wantsAll) = (ContinuousClock.now, isThorough)
+        let isForAll: Bool
+        switch kind {
+        case .none: return nil
+        case .ofAll, .ofDirectories(areComplete: true): isForAll = start - comparedAllAt > Self.trust
+        case .ofDirectories(areComplete: false):
+            let trust = max(Self.leastTrust, min(Self.trustInParts, comparingAllTook * Poller.share))
+            isForAll = wantsAll || lastComparisonOfAll.map { start - $0 > trust } ?? true
         }
+        let (complete, comparison) = try await compareReported(directories, of: kind, isForAll: isForAll)
+        if let passing = comparison.passing { throw passing }
+        guard isForAll, complete else { return complete }
+        (comparedAllAt, lastComparisonOfAll, comparingAllTook) = (.now, .now, .now - start)
+        isThorough = false
+        return true
     }
 
-    /// - Returns: whether the directory was compared; else what kept it from that, where that may pass by itself.
-    private func compare(
-        _ number: InodeNumber, _ identifier: ItemIdentifier
-    ) async throws(FileProviderError) -> (isCompared: Bool, passing: FileProviderError?) {
-        do throws(FileProviderError) {
-            try await listings.compare(number, request: request)
-            return (true, nil)
-        } catch {
-            // One that is gone went with a directory above it, or just now.
-            if error.code == .noSuchItem { return (false, nil) }
-            switch error.code.reaction {
-            case .latchDomain, .stop: throw error
-            case .parkItem, .changeState, .giveUpAsking, .retry: break
+    private func compareReported(
+        _ directories: [ListedDirectory], of kind: ChangeReports, isForAll: Bool
+    ) async throws -> (isComplete: Bool, comparison: DirectoryComparison) {
+        var comparison = comparison
+        var marks = ReportedChanges.Marks()
+        if kind == .ofAll {
+            let changed = try await reports.changed(directories, isForAll: isForAll, marks: &marks)
+            try await comparison.compare(changed)
+        } else {
+            let found = FoundMarks()
+            try await comparison.compare(directories) { [reports] directory in
+                try await reports.isUnchanged(directory, isForAll: isForAll, found)
             }
-            warnings.report("the directory '\(identifier)' cannot be compared with the remote: \(error)")
-            await commits.recordFailure(error, of: number)
-            return (false, error.code.reaction == .retry ? error : nil)
+            marks.ofDirectories = found.marks
         }
+        guard try await removeVanished(listings.takeVanished()) else { return (false, comparison) }
+        try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
+        return (true, comparison)
     }
 }

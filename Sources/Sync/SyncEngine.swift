@@ -166,7 +166,13 @@ package final class SyncEngine: Sendable {
             replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
         reimporting = Reimporting(
             replica: replica, calls: calls, uploads: uploads, commits: commits, warnings: warnings,
-            events: happenings, onFinish: { schedule.refresh() })
+            events: happenings,
+            onFinish: { [feed] in
+                Task {
+                    await feed.distrust()
+                    schedule.refresh()
+                }
+            })
         attached.attach(
             Attached.Parts(
                 uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper,
@@ -324,7 +330,7 @@ package final class SyncEngine: Sendable {
     package func refresh() async throws(FileProviderError) {
         connection.reset()
         uploads.wake()
-        try await feed.refresh()
+        try await feed.refresh(isThorough: true)
         trashKeeper.wake()
     }
 

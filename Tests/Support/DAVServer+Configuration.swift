@@ -31,6 +31,19 @@ extension DAVServer {
         case .sabre:
             let script = try directory.makeFile("server.php", sabre(directory).utf8)
             return [program, "-S", "127.0.0.1:\(port)", script.string]
+        case .reporting, .reportingMembers:
+            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("Programs/reporting_server.php").path
+            return [
+                "/usr/bin/env", "SERVED=\(root)", "STATE=\(directory.path)", "SABRE=\(kind.part ?? "")",
+                "LEVELS=\(kind == .reporting ? "1 infinite" : "1")", "PART=3", program, "-S", "127.0.0.1:\(port)",
+                script,
+            ]
+        case .xandikos:
+            return [
+                program, "serve", "--directory", root, "--listen-address", "127.0.0.1", "--port", "\(port)",
+                "--no-detect-systemd", "--state-dir", directory["state"].string,
+            ]
         }
     }
 

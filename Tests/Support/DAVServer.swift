@@ -6,6 +6,12 @@ package struct DAVServer: Sendable {
     /// The servers that tests know to start.
     package enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
         case apache, nginx, wsgidav, rclone, lighttpd, sabre
+        /// sabre/dav with reports of what has changed, for whole trees.
+        case reporting
+        /// Likewise for one directory at a time.
+        case reportingMembers
+        /// Keeps each directory in a repository of its own, and reports what has changed in one.
+        case xandikos
 
         package var description: String { rawValue }
 
@@ -14,7 +20,7 @@ package struct DAVServer: Sendable {
             let name =
                 switch self {
                 case .apache: "apache2"
-                case .sabre: "php"
+                case .sabre, .reporting, .reportingMembers: "php"
                 default: rawValue
                 }
             if let part, !FileManager.default.fileExists(atPath: part) { return nil }
@@ -28,13 +34,15 @@ package struct DAVServer: Sendable {
             switch self {
             case .nginx: "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
             case .lighttpd: "/usr/lib/lighttpd/mod_webdav.so"
-            case .sabre: "/usr/share/php/Sabre/autoload.php"
-            case .apache, .wsgidav, .rclone: nil
+            case .sabre, .reporting, .reportingMembers: "/usr/share/php/Sabre/autoload.php"
+            case .apache, .wsgidav, .rclone, .xandikos: nil
             }
         }
 
-        /// The servers that are installed.
-        package static var installed: [Kind] { allCases.filter { $0.program != nil } }
+        /// The servers that are installed and serve a folder as it is on the disk.
+        package static var installed: [Kind] {
+            allCases.filter { $0.program != nil && ![.xandikos, .reporting, .reportingMembers].contains($0) }
+        }
     }
 
     /// Who is let in; only Apache asks.
@@ -56,6 +64,12 @@ package struct DAVServer: Sendable {
     package let isSecure: Bool
     private let arguments: [String]
     private let program: BackgroundProgram
+
+    /// What was asked of a server that reports, a line each: method, depth, path.
+    package var requests: [String] {
+        let text = (try? String(contentsOfFile: directory["requests"].string, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
 
     /// `host:port`.
     package var authority: String { "\(isSecure ? "localhost" : "127.0.0.1"):\(port)" }

@@ -15,18 +15,28 @@ final class IdentifyingRemote: RemoteUnderTest {
     let name = UUID().uuidString
     let domain: FileProviderDomain
     let stateDirectory: FilePath
-    private let port: Int
+    private let base: String
 
-    init(port: Int, in directory: TemporaryDirectory) async throws {
-        self.port = port
-        domain = FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(name)")
+    /// - Parameter base: where on the server it is; ends in a slash.
+    init(port: Int, in directory: TemporaryDirectory, below base: String = "") async throws {
+        self.base = "http://127.0.0.1:\(port)/\(base)"
+        domain = FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(base)\(name)")
         stateDirectory = try directory.makeDirectory("state-\(name)")
         try await makeDirectory("")
     }
 
-    private func url(_ path: String) -> String {
+    func url(_ path: String) -> String {
         let names = path.split(separator: "/").map { PercentEncoding.encode(String($0)) }
-        return "http://127.0.0.1:\(port)/\(name)/" + names.joined(separator: "/")
+        return base + name + "/" + names.joined(separator: "/")
+    }
+
+    /// What a file has on the server.
+    func content(of path: String) async throws -> Data {
+        let file = stateDirectory.appending(UUID().uuidString).string
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let outcome = try await Command.run("curl", "-sS", "--fail", "-o", file, url(path))
+        guard outcome.status == 0 else { throw CocoaError(.fileReadNoSuchFile) }
+        return try Data(contentsOf: URL(fileURLWithPath: file))
     }
 
     /// Makes a request of somebody else's.
@@ -63,8 +73,8 @@ final class IdentifyingRemote: RemoteUnderTest {
         let port = Int.random(in: 20_000...32_000)
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Programs/file_id_server.py").path
-        let program = try BackgroundProgram("python3", script, "\(port)")
-        let answers = await eventually(within: .seconds(10)) {
+        let program = try BackgroundProgram("python3", script, "\(port)", directory["requests"].string)
+        let answers = await eventually(within: .seconds(30)) {
             (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
         }
         do {

@@ -39,7 +39,7 @@ struct ServerTests {
             #expect(habits.refusesOverwriting)
             let controls: ServerHabits.NameFate =
                 switch kind {
-                case .apache, .nginx, .sabre: .kept
+                case .apache, .nginx, .sabre, .reporting, .reportingMembers, .xandikos: .kept
                 case .wsgidav: .sent
                 case .rclone, .lighttpd: .lost
                 }

@@ -30,6 +30,7 @@ struct HabitTrial: Sendable {
             async let deletions = deletions(paths[5])
             async let oddNames = fates(of: odd)
             async let sending = sending(paths[6], paths[7])
+            async let reports = reports(in: directory.appending("\(prefix)-9"))
             (habits.refusesOverwriting, habits.movesConditionally) = try await moves
             (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
             habits.tagsFollowContent = try await tags
@@ -40,6 +41,7 @@ struct HabitTrial: Sendable {
             habits.showsOnlyWhole = sent.showsOnlyWhole
             habits.headsAreTrue = sent.headsAreTrue
             habits.takesAnyLength = sent.takesAnyLength
+            (habits.reportsCollections, habits.reportsAll) = try await reports
             // ... and here.
             if habits.oddNames.values.contains(.sent) {
                 let listed = Set(try await names(beginningWith: prefix).map { Array($0.utf8) })
@@ -166,6 +168,33 @@ struct HabitTrial: Sendable {
         let isSame = before?.entry.tag == after?.entry.tag && after != nil
         guard let kept, kept.tag == before?.entry.tag else { return (isSame, false) }
         return (isSame, try await attributes(of: two) == kept.held)
+    }
+
+    // MARK: - Reports
+
+    /// Whether reports tell of a collection that came in another, and of what came in that; nil for what is not offered.
+    private func reports(in top: RemotePath) async throws -> (ofCollections: Bool?, ofAll: Bool?) {
+        guard remote.reportHabits.isOffered else { return (nil, nil) }
+        let inner = top.appending("a")
+        defer { remote.removeLater(top, isDirectory: true) }
+        guard try await client.send("MKCOL", client.url(of: top, isDirectory: true)).head.isSuccess,
+            let first = try await remote.token(of: top),
+            try await client.send("MKCOL", client.url(of: inner, isDirectory: true)).head.isSuccess
+        else { return (false, false) }
+        let ofCollections = try await isReported(inner, since: first, in: top, .members)
+        guard let second = try await remote.token(of: top) else { return (ofCollections, false) }
+        try await put("a", inner.appending("a"))
+        let ofAll = try await isReported(inner.appending("a"), since: second, in: top, .all)
+        return (ofCollections ?? false, ofAll)
+    }
+
+    /// - Returns: nil where nothing is reported at this level.
+    private func isReported(
+        _ path: RemotePath, since token: String, in top: RemotePath, _ level: SyncCollection.Level
+    ) async throws -> Bool? {
+        let question = SyncCollection(client: client, path: top, level: level, token: token)
+        guard case .report(let part) = try await question.ask() else { return nil }
+        return part.changes.present.contains(path)
     }
 
     // MARK: - Sending

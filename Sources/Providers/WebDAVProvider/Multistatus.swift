@@ -20,6 +20,10 @@ struct DAVResource: Sendable, Hashable {
     var heldAttributes: String?
     var quotaAvailable: Int64?
     var quotaUsed: Int64?
+    /// RFC 6578: of a collection.
+    var syncToken: String?
+    /// Whether it can be asked what has changed in it.
+    var reportsChanges = false
 
     static let ownCloud = "http://owncloud.org/ns"
 
@@ -69,6 +73,11 @@ struct DAVResource: Sendable, Hashable {
         case "getlastmodified": modifiedAt = HTTPDate.seconds(from: text)
         case "quota-available-bytes": quotaAvailable = Int64(text)
         case "quota-used-bytes": quotaUsed = Int64(text)
+        case "sync-token": if !text.isEmpty { syncToken = text }
+        case "supported-report-set":
+            reportsChanges = property.children("DAV:", "supported-report").contains {
+                $0.child("DAV:", "report")?.child("DAV:", "sync-collection") != nil
+            }
         default: break
         }
     }
@@ -80,9 +89,12 @@ struct DAVResource: Sendable, Hashable {
     }
 
     /// The properties that are asked for.
-    static func request(withIdentifiers: Bool, withQuota: Bool, withHeld: Bool = false) -> [UInt8] {
+    static func request(
+        withIdentifiers: Bool, withQuota: Bool, withHeld: Bool = false, withReports: Bool = false
+    ) -> [UInt8] {
         // Not the creation date: servers give the time of the last change to the file's place for it.
         var names = ["resourcetype", "getcontentlength", "getlastmodified", "getetag"]
+        if withReports { names += ["supported-report-set"] }
         if withQuota { names += ["quota-available-bytes", "quota-used-bytes"] }
         var text = #"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop>"#
         text += names.map { "<D:\($0)/>" }.joined()
@@ -92,6 +104,10 @@ struct DAVResource: Sendable, Hashable {
         if withHeld { text += #"<y:\#(HeldAttributes.name) xmlns:y="\#(HeldAttributes.namespace)"/>"# }
         return Array((text + "</D:prop></D:propfind>").utf8)
     }
+
+    static let requestForToken = Array(
+        (#"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop><D:sync-token/></D:prop>"#
+            + "</D:propfind>").utf8)
 }
 
 /// Entity tags.

@@ -76,6 +76,10 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var headsAreTrue = false
     /// Content whose length is not said before is taken.
     var takesAnyLength = false
+    /// A report of what has changed in a collection tells of collections in it that came; nil where that was not tried.
+    var reportsCollections: Bool?
+    /// A report of what has changed below a collection tells of what came in collections in it; likewise.
+    var reportsAll: Bool?
 }
 
 extension ServerHabits {

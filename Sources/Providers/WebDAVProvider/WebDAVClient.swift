@@ -86,12 +86,23 @@ final class WebDAVClient: Sendable {
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, url, fields: fields, body: body)
         if isLong { request.patience = Self.longPatience }
-        return try await authorized(request) { [transport] request in
-            let response = try await transport.send(request)
-            if response.status == 401 { throw Refused(head: response.head) }
-            return response
+        var pause = Self.shortestPause
+        while true {
+            let response = try await authorized(request) { [transport] request in
+                let response = try await transport.send(request)
+                if response.status == 401 { throw Refused(head: response.head) }
+                return response
+            }
+            // Some let nobody write while somebody else does, also when that is us; a lock of somebody's stays.
+            guard response.status == 423, pause < Self.longestPause else { return response }
+            if case .pieces = body { return response }
+            try await Task.sleep(for: pause * Double.random(in: 0.5...1.5))
+            pause *= 2
         }
     }
+
+    private static let shortestPause = Duration.milliseconds(30)
+    private static let longestPause = Duration.seconds(3)
 
     /// Asks for the properties of a resource, or of all in a collection.
     ///
@@ -139,9 +150,42 @@ final class WebDAVClient: Sendable {
             fields: ["Depth": String(depth), "Content-Type": "application/xml; charset=utf-8", "Accept": "*/*"],
             body: .bytes(body))
         let isOfRoot = url == base
-        let head = Mutex<HTTPResponseHead?>(nil)
         let count = Mutex(0)
-        let answer = try await authorized(request) { [transport] request in
+        let answer = try await multistatus(
+            request,
+            take: { element, head in
+                guard let resource = DAVResource(element) else { return }
+                // RFC 4918 16: a server that has said less than there is.
+                if resource.status == 507 {
+                    throw FileProviderError(.malformedResponse, "\(head.url.host) lists '\(what)' only in part")
+                }
+                count.withLock { $0 += 1 }
+                try take(resource, head)
+            },
+            failure: { response in
+                let failure = Self.failure(response, of: what)
+                return failure.code == .malformedResponse ? Foreign(failure: failure, isOfRoot: isOfRoot) : failure
+            })
+        guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
+            throw Foreign(failure: Self.nonsense(answer.head), isOfRoot: isOfRoot)
+        }
+        guard count.withLock({ $0 }) > 0 else {
+            throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")
+        }
+        return answer.head
+    }
+
+    /// Makes a request that is answered by a multistatus.
+    ///
+    /// - Parameters:
+    ///   - take: given what it consists of, as it comes.
+    ///   - failure: the error for any other answer but 401.
+    func multistatus(
+        _ request: HTTPRequest, take: @escaping @Sendable (XMLElement, HTTPResponseHead) throws -> Void,
+        failure: @escaping @Sendable (HTTPResponse) -> any Error
+    ) async throws -> XMLAnswer {
+        let head = Mutex<HTTPResponseHead?>(nil)
+        return try await authorized(request) { [transport] request in
             try await transport.sendForXML(
                 request,
                 isWanted: { answer in
@@ -150,29 +194,12 @@ final class WebDAVClient: Sendable {
                 },
                 take: { elements in
                     guard let head = head.withLock({ $0 }) else { return }
-                    for element in elements {
-                        guard let resource = DAVResource(element) else { continue }
-                        // RFC 4918 16: a server that has said less than there is.
-                        if resource.status == 507 {
-                            throw FileProviderError(.malformedResponse, "\(head.url.host) lists '\(what)' only in part")
-                        }
-                        count.withLock { $0 += 1 }
-                        try take(resource, head)
-                    }
+                    for element in elements { try take(element, head) }
                 },
                 failure: { response in
-                    if response.status == 401 { return Refused(head: response.head) }
-                    let failure = Self.failure(response, of: what)
-                    return failure.code == .malformedResponse ? Foreign(failure: failure, isOfRoot: isOfRoot) : failure
+                    response.status == 401 ? Refused(head: response.head) : failure(response)
                 })
         }
-        guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
-            throw Foreign(failure: Self.nonsense(answer.head), isOfRoot: isOfRoot)
-        }
-        guard count.withLock({ $0 }) > 0 else {
-            throw FileProviderError(.malformedResponse, "\(answer.head.url.host) says nothing of '\(what)'")
-        }
-        return answer.head
     }
 
     /// Fetches content.

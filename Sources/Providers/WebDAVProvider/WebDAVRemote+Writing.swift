@@ -108,7 +108,9 @@ extension WebDAVRemote {
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         do {
-            try await put(.content(contents), at: path, for: name, fields)
+            if try await !writeInChunks(contents, to: path, attributes, if: condition) {
+                try await put(.content(contents), at: path, for: name, fields)
+            }
             let entry = try await entry(at: path)
             guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
             return entry
@@ -181,7 +183,7 @@ extension WebDAVRemote {
         }
     }
 
-    private func requireAbsence(_ path: RemotePath) async throws {
+    func requireAbsence(_ path: RemotePath) async throws {
         if let there = try await sight(of: path) { throw RemoteConditionFailure(present: there.entry) }
     }
 
@@ -220,11 +222,12 @@ extension WebDAVRemote {
 
     /// What a call broken off has left goes without anybody waiting for it. A server may notice late that a transfer has
     /// been broken off, and make the file only then.
-    func removeLater(_ hidden: RemotePath) {
+    func removeLater(_ hidden: RemotePath, isDirectory: Bool = false) {
         Task {
             for pause in [0, 1, 4, 20] {
                 try? await Task.sleep(for: .seconds(pause))
-                guard let response = try? await client.send("DELETE", client.url(of: hidden)) else { continue }
+                let url = client.url(of: hidden, isDirectory: isDirectory)
+                guard let response = try? await client.send("DELETE", url) else { continue }
                 if pause > 0, response.status == 404 { return }
             }
         }

@@ -30,6 +30,8 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     let unanswered: UnansweredContents
     let lost: LostContents
+    let reportHabits = ReportHabits()
+    let chunkedUploads: ChunkedUploads
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -46,6 +48,7 @@ package final class WebDAVRemote: PathRemote {
         habitStore = HabitStore(in: stateDirectory)
         unanswered = UnansweredContents(in: stateDirectory)
         lost = LostContents(in: stateDirectory)
+        chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
         self.report = report
     }
 
@@ -90,6 +93,7 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
                     + "machine")
         }
+        traits.peculiarities += reportRemarks.map { "\(name) \($0)" }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
         }
@@ -135,7 +139,8 @@ package final class WebDAVRemote: PathRemote {
         do {
             head = try await client.properties(
                 client.base, depth: 0,
-                body: DAVResource.request(withIdentifiers: true, withQuota: true, withHeld: true), what: what
+                body: DAVResource.request(
+                    withIdentifiers: true, withQuota: true, withHeld: true, withReports: true), what: what
             ) { resource, _ in found.withLock { $0 = $0 ?? resource } }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             throw FileProviderError(.serverUnreachable, "\(client.base.host) has no collection '\(what)'")
@@ -148,6 +153,7 @@ package final class WebDAVRemote: PathRemote {
         }
         let server = head.fields["Server"]
         habitStore.forget(unless: server)
+        reportHabits.note(isOffered: root.reportsChanges)
         knowledge.withLock { knowledge in
             knowledge.isConnected = true
             knowledge.server = server

@@ -8,6 +8,12 @@ package struct ListedDirectory: Hashable, Sendable {
     package var identifier: ItemIdentifier
     /// Nil for the root, and where the directory above has no listing here.
     package var parent: InodeNumber?
+
+    package init(number: InodeNumber, identifier: ItemIdentifier, parent: InodeNumber? = nil) {
+        self.number = number
+        self.identifier = identifier
+        self.parent = parent
+    }
 }
 
 /// What is known of directories whose version says whether anything below them has changed.
@@ -42,9 +48,32 @@ extension ReplicaDatabase {
             ) { ([UInt8]($0[0] as Data), ($0[1] as Data?).map { [UInt8]($0) }) } ?? ([], nil)
         }
     }
+
+    /// From where on the remote can be asked what has changed in a directory; the root's may be for all.
+    package func mark(ofDirectory number: InodeNumber) throws -> ChangeMark? {
+        try glance { db in
+            try db.one("SELECT changeMark FROM inode WHERE number = ?", [number.rawValue]) {
+                ($0[0] as Data?).map { [UInt8]($0) }
+            } ?? nil
+        }
+    }
+
+    /// Whether a directory holds so many items, or more.
+    package func hasItems(_ count: Int, in number: InodeNumber) throws -> Bool {
+        try glance { db in
+            try db.one(
+                "SELECT COUNT(*) FROM (SELECT 1 FROM item WHERE parent = ? LIMIT ?)", [number.rawValue, count]
+            ) { ($0[0] as Int) >= count } ?? false
+        }
+    }
 }
 
 extension Ingestion {
+    /// A directory, and for a mark of all of them each one, is what it was at this mark, or newer.
+    package func noteMark(_ mark: ChangeMark?, of number: InodeNumber) throws {
+        try db.run("UPDATE inode SET changeMark = ? WHERE number = ?", [mark.map { Data($0) }, number.rawValue])
+    }
+
     /// All below a directory is what it was when the directory had this version, or newer.
     package func noteCompared(_ number: InodeNumber, at version: [UInt8]) throws {
         try db.run(

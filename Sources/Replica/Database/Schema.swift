@@ -40,6 +40,9 @@ enum Schema {
         migrator.registerMigration("0011 webdav") { db in
             try db.execute(sql: "ALTER TABLE inode ADD COLUMN comparedVersion BLOB")
         }
+        migrator.registerMigration("0042 collections") { db in
+            try db.execute(sql: "ALTER TABLE inode ADD COLUMN changeMark BLOB")
+        }
         return migrator
     }
 

@@ -34,6 +34,7 @@ struct RemoteCheck: Sendable {
     /// - Throws: what the provider says when nothing can be compared.
     func run(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
         var report = RemoteCheckReport()
+        await feed.distrust()
         try await feed.refresh()
         var suspects: [(number: InodeNumber, identifier: ItemIdentifier)] = []
         for directory in try replica.database.materializedDirectories() {
@@ -54,6 +55,7 @@ struct RemoteCheck: Sendable {
         _ suspects: [(number: InodeNumber, identifier: ItemIdentifier)], isRepairing: Bool,
         _ report: inout RemoteCheckReport
     ) async throws {
+        await feed.distrust()
         try await feed.refresh()
         var found: [(number: InodeNumber, identifier: ItemIdentifier, findings: [CheckFinding])] = []
         for (number, identifier) in suspects {

@@ -1,8 +1,10 @@
 """A WebDAV server in memory that does what the documentation of ownCloud and Nextcloud says of theirs: files have
 identifiers that stay through moves, a directory's tag changes when anything below it does, and X-OC-MTime sets a date.
+Below remote.php/dav/uploads/user it takes files in chunks, as Nextcloud documents its version 2 of that.
 It is not one of them: what they do beside that documentation is not to be learned here.
 
-usage: file_id_server PORT
+usage: file_id_server PORT [LOG]
+LOG gets a line for each request: method, depth and path.
 """
 
 import email.utils
@@ -36,7 +38,12 @@ class Node:
         return sum(child.size() for child in self.children.values()) if self.is_folder else len(self.content)
 
 
-root = Node({})
+root = Node({
+    "remote.php": Node({"dav": Node({"files": Node({"user": Node({})})})}),
+    "dav": Node({"files": Node({"nobody": Node({})})})})
+UPLOADS = ["remote.php", "dav", "uploads", "user"]
+LEAST_CHUNK = 5 << 20
+uploads = {}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -44,6 +51,72 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+    def parse_request(self):
+        is_one = super().parse_request()
+        if is_one and len(sys.argv) > 2:
+            with open(sys.argv[2], "a") as log:
+                log.write("%s %s %s\n" % (self.command, self.headers.get("Depth", "-"), self.path))
+        return is_one
+
+    def upload(self):
+        """The names below the user's uploads; None for any other address."""
+        names = self.names(self.path)
+        return names[len(UPLOADS):] if names[:len(UPLOADS)] == UPLOADS else None
+
+    def answer_upload(self, names):
+        content = self.body()
+        if self.command in ("MKCOL", "PUT", "MOVE") and "Destination" not in self.headers:
+            return self.answer(400)
+        with lock:
+            chunks = uploads.get(names[0]) if names else None
+            if self.command == "MKCOL":
+                if chunks is not None:
+                    return self.answer(405)
+                uploads[names[0]] = {}
+                return self.answer(201)
+            if chunks is None:
+                return self.answer(404)
+            if self.command == "PUT":
+                if not names[1].isdigit() or not 1 <= int(names[1]) <= 10000:
+                    return self.answer(400)
+                chunks[names[1]] = content
+                return self.answer(201)
+            if self.command == "DELETE":
+                del uploads[names[0]]
+                return self.answer(204)
+            if self.command == "PROPFIND":
+                parts = [self.described(UPLOADS + names, Node({}))]
+                parts += [self.described(UPLOADS + names + [name], Node(content=part)) for name, part in chunks.items()]
+                body = (HEAD + "".join(parts) + "</d:multistatus>").encode()
+                return self.answer(207, body, Content_Type="application/xml")
+            whole = [chunks[name] for name in sorted(chunks)]
+            if names[1:] != [".file"] or any(len(part) < LEAST_CHUNK for part in whole[:-1]):
+                return self.answer(400)
+            content = b"".join(whole)
+            if len(content) != int(self.headers.get("OC-Total-Length", -1)):
+                return self.answer(400)
+            target = self.names(self.headers["Destination"])
+            if self.find(target) and self.headers.get("Overwrite", "T") == "F":
+                return self.answer(412)
+            status = self.put(target, content)
+            if status < 300:
+                del uploads[names[0]]
+            return self.answer(status)
+
+    def put(self, names, content):
+        """Gives a file new content, and says with which status."""
+        parents, nodes = self.find(names[:-1]), self.find(names)
+        if not parents or not parents[-1].is_folder:
+            return 409
+        if nodes and nodes[-1].is_folder:
+            return 405
+        if root.size() + len(content) > QUOTA:
+            return 507
+        node = nodes[-1] if nodes else parents[-1].children.setdefault(names[-1], Node())
+        node.content, node.modified = content, int(self.headers.get("X-OC-MTime", time.time()))
+        self.touch(parents + [node])
+        return 204 if nodes else 201
 
     def answer(self, status, body=b"", **fields):
         self.send_response(status)
@@ -112,6 +185,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "RGDNVCK" if node.is_folder else "RGDNVW")
 
     def do_PROPFIND(self):
+        if (upload := self.upload()) is not None:
+            return self.answer_upload(upload)
         self.body()
         names = self.names(self.path)
         nodes = self.find(names)
@@ -141,6 +216,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_PUT(self):
+        if (upload := self.upload()) is not None:
+            return self.answer_upload(upload)
         content, names = self.body(), self.names(self.path)
         with lock:
             parents, nodes = self.find(names[:-1]), self.find(names)
@@ -162,6 +239,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(204 if nodes else 201, **fields)
 
     def do_MKCOL(self):
+        if (upload := self.upload()) is not None:
+            return self.answer_upload(upload)
         self.body()
         names = self.names(self.path)
         with lock:
@@ -175,6 +254,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(201)
 
     def do_DELETE(self):
+        if (upload := self.upload()) is not None:
+            return self.answer_upload(upload)
         names = self.names(self.path)
         with lock:
             nodes = self.find(names)
@@ -187,6 +268,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(204)
 
     def do_MOVE(self):
+        if (upload := self.upload()) is not None:
+            return self.answer_upload(upload)
         names, target = self.names(self.path), self.names(self.headers["Destination"])
         with lock:
             nodes, parents, there = self.find(names), self.find(target[:-1]), self.find(target)

@@ -1,0 +1,94 @@
+import FileProvider
+import Replica
+
+/// Lists directories again that are listed, some of them at once. One that cannot be listed does not keep the others from
+/// their news.
+struct DirectoryComparison: Sendable {
+    let replica: Replica
+    let listings: Listings
+    let commits: Commits
+    let warnings: Warnings
+    let request: FileProviderRequest
+
+    /// What was compared, with the versions that they had before.
+    private(set) var compared: [(number: InodeNumber, version: [UInt8])] = []
+    /// What kept directories from being compared and may pass by itself.
+    private(set) var passing: FileProviderError?
+    /// What could not be compared, and is not gone.
+    private(set) var left: Set<InodeNumber> = []
+    /// Whether something was left out.
+    private(set) var isPartial = false
+
+    private static let atOnce = 8
+
+    init(
+        replica: Replica, listings: Listings, commits: Commits, warnings: Warnings, request: FileProviderRequest
+    ) {
+        self.replica = replica
+        self.listings = listings
+        self.commits = commits
+        self.warnings = warnings
+        self.request = request
+    }
+
+    /// What became of a directory.
+    enum Outcome: Sendable {
+        case compared
+        case gone
+        /// With what kept it from being compared.
+        case left(FileProviderError)
+    }
+
+    /// - Parameter isUnchanged: asked of each before it is listed; what is unchanged is not.
+    /// - Throws: what concerns the whole domain.
+    mutating func compare(
+        _ directories: [ListedDirectory],
+        unless isUnchanged: @escaping @Sendable (ListedDirectory) async throws -> Bool = { _ in false }
+    ) async throws {
+        // Where something waits to be offered again, what the remote has makes sense after that.
+        let ready = try directories.filter { try !replica.database.hasItemsToOffer(in: $0.number) }
+        if ready.count < directories.count { isPartial = true }
+        let one = self
+        try await withThrowingTaskGroup(of: (ListedDirectory, [UInt8], Outcome?).self) { group in
+            var remaining = ready.makeIterator()
+            func addNext() throws {
+                guard let directory = remaining.next() else { return }
+                let version = try replica.database.versions(ofDirectory: directory.number).present
+                group.addTask {
+                    if try await isUnchanged(directory) { return (directory, version, nil) }
+                    return (directory, version, try await one.compare(directory.number, directory.identifier))
+                }
+            }
+            for _ in 0..<Self.atOnce { try addNext() }
+            while let (directory, version, outcome) = try await group.next() {
+                switch outcome {
+                case nil, .gone: break
+                case .compared: compared.append((directory.number, version))
+                case .left(let failure):
+                    isPartial = true
+                    left.insert(directory.number)
+                    if failure.code.reaction == .retry { passing = passing ?? failure }
+                }
+                try addNext()
+            }
+        }
+    }
+
+    /// - Throws: what concerns the whole domain.
+    func compare(_ number: InodeNumber, _ identifier: ItemIdentifier) async throws(FileProviderError) -> Outcome {
+        do throws(FileProviderError) {
+            try await listings.compare(number, request: request)
+            return .compared
+        } catch {
+            // One that is gone went with a directory above it, or just now.
+            if error.code == .noSuchItem { return .gone }
+            switch error.code.reaction {
+            case .latchDomain, .stop: throw error
+            case .parkItem, .changeState, .giveUpAsking, .retry: break
+            }
+            warnings.report("the directory '\(identifier)' cannot be compared with the remote: \(error)")
+            await commits.recordFailure(error, of: number)
+            return .left(error)
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+/// As Nextcloud documents its chunked upload, on the server that is made after that documentation.
+@Suite("uploads in chunks", .serialized)
+struct ChunkedUploadTests {
+    private struct BrokenOff: Error {}
+
+    private let bytes: [UInt8] = {
+        var bytes = [UInt8](repeating: 7, count: 21 << 20)
+        for number in 0..<21 { bytes[number << 20] = UInt8(number) }
+        return bytes
+    }()
+
+    private func run(
+        _ test: (IdentifyingRemote, ProviderSession, TemporaryDirectory) async throws -> Void
+    ) async throws {
+        try await IdentifyingRemote.run { port, directory in
+            let remote = try await IdentifyingRemote(port: port, in: directory, below: "remote.php/dav/files/user/")
+            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            try await test(remote, session, directory)
+            await session.provider.invalidate()
+        }
+    }
+
+    /// What was asked for below the uploads, without the names of their folders.
+    private func uploads(_ directory: TemporaryDirectory) -> [String] {
+        let text = (try? String(contentsOfFile: directory["requests"].string, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").filter { $0.contains("/uploads/") }.map { line in
+            let parts = line.split(separator: "/", omittingEmptySubsequences: false)
+            return parts[0].prefix { $0 != " " } + " " + parts.dropFirst(6).joined(separator: "/")
+        }
+    }
+
+    private func journal(_ remote: IdentifyingRemote) -> ChunkJournal { ChunkJournal(in: remote.stateDirectory) }
+
+    @Test("S243: a large file goes in chunks, a small one at once") func goes() async throws {
+        try await run { remote, session, directory in
+            var template = ProviderSession.template("large")
+            template.contentModificationDate = FileTimestamp(seconds: 981_173_106)
+            let made = try await session.create(template, content: bytes, fields: .contentModificationDate)
+            #expect(made.stillPending == [])
+            #expect(made.item.contentModificationDate == template.contentModificationDate)
+            #expect(uploads(directory) == ["MKCOL ", "PUT 00001", "PUT 00002", "PUT 00003", "MOVE .file"])
+            #expect(try await remote.content(of: "large") == Data(bytes))
+            // Other content is the same item.
+            var other = bytes
+            other[5] = 8
+            let changed = try await session.modify(made.item, .contents, content: other)
+            #expect(changed.item.itemIdentifier == made.item.itemIdentifier)
+            #expect(try await remote.content(of: "large") == Data(other))
+            let before = uploads(directory).count
+            _ = try await session.create(ProviderSession.template("small"), content: [1])
+            #expect(uploads(directory).count == before)
+            #expect(journal(remote).records.isEmpty)
+        }
+    }
+
+    @Test("S243: one that was broken off goes on with the chunk at which it was, also in the next daemon")
+    func goesOn() async throws {
+        try await run { remote, session, directory in
+            let count = Mutex(0)
+            let content = try TestContent(bytes) {
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                // Two chunks are there by then.
+                if number == 3 { throw BrokenOff() }
+            }
+            await #expect(throws: BrokenOff.self) {
+                _ = try await session.create(ProviderSession.template("large"), source: content.source)
+            }
+            #expect(try await session.list().isEmpty)
+            let first = uploads(directory)
+            #expect(first.prefix(3) == ["MKCOL ", "PUT 00001", "PUT 00002"])
+            let provider = try await remote.makeProvider(for: session.manager)
+            let next = ProviderSession(provider: provider, manager: session.manager)
+            // Of what was changed meanwhile nothing old is taken.
+            var other = bytes
+            other[11 << 20] ^= 1
+            _ = try await next.create(ProviderSession.template("large"), content: other)
+            #expect(uploads(directory).dropFirst(first.count) == ["PROPFIND ", "PUT 00002", "PUT 00003", "MOVE .file"])
+            #expect(try await remote.content(of: "large") == Data(other))
+            #expect(journal(remote).records.isEmpty)
+            await provider.invalidate()
+        }
+    }
+
+    @Test("S243: what others wrote meanwhile is not written over") func conditions() async throws {
+        try await run { remote, session, directory in
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            try await remote.write([1], to: "large")
+            let content = try TestContent(bytes)
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await provider.remote.write(
+                    content.source, to: RemotePath(["large"]), attributes: RemoteAttributes(), if: .absent)
+            }
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await provider.remote.write(
+                    content.source, to: RemotePath(["large"]), attributes: RemoteAttributes(),
+                    if: .unchanged(tag: [1]))
+            }
+            #expect(try await remote.content(of: "large") == Data([1]))
+        }
+    }
+
+    @Test("S243: what nobody came back for is deleted, and what the server has forgotten begins anew")
+    func abandoned() async throws {
+        try await run { remote, session, directory in
+            var old = ChunkRecord(
+                folder: "yonder-old", target: "/nowhere", size: 1, chunkSize: 1, begun: ChunkJournal.now - 90_000)
+            try journal(remote).save(old)
+            let target = try #require(HTTPURL(remote.url("large"))).path
+            old = ChunkRecord(
+                folder: "yonder-lost", target: target, size: Int64(bytes.count),
+                chunkSize: ChunkedUploads.chunkSize(for: Int64(bytes.count)), begun: ChunkJournal.now)
+            try journal(remote).save(old)
+            _ = try await session.create(ProviderSession.template("large"), content: bytes)
+            #expect(uploads(directory).prefix(3).sorted() == ["DELETE ", "DELETE ", "PROPFIND "])
+            #expect(journal(remote).records.isEmpty)
+            #expect(try await remote.content(of: "large") == Data(bytes))
+        }
+    }
+
+    @Test("S243: an upload that the server forgets in the middle is sent anew, and nothing is missing because of that")
+    func forgotten() async throws {
+        try await run { remote, session, directory in
+            let base = try #require(HTTPURL(remote.url("")))
+            let uploads = "http://\(base.host):\(base.port)/remote.php/dav/uploads/user/"
+            let content = try TestContent(bytes) { [journal = journal(remote)] in
+                guard let folder = journal.records.first?.folder, journal.records.first?.digests.count == 1 else {
+                    return
+                }
+                let process = try Process.run(
+                    URL(fileURLWithPath: "/usr/bin/env"), arguments: ["curl", "-s", "-X", "DELETE", uploads + folder])
+                process.waitUntilExit()
+            }
+            do {
+                _ = try await session.create(ProviderSession.template("large"), source: content.source)
+                Issue.record("it was sent to where nothing is")
+            } catch let error as FileProviderError {
+                #expect(error.code == .providerDomainTemporarilyUnavailable)
+            }
+            _ = try await session.create(ProviderSession.template("large"), content: bytes)
+            #expect(try await remote.content(of: "large") == Data(bytes))
+        }
+    }
+
+    @Test("S243: where no chunks are taken, or the address does not say whose they are, files go in one piece")
+    func notTaken() async throws {
+        #expect(UploadPlace(of: try #require(HTTPURL("https://host/remote.php/webdav/"))) == nil)
+        let place = UploadPlace(of: try #require(HTTPURL("https://host/cloud/remote.php/dav/files/me%20too/a/b/")))
+        #expect(place?.collection.description == "https://host/cloud/remote.php/dav/uploads/me%20too/")
+        #expect(ChunkedUploads.chunkSize(for: 25 << 20) == 10 << 20)
+        #expect((1 << 40) / ChunkedUploads.chunkSize(for: 1 << 40) < 10_000)
+        try await IdentifyingRemote.run { port, directory in
+            let remote = try await IdentifyingRemote(port: port, in: directory, below: "dav/files/nobody/")
+            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            _ = try await session.create(ProviderSession.template("large"), content: bytes)
+            #expect(uploads(directory) == ["MKCOL "] || uploads(directory) == [])
+            #expect(try await remote.content(of: "large") == Data(bytes))
+            await session.provider.invalidate()
+        }
+    }
+}

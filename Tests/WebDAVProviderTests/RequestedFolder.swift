@@ -1,0 +1,70 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+
+@testable import WebDAVProvider
+
+/// A collection of a server's, changed behind the provider's back by requests of others: for servers that keep files
+/// otherwise than in a folder.
+final class RequestedFolder: RemoteUnderTest {
+    let name = UUID().uuidString
+    let domain: FileProviderDomain
+    let stateDirectory: FilePath
+    private let base: String
+    /// What the provider has found out about the server: once is enough for all its collections.
+    private let habits: (known: String, own: String)
+
+    /// - Parameter base: where on the server its collections are; ends in a slash.
+    init(_ server: DAVServer, below base: String = "") async throws {
+        self.base = "http://\(server.authority)/\(base)"
+        domain = FileProviderDomain(identifier: "test", source: server.source + base + name)
+        stateDirectory = try server.directory.makeDirectory("state-\(name)")
+        habits = (server.directory["habits"].string, stateDirectory.appending("webdav.json").string)
+        try? FileManager.default.copyItem(atPath: habits.known, toPath: habits.own)
+        try await makeDirectory("")
+    }
+
+    func url(_ path: String) -> String {
+        let names = path.split(separator: "/").map { PercentEncoding.encode(String($0)) }
+        return base + name + "/" + names.joined(separator: "/")
+    }
+
+    /// Makes a request of somebody else's.
+    ///
+    /// - Returns: the answer's body.
+    @discardableResult
+    func request(_ arguments: String...) async throws -> String {
+        let outcome = try await Command(["curl", "-sS", "--fail", "--path-as-is"] + arguments).run()
+        guard outcome.status == 0 else { throw CocoaError(.fileWriteUnknown) }
+        return outcome.output
+    }
+
+    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
+        try WebDAVProvider.make(for: manager, credentials: { nil }, logger: Logger(label: "test"))
+    }
+
+    func makeDirectory(_ path: String) async throws {
+        let slash = path.isEmpty || path.hasSuffix("/") ? "" : "/"
+        try await request("-X", "MKCOL", url(path) + slash)
+    }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        let file = stateDirectory.appending(UUID().uuidString).string
+        try Data(bytes).write(to: URL(fileURLWithPath: file))
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try await request("-T", file, url(path))
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        try await request("-X", "MOVE", "-H", "Destination: \(url(newPath))", url(path))
+    }
+
+    func delete(_ path: String) async throws { try await request("-X", "DELETE", url(path)) }
+
+    func dispose() async { try? FileManager.default.copyItem(atPath: habits.own, toPath: habits.known) }
+}
