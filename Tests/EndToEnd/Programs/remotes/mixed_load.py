@@ -149,7 +149,9 @@ class Worker(threading.Thread):
             with open(self.mirror(path), "rb") as file:
                 wanted = file.read()
             if data != wanted:
-                raise Wrong("'%s' was read with %d bytes of other content, %d expected" % (path, len(data), len(wanted)))
+                other = [at for at, (one, two) in enumerate(zip(data, wanted)) if one != two]
+                raise Wrong("'%s' was read with %d bytes of other content, %d expected: %d from %s to %s differ, %d zero" % (
+                    path, len(data), len(wanted), len(other), other[:1], other[-1:], sum(data[at] == 0 for at in other)))
 
     def list(self):
         path = self.one("directory")
