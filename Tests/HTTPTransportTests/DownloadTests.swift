@@ -37,10 +37,11 @@ import Testing
         }
     }
 
-    @Test func goesOnWhereItBroke() async throws {
+    @Test(arguments: ["/file?cut=100000", "/file?cut=100000&settles"])
+    func goesOnWhereItBroke(target: String) async throws {
         try await withServer { server, transport in
             let sink = CollectingSink()
-            _ = try await transport.download(download(server.at("/file?cut=100000")), into: sink)
+            _ = try await transport.download(download(server.at(target)), into: sink)
             #expect(try sink.bytes(in: 0..<Int64(servedContent.count)) == servedContent)
             #expect(try await server.log().entries(below: "/file").count >= 10)
         }

@@ -114,11 +114,19 @@ private final class DownloadProgress: Sendable {
                 return
             }
             let fields = ["ETag", "Last-Modified"]
-            let changed = fields.first { first.fields[$0] != nil }.map { first.fields[$0] != head.fields[$0] } ?? false
+            let changed =
+                fields.first { first.fields[$0] != nil }
+                .map { Self.opaque(first.fields[$0]) != Self.opaque(head.fields[$0]) } ?? false
             guard !changed, state.end == end || state.end == nil else {
                 throw FileProviderError(.versionNoLongerAvailable, "the content changed while it was fetched")
             }
         }
+    }
+
+    /// A tag without its mark of weakness: Apache gives that to one content for a second, and then no more.
+    private static func opaque(_ tag: String?) -> String? {
+        guard let tag, tag.utf8.starts(with: "W/".utf8) else { return tag }
+        return String(tag.utf8.dropFirst(2))
     }
 
     func take(_ part: DownloadPart, from body: HTTPBodyReader, into sink: any ContentSink) async throws {

@@ -129,7 +129,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_file_page(self, query, number, digest):
         """CONTENT with ranges. cut=N: no more than N bytes an answer, then the connection breaks. short=N: no more than N
         bytes an answer, honestly. whole: ranges mean nothing. more=N: N bytes more on either side. changes: another ETag
-        each time. shift: a wrong range."""
+        each time. settles: a weak ETag at first. shift: a wrong range."""
         start, end, status = 0, len(CONTENT), 200
         asked = self.headers.get("Range")
         if asked and "whole" not in query:
@@ -140,7 +140,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "short" in query:
             end, status = min(end, start + int(query["short"])), 206
         self.send_response(status)
-        self.send_header("ETag", f'"{number}"' if "changes" in query else '"one"')
+        weak = "W/" if "settles" in query and start == 0 else ""
+        self.send_header("ETag", f'"{number}"' if "changes" in query else weak + '"one"')
         if status == 206:
             told = start + int(query.get("shift", "0"))
             self.send_header("Content-Range", f"bytes {told}-{end - 1}/{len(CONTENT)}")
