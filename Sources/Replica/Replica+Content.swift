@@ -49,7 +49,9 @@ extension Replica {
                 identifier: identifier, descriptor: descriptor, generation: inode.contentGeneration,
                 version: inode.contentVersion, size: inode.size, present: present)
         } catch let error as Errno {
-            if begun.isNew { try? await abandonContent(of: number, generation: inode.contentGeneration) }
+            if begun.isNew {
+                _ = try? await abandonContent(of: number, generation: inode.contentGeneration, open: NothingOpen())
+            }
             throw FileProviderError.posix(error, "the content file of inode \(number): \(error)")
         }
     }
@@ -93,16 +95,23 @@ extension Replica {
     }
 
     /// Makes a file dataless again whose content was begun and never came.
-    package func abandonContent(of number: InodeNumber, generation: Int64) async throws {
-        let effects = try await database.write { db -> ReplicaEffects in
-            var effects = ReplicaEffects()
+    ///
+    /// - Returns: false when somebody has it open, who may read from its content file already: that stays the file's own,
+    ///   and who begins again goes on with it.
+    package func abandonContent(
+        of number: InodeNumber, generation: Int64, open: any OpenInodes
+    ) async throws -> Bool {
+        let obsolete = try await database.write { db -> ObsoleteContent? in
             guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
-                inode.localBytes == 0
-            else { return effects }
-            effects.obsoleteContents.append(try db.forgetContent(of: number))
-            return effects
+                inode.localBytes == 0, !open.isOpen(number)
+            else { return nil }
+            return try db.forgetContent(of: number)
         }
+        guard let obsolete else { return !open.isOpen(number) }
+        var effects = ReplicaEffects()
+        effects.obsoleteContents.append(obsolete)
         try await removeObsoleteContents(effects)
+        return true
     }
 
     /// A descriptor to read a file's local content from; the caller's to close. Blocks no longer than the disk does.

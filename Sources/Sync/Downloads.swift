@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import Synchronization
 import SystemPackage
 
 /// All transfers of content to this machine: one per file, however many read it.
@@ -13,6 +14,9 @@ actor Downloads {
     private let events: SyncEvents
     private let accounting: any FetchAccounting
     private let recognized: @Sendable (InodeNumber) async throws -> Void
+    private let open: any OpenInodes
+    /// Content that was begun and never came, by its generation, of files that somebody has open.
+    private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
@@ -24,9 +28,11 @@ actor Downloads {
     /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
-        budget: CacheBudget, events: SyncEvents, accounting: any FetchAccounting = NoFetchAccounting(),
+        budget: CacheBudget, events: SyncEvents, open: any OpenInodes,
+        accounting: any FetchAccounting = NoFetchAccounting(),
         recognized: @escaping @Sendable (InodeNumber) async throws -> Void = { _ in }
     ) {
+        self.open = open
         self.accounting = accounting
         self.recognized = recognized
         self.events = events
@@ -195,10 +201,37 @@ actor Downloads {
                 if let effects { commits.publish(effects) }
                 budget.wake()
             } else {
-                try await replica.abandonContent(of: download.number, generation: download.generation)
+                try await abandon(download.number, generation: download.generation)
             }
         } catch {
             warnings.report("what was downloaded of '\(download.identifier)' cannot be recorded: \(error)")
+        }
+    }
+
+    /// What never came is given up as soon as nobody has the file open.
+    private func abandon(_ number: InodeNumber, generation: Int64) async throws {
+        leftBehind.withLock { $0[number] = generation }
+        repeat {
+            guard try await replica.abandonContent(of: number, generation: generation, open: open) else { continue }
+            leftBehind.withLock { if $0[number] == generation { $0[number] = nil } }
+            return
+            // Closed before that could be known.
+        } while !open.isOpen(number)
+    }
+
+    /// The last handle of a file was closed. Returns at once; from any thread.
+    nonisolated func fileWasClosed(_ number: InodeNumber) {
+        guard let generation = leftBehind.withLock({ $0[number] }) else { return }
+        Task { await self.abandonIfIdle(number, generation: generation) }
+    }
+
+    private func abandonIfIdle(_ number: InodeNumber, generation: Int64) async {
+        // A transfer that is under way sees to it at its end.
+        guard active[number] == nil else { return }
+        do {
+            try await abandon(number, generation: generation)
+        } catch {
+            warnings.report("what was begun of inode \(number) cannot be given up: \(error)")
         }
     }
 

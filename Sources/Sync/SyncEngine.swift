@@ -123,7 +123,7 @@ package final class SyncEngine: Sendable {
             warnings: warnings)
         downloads = Downloads(
             replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings, budget: budget,
-            events: happenings, accounting: accounting ?? NoFetchAccounting(),
+            events: happenings, open: open, accounting: accounting ?? NoFetchAccounting(),
             recognized: { try await attached.reimporting?.settle($0) })
         let trashKeeper = TrashKeeper(
             replica: replica, open: open, commits: commits, connection: connection, listings: listings,
@@ -295,6 +295,7 @@ package final class SyncEngine: Sendable {
     /// The last handle of an inode was closed: news that waited for that come in.
     package func inodeWasClosed(_ number: InodeNumber) {
         budget.wasClosed()
+        downloads.fileWasClosed(number)
         closings.note(number)
     }
 

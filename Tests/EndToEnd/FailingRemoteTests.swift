@@ -53,6 +53,63 @@ extension RealMount {
             }
         }
 
+        /// Reads a file of bytes that are all 1 through one handle to its end, and again where that fails.
+        private static let patientReader = """
+            import os, sys, time
+            file = os.open(sys.argv[1], os.O_RDONLY)
+            size, offset, failures, others = os.fstat(file).st_size, 0, 0, 0
+            while offset < size:
+                try:
+                    piece = os.pread(file, 65536, offset)
+                except OSError:
+                    failures += 1
+                    if failures > 100:
+                        raise
+                    time.sleep(0.05)
+                    continue
+                # What is fetched ahead of it is to fail while it has the file open.
+                time.sleep(0.02)
+                others += len(piece) - piece.count(1)
+                offset += len(piece)
+            print(offset, others)
+            """
+
+        private static let ones = RemoteContent.bytes([UInt8](repeating: 1, count: 1 << 20))
+
+        @Test(
+            "S10: who goes on with an open file after its transfer was given up reads the same content",
+            arguments: [
+                FaultScript.Effect.failFetch(after: 300_000, FileProviderError(.versionNoLongerAvailable)), .surplus(1),
+            ])
+        func goesOn(after effect: FaultScript.Effect) async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: Self.ones, identifier: "file")
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.add(effect, to: .fetch, times: 1)
+                let read = try await Command.run("python3", "-c", Self.patientReader, mount["file"])
+                #expect(read.status == 0, "\(read.errors)")
+                #expect(read.line == "\(1 << 20) 0")
+                #expect(mount.provider.log.count(of: .fetch) >= 2)
+            }
+        }
+
+        @Test("S10: what never came of an open file is given up when that is closed") func givenUp() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: Self.ones, identifier: "file")
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.provider.faults.add(
+                    .failFetch(after: 300_000, FileProviderError(.versionNoLongerAvailable)), to: .fetch, times: nil)
+                let read = try await Command.run("cat", mount["file"])
+                #expect(read.status == 1)
+                let database = mount.host.replica.database
+                let number = try #require(try database.lookup("file", in: .root).inode?.number)
+                #expect(await eventually { (try? database.inode(number)?.content) == .dataless })
+                #expect(try database.inode(number)?.localBytes == 0)
+            }
+        }
+
         @Test("Row 23: errors of no known kind are tried again by themselves") func triesAgain() async throws {
             struct Hiccup: Error {}
             try await ProvidedMount.run { tree in

@@ -49,8 +49,13 @@ extension EngineTests {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
+                // As long as he has it open, who reads keeps the content file that he reads from.
+                let number = try fixture.number("f")
+                fixture.open.insert(number)
                 _ = try await fixture.read("f", 0..<10)
                 #expect(await eventually { fixture.hasWarning("of 'f', which has 100") })
+                fixture.open.remove(number)
+                fixture.engine.inodeWasClosed(number)
                 #expect(try await eventually { try fixture.inode("f").content == .dataless })
             }
         }
