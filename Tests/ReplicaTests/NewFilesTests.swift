@@ -284,6 +284,25 @@ import Testing
         #expect(try replica.names().count == 12)
     }
 
+    @Test("S74: a directory that gets a file while the answer about its date is recorded keeps the later one")
+    func laterThanAnAnswer() async throws {
+        let replica = try await prepared()
+        let directory = try #require(try replica.number("d"))
+        try await replica.list([], in: directory, open: fixture.open)
+        #expect(try make("before", in: replica, directory: directory) != nil)
+        let row = try #require(try replica.database.item(ofInode: directory)).id
+        let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
+        let (made, _) = try await replica.ingest(open: fixture.open, changingNames: false) { ingestion in
+            let made = try make("after", in: replica, directory: directory)
+            try ingestion.acknowledge(
+                sent, as: sent.item, stillPending: [], shouldFetchContent: false, contentStamp: nil)
+            return made
+        }
+        let item = try #require(try replica.database.item(ofInode: directory))
+        #expect(item.inode.modifiedAt == made?.modifiedAt)
+        #expect(item.changedFields.contains(.contentModificationDate))
+    }
+
     @Test("S74: a name that is not there is not looked for again and again, whatever is made and removed in between")
     func namesAreKnown() async throws {
         let replica = try await prepared()

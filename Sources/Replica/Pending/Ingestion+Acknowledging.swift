@@ -15,10 +15,14 @@ extension Ingestion {
         contentStamp present: Int64?, datesMakeVersions: Bool = false
     ) throws {
         noteAnswer(of: item.itemIdentifier)
-        guard let current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
+        guard var current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
         if current.isToBeOffered { return }
-        if try !isPlain(item, of: current) { try willChangeNames() }
+        if try !isPlain(item, of: current) {
+            try willChangeNames()
+            // What was made in a directory up to now has changed that once more.
+            current = try db.item(id: sent.row) ?? current
+        }
         try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
         try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
