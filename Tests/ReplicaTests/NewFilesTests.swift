@@ -276,6 +276,8 @@ import Testing
             let parent = number % 2 == 0 ? directory : InodeNumber.root
             let made = try #require(try make("f\(number)", in: replica, directory: parent))
             #expect(try replica.database.inode(parent)?.modifiedAt == made.modifiedAt)
+            guard parent == directory else { continue }
+            #expect(try replica.database.lookup("d", in: .root).inode?.modifiedAt == made.modifiedAt)
         }
         try replica.database.settle()
         let (root, inner) = try (replica.database.inode(.root), replica.database.inode(directory))

@@ -324,6 +324,8 @@ extension ReplicaDatabase {
         if newFiles.lacks(name, in: directory) { return (.materialized, nil) }
         if newFiles.holds(name, in: directory) { try settle() }
         let era = newFiles.era
+        // Of a directory that gets files the row does not know yet how late it is.
+        let mayLag = !newFiles.isEmpty
         let answer = try peek { db in
             try db.one(Self.lookup, [directory.rawValue, name]) { row -> (ContentState?, InodeRecord?) in
                 let state = ContentState(rawValue: row[Rows.inodeColumnCount])
@@ -334,6 +336,9 @@ extension ReplicaDatabase {
         if let era, let answer, answer.0 == .materialized, answer.1 == nil {
             newFiles.noteAbsence(of: name, in: directory, era)
             try lookForNames(in: directory)
+        }
+        if mayLag, let found = answer?.1, found.kind == .directory {
+            return (answer?.0, try inode(found.number) ?? found)
         }
         return answer ?? (nil, nil)
     }

@@ -41,6 +41,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in fields:
             self.send_header(name, value)
+        # With 204 there is none, and who sends one all the same spoils the next answer.
+        if status == 204:
+            return self.end_headers()
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
