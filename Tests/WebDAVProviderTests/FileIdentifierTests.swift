@@ -11,11 +11,11 @@ import Testing
 @testable import WebDAVProvider
 
 /// A folder on a server that names files by identifiers, changed behind the provider's back by requests of others.
-final class IdentifyingRemote: RemoteUnderTest {
+final class IdentifyingRemote: RequestedRemote {
     let name = UUID().uuidString
     let domain: FileProviderDomain
     let stateDirectory: FilePath
-    private let base: String
+    let base: String
 
     /// - Parameter base: where on the server it is; ends in a slash.
     init(port: Int, in directory: TemporaryDirectory, below base: String = "") async throws {
@@ -23,11 +23,6 @@ final class IdentifyingRemote: RemoteUnderTest {
         domain = FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(base)\(name)")
         stateDirectory = try directory.makeDirectory("state-\(name)")
         try await makeDirectory("")
-    }
-
-    func url(_ path: String) -> String {
-        let names = path.split(separator: "/").map { PercentEncoding.encode(String($0)) }
-        return base + name + "/" + names.joined(separator: "/")
     }
 
     /// What a file has on the server.
@@ -39,30 +34,7 @@ final class IdentifyingRemote: RemoteUnderTest {
         return try Data(contentsOf: URL(fileURLWithPath: file))
     }
 
-    /// Makes a request of somebody else's.
-    func request(_ arguments: String...) async throws {
-        let outcome = try await Command(["curl", "-sS", "--fail", "--path-as-is", "-o", "/dev/null"] + arguments).run()
-        guard outcome.status == 0 else { throw CocoaError(.fileWriteUnknown) }
-    }
-
-    func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
-        try WebDAVProvider.make(for: manager, credentials: { nil }, logger: Logger(label: "test"))
-    }
-
     func makeDirectory(_ path: String) async throws { try await request("-X", "MKCOL", url(path)) }
-
-    func write(_ bytes: [UInt8], to path: String) async throws {
-        let file = stateDirectory.appending(UUID().uuidString).string
-        try Data(bytes).write(to: URL(fileURLWithPath: file))
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        try await request("-T", file, url(path))
-    }
-
-    func rename(_ path: String, to newPath: String) async throws {
-        try await request("-X", "MOVE", "-H", "Destination: \(url(newPath))", url(path))
-    }
-
-    func delete(_ path: String) async throws { try await request("-X", "DELETE", url(path)) }
 
     func dispose() async {}
 

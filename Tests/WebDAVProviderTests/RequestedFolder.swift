@@ -11,11 +11,11 @@ import TestSupport
 
 /// A collection of a server's, changed behind the provider's back by requests of others: for servers that keep files
 /// otherwise than in a folder.
-final class RequestedFolder: RemoteUnderTest {
+final class RequestedFolder: RequestedRemote {
     let name = UUID().uuidString
     let domain: FileProviderDomain
     let stateDirectory: FilePath
-    private let base: String
+    let base: String
     /// What the provider has found out about the server: once is enough for all its collections.
     private let habits: (known: String, own: String)
 
@@ -29,6 +29,23 @@ final class RequestedFolder: RemoteUnderTest {
         try await makeDirectory("")
     }
 
+    func makeDirectory(_ path: String) async throws {
+        let slash = path.isEmpty || path.hasSuffix("/") ? "" : "/"
+        try await request("-X", "MKCOL", url(path) + slash)
+    }
+
+    func dispose() async { try? FileManager.default.copyItem(atPath: habits.own, toPath: habits.known) }
+}
+
+/// A remote of the tests that others change by requests.
+protocol RequestedRemote: RemoteUnderTest {
+    /// Its own name on the server.
+    var name: String { get }
+    /// Where on the server it is; ends in a slash.
+    var base: String { get }
+}
+
+extension RequestedRemote {
     func url(_ path: String) -> String {
         let names = path.split(separator: "/").map { PercentEncoding.encode(String($0)) }
         return base + name + "/" + names.joined(separator: "/")
@@ -48,11 +65,6 @@ final class RequestedFolder: RemoteUnderTest {
         try WebDAVProvider.make(for: manager, credentials: { nil }, logger: Logger(label: "test"))
     }
 
-    func makeDirectory(_ path: String) async throws {
-        let slash = path.isEmpty || path.hasSuffix("/") ? "" : "/"
-        try await request("-X", "MKCOL", url(path) + slash)
-    }
-
     func write(_ bytes: [UInt8], to path: String) async throws {
         let file = stateDirectory.appending(UUID().uuidString).string
         try Data(bytes).write(to: URL(fileURLWithPath: file))
@@ -65,6 +77,4 @@ final class RequestedFolder: RemoteUnderTest {
     }
 
     func delete(_ path: String) async throws { try await request("-X", "DELETE", url(path)) }
-
-    func dispose() async { try? FileManager.default.copyItem(atPath: habits.own, toPath: habits.known) }
 }

@@ -36,7 +36,7 @@ final class RecentAnswers: Sendable {
                 state.sweepAt = max(1000, 2 * state.changes.count)
             }
             let change = Change(key: key, outcome: outcome, at: now)
-            let index = Self.position(of: key, in: state.changes)
+            let index = state.changes.position(of: key, by: \.key)
             if index < state.changes.count, state.changes[index].key.utf8.elementsEqual(key.utf8) {
                 state.changes[index] = change
             } else {
@@ -50,7 +50,7 @@ final class RecentAnswers: Sendable {
         let now = ContinuousClock.now
         return state.withLock { state in
             var found: [Change] = []
-            for change in state.changes[Self.position(of: prefix, in: state.changes)...] {
+            for change in state.changes[state.changes.position(of: prefix, by: \.key)...] {
                 guard change.key.utf8.starts(with: prefix.utf8) else { break }
                 if now - change.at <= Self.memory { found.append(change) }
             }
@@ -63,15 +63,6 @@ final class RecentAnswers: Sendable {
 
     /// Whether this server's listings have been seen to lag.
     var hasLagged: Bool { state.withLock { $0.hasLagged } }
-
-    private static func position(of key: String, in changes: [Change]) -> Int {
-        var (low, high) = (0, changes.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if changes[middle].key.utf8.lexicographicallyPrecedes(key.utf8) { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
 }
 
 extension S3Client {
@@ -135,19 +126,24 @@ extension S3Client {
 }
 
 extension S3Listing {
-    fileprivate mutating func insert(_ entry: Entry) { entries.insert(entry, at: position(of: entry.key)) }
-
-    fileprivate func index(of key: String) -> Int? {
-        let position = position(of: key)
-        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
+    fileprivate mutating func insert(_ entry: Entry) {
+        entries.insert(entry, at: entries.position(of: entry.key, by: \.key))
     }
 
+    fileprivate func index(of key: String) -> Int? {
+        let position = entries.position(of: key, by: \.key)
+        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
+    }
+}
+
+extension Array {
     /// Where a key is in the order of the keys' bytes, or would be.
-    private func position(of key: String) -> Int {
-        var (low, high) = (0, entries.count)
+    fileprivate func position(of key: String, by path: KeyPath<Element, String>) -> Int {
+        var (low, high) = (0, count)
         while low < high {
             let middle = (low + high) / 2
-            if entries[middle].key.utf8.lexicographicallyPrecedes(key.utf8) { low = middle + 1 } else { high = middle }
+            let isBefore = self[middle][keyPath: path].utf8.lexicographicallyPrecedes(key.utf8)
+            if isBefore { low = middle + 1 } else { high = middle }
         }
         return low
     }
