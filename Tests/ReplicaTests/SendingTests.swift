@@ -89,4 +89,30 @@ import Testing
         try await replica.list([.file("file", size: 7, version: "3")], open: fixture.open)
         #expect(try replica.names() == ["file"])
     }
+
+    @Test("S190: what is written here stays based on one content: its version, its size and its date")
+    func basesAreOfOneContent() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        func listed(_ version: String, size: Int64) async throws {
+            var item = FileProviderItem.file("file", size: size, version: version)
+            item.contentModificationDate = FileTimestamp(seconds: size)
+            try await replica.list([item], open: fixture.open)
+        }
+        func base() throws -> ItemBase {
+            let number = try #require(try replica.number("file"))
+            return try #require(try replica.database.item(ofInode: number)).base
+        }
+        try await listed("1", size: 99)
+        let number = try #require(try replica.number("file"))
+        _ = try replica.change(open: fixture.open) {
+            try $0.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
+            try $0.endWriting(number)
+        }
+        let first = try base()
+        try await listed("2", size: 5099)
+        #expect(try base().size == 99)
+        #expect(try base().modifiedAt == first.modifiedAt)
+        #expect(try base().version.contentVersion == first.version.contentVersion)
+    }
 }

@@ -239,13 +239,16 @@ package struct Ingestion {
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try restoreNames() }
     }
 
-    /// Everything but parent and name.
+    /// Everything but parent and name. What is written here is still based on what it was written over: that content's
+    /// version, size and date stay together.
     private mutating func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
         try db.run(
             """
             UPDATE item SET capabilities = ?1, policy = ?2,
                 baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ?3 END,
-                baseMetadataVersion = ?4, baseSize = ?5, baseModifiedAt = ?6
+                baseMetadataVersion = ?4,
+                baseSize = CASE WHEN changedFields & 1 THEN baseSize ELSE ?5 END,
+                baseModifiedAt = CASE WHEN changedFields & 1 THEN baseModifiedAt ELSE ?6 END
             WHERE id = ?7 AND (capabilities, policy, baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
                 IS NOT (?1, ?2, ?3, ?4, ?5, ?6)
             """,

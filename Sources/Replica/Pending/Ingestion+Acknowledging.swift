@@ -59,7 +59,10 @@ extension Ingestion {
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
-        let version = isBaseOld ? current.base.version.contentVersion : item.itemVersion.contentVersion
+        let (version, size, modified) =
+            isBaseOld
+            ? (current.base.version.contentVersion, current.base.size, current.base.modifiedAt)
+            : (item.itemVersion.contentVersion, item.documentSize ?? 0, item.contentModificationDate)
         try db.run(
             """
             UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
@@ -68,8 +71,8 @@ extension Ingestion {
             """,
             [
                 item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(version), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
-                item.contentModificationDate?.nanosecondsSince1970, Int64(changed.rawValue),
+                Data(version), Data(item.itemVersion.metadataVersion), size,
+                modified?.nanosecondsSince1970, Int64(changed.rawValue),
                 Int64(current.heldFields.subtracting(sent.fields).union(held).rawValue), current.id,
             ])
         if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
