@@ -221,14 +221,8 @@ extension PathAddressedProvider {
                         throw rejection(entry, identifier, in: parent)
                     }
                 case .directory:
-                    if !options.contains(.recursive), try await holdsAnything(path) {
-                        // What we have moved there, and the system does not know to be there, may be about to go as well.
-                        if book.holdsUnheard(identifier) {
-                            throw FileProviderError(
-                                .providerDomainTemporarilyUnavailable, "'\(entry.name)' is not empty yet")
-                        }
-                        throw FileProviderError(
-                            .directoryNotEmpty, item: items.item(entry, as: identifier, in: parent))
+                    if !options.contains(.recursive), !remote.traits.checksEmptiness, try await holdsAnything(path) {
+                        throw notEmpty(entry, identifier, in: parent)
                     }
                 case .symbolicLink: break
                 }
@@ -238,10 +232,7 @@ extension PathAddressedProvider {
                     }
                 } catch let failure as RemoteConditionFailure {
                     guard let present = failure.present, mayBe(present, identifier) else { return }
-                    if present.kind == .directory {
-                        throw FileProviderError(
-                            .directoryNotEmpty, item: items.item(present, as: identifier, in: parent))
-                    }
+                    if present.kind == .directory { throw notEmpty(present, identifier, in: parent) }
                     throw rejection(present, identifier, in: parent)
                 }
             }
@@ -314,6 +305,16 @@ extension PathAddressedProvider {
         _ entry: RemoteEntry, _ identifier: ItemIdentifier, in parent: ItemIdentifier
     ) -> any Error {
         FileProviderError(.localVersionConflictingWithServer, item: items.item(entry, as: identifier, in: parent))
+    }
+
+    private func notEmpty(
+        _ entry: RemoteEntry, _ identifier: ItemIdentifier, in parent: ItemIdentifier
+    ) -> any Error {
+        // What we have moved there, and the system does not know to be there, may be about to go as well.
+        if book.holdsUnheard(identifier) {
+            return FileProviderError(.providerDomainTemporarilyUnavailable, "'\(entry.name)' is not empty yet")
+        }
+        return FileProviderError(.directoryNotEmpty, item: items.item(entry, as: identifier, in: parent))
     }
 
     private func rejection(

@@ -196,7 +196,7 @@ package enum RemoteCondition: Hashable, Sendable {
     /// its traits.
     case unchanged(tag: [UInt8])
     /// The directory, which is to be deleted, holds nothing but what is hidden. A remote that deletes it with one request
-    /// need not look.
+    /// need not look; see ``RemoteTraits/checksEmptiness``.
     case empty
 }
 
@@ -216,6 +216,8 @@ package struct RemoteTraits: Hashable, Sendable {
     package var readsRanges = true
     /// Conditions are checked by the remote itself, in one step with the change.
     package var checksConditions = false
+    /// A directory that is to be deleted if it is empty need not be looked at before: the remote does that itself.
+    package var checksEmptiness = false
     package var hasSymbolicLinks = false
     package var storesModificationDates = false
     package var storesPermissions = false

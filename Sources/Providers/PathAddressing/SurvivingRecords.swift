@@ -50,6 +50,8 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
     /// What is known, in no order.
     package var all: [(key: [UInt8], record: Record)] { state.withLock { $0.records.map { ($0.key, $0.value) } } }
 
+    package subscript(_ key: [UInt8]) -> Record? { state.withLock { $0.records[key] } }
+
     package func set(_ key: [UInt8], _ record: Record) {
         state.withLock { state in
             state.records[key] = record

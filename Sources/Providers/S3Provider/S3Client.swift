@@ -18,6 +18,7 @@ final class S3Client: Sendable {
     let logger: Logger
     let stragglers: Stragglers
     let recent = RecentAnswers()
+    let doubtful: DoubtfulWrites
     private let state: Mutex<State>
     private let source: CredentialSource
     private let isRegionKnown: Bool
@@ -32,6 +33,7 @@ final class S3Client: Sendable {
         transport: HTTPTransport, logger: Logger, skew: Int64 = 0, directory: FilePath? = nil
     ) {
         stragglers = Stragglers(in: directory)
+        doubtful = DoubtfulWrites(in: directory)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
@@ -82,12 +84,20 @@ final class S3Client: Sendable {
             // How long content takes says nothing of how slow the server is.
             stragglers.noteAnswer(after: request.body?.isContent == true ? nil : .now - start)
             // Whoever answers for the server may have lost it on the way.
-            if answer.status >= 500 { changes.forEach(stragglers.note) }
+            if answer.status >= 500 { noteDoubt(changes, request) }
             if answer.head.isSuccess { noteChanges(changes, by: request, answer) }
             return answer
         } catch {
-            if UnansweredContents.isLeft(by: error) { changes.forEach(stragglers.note) }
+            if UnansweredContents.isLeft(by: error) { noteDoubt(changes, request) }
             throw error
+        }
+    }
+
+    /// Nobody knows whether a request has changed what it was to change, or will.
+    private func noteDoubt(_ keys: [String], _ request: HTTPRequest) {
+        for key in keys {
+            stragglers.note(key)
+            if let tag = request.tagOfWritten { doubtful.note(key, tag: tag) }
         }
     }
 
@@ -181,7 +191,7 @@ final class S3Client: Sendable {
 
         func authorize(_ request: inout HTTPRequest) async throws {
             // What went out before had no answer.
-            if attempts.next() > 1 { changes.forEach(client.stragglers.note) }
+            if attempts.next() > 1 { client.noteDoubt(changes, request) }
             try await client.sign(&request, payloadHash: payloadHash)
         }
     }

@@ -56,7 +56,7 @@ extension S3Remote {
     }
 
     /// Deletes a directory that holds nothing, and never more than what was seen of it: another may just be putting
-    /// something there.
+    /// something there. What arrived there after all, long after it was sent again, or deleted, is nothing.
     private func deleteEmpty(_ path: RemotePath) async throws {
         let prefix = prefix(of: path)
         _ = await conditions()
@@ -64,7 +64,9 @@ extension S3Remote {
         var reader = KeyReader(client: client, prefix: prefix)
         while let object = try await reader.next() {
             let below = object.key.dropping(prefix)
-            guard below.isEmpty ? object.size == 0 : HiddenName.isOne(below) else {
+            let isNothing =
+                below.isEmpty ? object.size == 0 : HiddenName.isOne(below) || client.doubtful.hold(object)
+            guard isNothing else {
                 throw RemoteConditionFailure(
                     present: RemoteEntry(name: path.name ?? "", kind: .directory, tag: [], isTagStrong: false))
             }

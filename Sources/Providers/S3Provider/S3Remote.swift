@@ -65,6 +65,7 @@ final class S3Remote: PathRemote {
         traits.storesModificationDates = true
         traits.concurrentCalls = 16
         traits.tagsAreOfContent = true
+        traits.checksEmptiness = true
         let conditions = state.withLock { $0.conditions }
         traits.checksConditions = conditions?.onWriting == true
         if let conditions { traits.peculiarities += conditions.peculiarities }

@@ -1,0 +1,72 @@
+import FileProvider
+import FileProviderTesting
+import HTTPTransport
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import S3Provider
+
+@Suite struct DoubtfulWriteTests {
+    @Test("S228: what was sent, not answered and arrives after all keeps no directory; what others put there does")
+    func leftoversGoWithTheirDirectory() async throws {
+        try await withBucket { bucket, remote in
+            for (name, isOurs) in [("ours", true), ("others", false)] {
+                let key = "\(bucket.prefix)\(name)/below/file"
+                try await bucket.put(bucket.prefix + name + "/", "")
+                let request = remote.client.request("PUT", key, body: .bytes(Array("text".utf8)))
+                remote.client.doubtful.note(key, tag: try #require(request.tagOfWritten))
+                try await bucket.put(key, isOurs ? "text" : "other text")
+                let path = RemotePath([name])
+                if isOurs {
+                    try await remote.delete(path, kind: .directory, if: .empty)
+                } else {
+                    await #expect(throws: RemoteConditionFailure.self) {
+                        try await remote.delete(path, kind: .directory, if: .empty)
+                    }
+                }
+            }
+            #expect(try await bucket.keys() == ["others/", "others/below/file"].map { bucket.prefix + $0 })
+        }
+    }
+
+    @Test("S228: the tag of what is sent is the one that the server gives it")
+    func tagsOfWhatIsSent() async throws {
+        try await withBucket { bucket, remote in
+            let key = bucket.prefix + "file"
+            let put = remote.client.request("PUT", key, body: .bytes(Array("text".utf8)))
+            _ = try await remote.client.attempt(put)
+            let original = try #require(try await remote.listed(key))
+            #expect(put.tagOfWritten == original.tag)
+            let copy = remote.client.request(
+                "PUT", bucket.prefix + "copy",
+                fields: [
+                    "x-amz-copy-source": "/\(bucket.name)/\(key)", "x-amz-copy-source-if-match": original.tag,
+                ])
+            _ = try await remote.client.attempt(copy)
+            #expect(copy.tagOfWritten == original.tag)
+            #expect(try await remote.listed(bucket.prefix + "copy")?.tag == original.tag)
+            let digest = remote.client.request(
+                "PUT", key, fields: ["Content-MD5": "HLJR7A1WjeapKbUgxK7Y0Q=="],
+                body: .pieces(count: 4) { nil })
+            #expect(digest.tagOfWritten == original.tag)
+            #expect(remote.client.request("DELETE", key).tagOfWritten == nil)
+        }
+    }
+
+    @Test("S228: what was left in doubt is known after a SIGKILL, too, and not without end")
+    func doubtsOutliveTheProcess() throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let object = S3Object(key: "key", tag: "\"0\"", size: 0, modified: nil)
+        let first = DoubtfulWrites(in: scratch.path)
+        #expect(!first.hold(object))
+        first.note("key", tag: "\"0\"")
+        #expect(DoubtfulWrites(in: scratch.path).hold(object))
+        #expect(!DoubtfulWrites(in: scratch.path).hold(S3Object(key: "key", tag: "\"1\"", size: 0, modified: nil)))
+        for number in 0..<2000 { first.note("other \(number)", tag: "\"0\"") }
+        #expect(!first.hold(object))
+        #expect(first.hold(S3Object(key: "other 1999", tag: "\"0\"", size: 0, modified: nil)))
+    }
+}
