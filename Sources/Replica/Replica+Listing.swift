@@ -104,13 +104,15 @@ extension Ingestion {
         try db.forgetFailure(of: directory)
     }
 
-    /// The end of a listing that is no comparison, in one with its last page: what it has not confirmed is gone.
+    /// The end of a listing that is no comparison, in one with its last page: what it has not confirmed is gone, and what it
+    /// has seen need not be known any more.
     package mutating func finishListing(
         of directory: InodeNumber, listing number: Int64, isKnownBetter: (ItemIdentifier) -> Bool
     ) throws {
         let gone = try db.unseenItems(in: directory, listing: number)
             .filter { item in item.identifier.map { !isKnownBetter($0) } ?? false }
         try finishListing(of: directory, gone: gone)
+        try db.endSeeing(in: number)
     }
 
     /// One batch of changes, with the anchor that stands behind it, or none.

@@ -218,7 +218,8 @@ actor Listings {
             active[number]?.isComparison = isComparison
             do {
                 switch try await readPages(of: number, beginning, request: request) {
-                case .unwanted, .whole: break
+                case .whole: return
+                case .unwanted: break
                 case .toFinish: try await finishListing(of: number, beginning, request: request)
                 }
                 try await replica.endListing(beginning)
@@ -266,7 +267,8 @@ actor Listings {
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Self.pageSize)
                 }
                 var isFirstSeen = false
-                if let first = result.items.first?.itemIdentifier {
+                // Before the first page nothing was seen.
+                if restarts > 0 || position != .initial, let first = result.items.first?.itemIdentifier {
                     isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
                 }
                 do {
