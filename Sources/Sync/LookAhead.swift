@@ -6,7 +6,7 @@ import Replica
 actor LookAhead {
     private let replica: Replica
     private let listings: Listings
-    private var predictor = WalkPredictor()
+    private var predictor: WalkPredictor
     private var running: AheadTasks
     private var isStopped = false
     private var lastUse = ContinuousClock.now
@@ -16,10 +16,15 @@ actor LookAhead {
     /// - Parameter atOnce: how many directories are listed ahead at once.
     init(replica: Replica, listings: Listings, atOnce: Int) {
         self.atOnce = atOnce
+        predictor = WalkPredictor(smallestWindow: Self.window(atOnce: atOnce))
         self.replica = replica
         running = AheadTasks(replica: replica)
         self.listings = listings
     }
+
+    /// How many directories may be ahead of a walker of whom nothing else is known: so many that the line is never idle
+    /// while he is on his way through what has come.
+    static func window(atOnce: Int) -> Int { max(32, 3 * atOnce) }
 
     /// A process opened a directory whose listing is here.
     func listed(_ number: InodeNumber) {

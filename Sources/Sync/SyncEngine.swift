@@ -134,7 +134,8 @@ package final class SyncEngine: Sendable {
             domainName: domainName)
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
-        lookAhead = LookAhead(replica: replica, listings: listings, atOnce: ahead)
+        // While what has come is noted, the next are asked for.
+        lookAhead = LookAhead(replica: replica, listings: listings, atOnce: 2 * ahead)
         fileLookAhead = FileLookAhead(
             replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimits.bytes,
             accounting: accounting ?? NoFetchAccounting())

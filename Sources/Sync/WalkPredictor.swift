@@ -2,14 +2,16 @@ import Replica
 
 /// Recognises a recursive walk, and says which directories it will list next: pure, told of every listing.
 ///
-/// A walk is a listing of a directory whose parent was listed shortly before, twice in a row. What is ahead is a stack, so
-/// that the order is that of the walker, depth first.
+/// A walk is a listing of a directory whose parent was listed shortly before, twice in a row. What is ahead is a stack: its
+/// top is where the walker comes next, depth first. From its bottom comes every other one, so that what lies deep behind a
+/// directory that the walker reaches late is not found only then, one level after the other.
 struct WalkPredictor: Sendable {
     private var recent: [InodeNumber] = []
     /// Where the walker was.
     private var seen: Set<InodeNumber> = []
     private var evidence = 0
     private var stack: [InodeNumber] = []
+    private var isFromBottom = false
     /// Listed or being listed ahead of the walker, who has not come there yet.
     private(set) var ahead: Set<InodeNumber> = []
     private var used = 0
@@ -18,9 +20,14 @@ struct WalkPredictor: Sendable {
 
     static let memory = 64
     static let neededEvidence = 2
-    static let smallestWindow = 32
+    private let smallestWindow: Int
     static let largestWindow = 512
     private static let mostSeen = 1 << 16
+
+    /// - Parameter smallestWindow: how many directories may be ahead of a walker of whom nothing else is known.
+    init(smallestWindow: Int = 32) {
+        self.smallestWindow = smallestWindow
+    }
 
     /// Whether somebody seems to walk.
     var isWalking: Bool { evidence >= Self.neededEvidence }
@@ -28,7 +35,7 @@ struct WalkPredictor: Sendable {
     /// How many directories may be ahead of the walker: more the more of them it has used, and twice as many each time
     /// it had to wait all the same.
     private var window: Int {
-        min(Self.largestWindow, max(Self.smallestWindow << min(missed, 16), 2 * used))
+        min(Self.largestWindow, max(smallestWindow << min(missed, 16), 2 * used))
     }
 
     /// A process listed a directory.
@@ -75,14 +82,16 @@ struct WalkPredictor: Sendable {
 
     /// The next directory to list ahead; nil when there is none or enough is ahead.
     mutating func next() -> InodeNumber? {
-        guard isWalking, ahead.count < window, let next = stack.popLast() else { return nil }
+        guard isWalking, ahead.count < window, !stack.isEmpty else { return nil }
+        let next = isFromBottom ? stack.removeFirst() : stack.removeLast()
+        isFromBottom.toggle()
         ahead.insert(next)
         return next
     }
 
     /// The walker does not come any more.
     mutating func stop() {
-        self = WalkPredictor()
+        self = WalkPredictor(smallestWindow: smallestWindow)
     }
 
     private mutating func push(_ children: [InodeNumber]) {

@@ -21,10 +21,12 @@ import Testing
         predictor.listed(number(20), parent: number(2), children: [])
         #expect(predictor.isWalking)
         #expect(predictor.next() == number(21))
-        #expect(predictor.next() == number(3))
-        predictor.foundAhead(children: [number(30)])
-        #expect(predictor.next() == number(30))
+        // Every other one from the other end.
         #expect(predictor.next() == number(4))
+        predictor.foundAhead(children: [number(40), number(41)])
+        #expect(predictor.next() == number(40))
+        #expect(predictor.next() == number(3))
+        #expect(predictor.next() == number(41))
         #expect(predictor.next() == nil)
     }
 
@@ -46,7 +48,7 @@ import Testing
         predictor.listed(number(3), parent: number(1), children: children)
         var ahead = 0
         while predictor.next() != nil { ahead += 1 }
-        #expect(ahead == WalkPredictor.smallestWindow)
+        #expect(ahead == 32)
     }
 
     @Test func aWalkerThatHadToWaitIsFollowedFurther() {
@@ -56,11 +58,11 @@ import Testing
         predictor.listed(number(2), parent: number(1), children: [number(3)])
         predictor.listed(number(3), parent: number(2), children: [number(4)])
         while predictor.next() != nil {}
-        #expect(predictor.ahead.count == WalkPredictor.smallestWindow)
+        #expect(predictor.ahead.count == 32)
         // It comes where nothing was listed ahead: all that was is elsewhere.
         predictor.listed(number(5), parent: number(3), children: [])
         while predictor.next() != nil {}
-        #expect(predictor.ahead.count == 2 * WalkPredictor.smallestWindow)
+        #expect(predictor.ahead.count == 2 * 32)
     }
 
     @Test func aWalkerThatComesBackFromADeepTreeIsFollowedOn() {
