@@ -115,6 +115,26 @@ struct EarlyUploadTests {
         }
     }
 
+    @Test(
+        "S181: what was begun before the server was found out counts for nothing where it cannot be relied on",
+        .enabled(if: DAVServer.Kind.apache.program != nil))
+    func foundOutMeanwhile() async throws {
+        try await run(on: .apache) { folder, remote, writing, bytes, _ in
+            var habits = try await remote.habits(tryingIn: .root)
+            habits.takesAnyLength = false
+            remote.habitStore.keep(habits)
+            try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
+            _ = try await remote.write(
+                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                if: .absent)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
+            #expect(writing.growing.isGivenUp)
+            let upload = try #require(writing.growing.upload as? EarlyUpload)
+            #expect(await eventually { upload.isSent == false })
+            await isClean(folder, ["file"])
+        }
+    }
+
     @Test("S181: a file that has become shorter is sent anew", arguments: DAVServer.Kind.installed)
     func shortened(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in

@@ -152,9 +152,11 @@ final class EarlyUpload: Sendable {
 
 extension WebDAVRemote: EarlyRemote {
     package func receive(_ content: GrowingContent, in directory: RemotePath) async {
-        guard (try? await connect()) != nil, !isOwnCloud, let habits = try? await habits(tryingIn: directory),
-            habits.takesAnyLength, !content.isGivenUp
+        guard (try? await connect()) != nil, !isOwnCloud, habitStore.habits?.takesAnyLength != false,
+            !content.isGivenUp
         else { return }
+        // To find out a server that nothing is known of takes as long as much of a file.
+        async let trial: Void = giveUpUnlessTaken(content, in: directory)
         let upload = EarlyUpload(content, hidden: directory.appending(HiddenName.make()))
         content.upload = upload
         do {
@@ -169,11 +171,18 @@ extension WebDAVRemote: EarlyRemote {
             upload.end(isSent: false)
             removeLater(upload.hidden)
         }
+        await trial
+    }
+
+    private func giveUpUnlessTaken(_ content: GrowingContent, in directory: RemotePath) async {
+        guard let habits = try? await habits(tryingIn: directory), habits.takesAnyLength else {
+            return content.giveUp()
+        }
     }
 
     /// Where all of a content is that was sent while it was being written; nil where it has to be sent.
-    func sentEarly(_ contents: ContentSource) async throws -> RemotePath? {
-        guard let upload = contents.growing?.upload as? EarlyUpload, !upload.isTaken else {
+    func sentEarly(_ contents: ContentSource, _ habits: ServerHabits) async throws -> RemotePath? {
+        guard let upload = contents.growing?.upload as? EarlyUpload, !upload.isTaken, habits.takesAnyLength else {
             contents.growing?.giveUp()
             return nil
         }

@@ -68,8 +68,16 @@ struct HabitTrial: Sendable {
     }
 
     private func names(beginningWith prefix: String) async throws -> [String] {
-        try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
-            .filter { $0.utf8.starts(with: prefix.utf8) }
+        for attempt in 1... {
+            do {
+                return try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
+                    .filter { $0.utf8.starts(with: prefix.utf8) }
+            } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
+                // Something that is not the trial's may go at the same time.
+                try await Task.sleep(for: .milliseconds(100 * attempt))
+            }
+        }
+        return []
     }
 
     // MARK: - Names

@@ -22,7 +22,7 @@ extension WebDAVRemote {
             contents.growing?.giveUp()
             return try await make(contents, at: path, attributes, habits)
         }
-        let early = try await sentEarly(contents)
+        let early = try await sentEarly(contents, habits)
         let hidden = early ?? path.parent.appending(HiddenName.make())
         var held: HeldAttributes?
         do {
