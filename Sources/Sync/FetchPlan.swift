@@ -58,7 +58,7 @@ struct FetchPlan: Sendable {
             }
         }
         let length = range.upperBound - range.lowerBound
-        let window = min(max(run, length, Self.smallestWindow), Self.largestWindow)
+        let window = min(max(2 * run, length, Self.smallestWindow), Self.largestWindow)
         let isSteady = run >= Self.smallestWindow
         let horizon = min(size, max(range.upperBound, isSteady ? range.lowerBound + 2 * window : 0))
         guard let gap = expected.gaps(in: range.lowerBound..<horizon).first else { return nil }
