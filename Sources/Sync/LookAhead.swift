@@ -62,7 +62,7 @@ actor LookAhead {
 
     private func finished(_ number: InodeNumber) {
         running.ended(for: number)
-        predictor.foundAhead(children: unlistedChildren(of: number))
+        predictor.foundAhead(in: number, children: unlistedChildren(of: number))
         pump()
     }
 

@@ -12,6 +12,8 @@ struct WalkPredictor: Sendable {
     private var evidence = 0
     private var stack: [InodeNumber] = []
     private var isFromBottom = false
+    /// Of what is ahead, what lies far from the walker.
+    private var far: Set<InodeNumber> = []
     /// Listed or being listed ahead of the walker, who has not come there yet.
     private(set) var ahead: Set<InodeNumber> = []
     private var used = 0
@@ -43,6 +45,7 @@ struct WalkPredictor: Sendable {
     /// - Parameter children: its subdirectories that are not listed yet, in the order of the listing.
     mutating func listed(_ directory: InodeNumber, parent: InodeNumber?, children: [InodeNumber]) {
         let wasAhead = ahead.remove(directory) != nil
+        far.remove(directory)
         // Back from a deep tree it comes to what was found long ago, and had no turn yet.
         let wasExpected = isWalking && stack.contains(directory)
         stack.removeAll { $0 == directory }
@@ -66,6 +69,7 @@ struct WalkPredictor: Sendable {
             evidence = 0
             stack = []
             ahead = []
+            far = []
             seen = [directory]
             used = 0
             missed = 0
@@ -75,17 +79,23 @@ struct WalkPredictor: Sendable {
         push(children)
     }
 
-    /// A directory was listed ahead: its subdirectories come next.
-    mutating func foundAhead(children: [InodeNumber]) {
-        push(children)
+    /// A directory was listed ahead: its subdirectories come next after it.
+    mutating func foundAhead(in directory: InodeNumber, children: [InodeNumber]) {
+        if !far.contains(directory) { return push(children) }
+        let known = Set(stack)
+        stack.insert(contentsOf: children.reversed().filter { !ahead.contains($0) && !known.contains($0) }, at: 0)
+        bound()
     }
 
     /// The next directory to list ahead; nil when there is none or enough is ahead.
     mutating func next() -> InodeNumber? {
         guard isWalking, ahead.count < window, !stack.isEmpty else { return nil }
-        let next = isFromBottom ? stack.removeFirst() : stack.removeLast()
+        // In a large tree he comes to what is far away so late that half of the places have to be for what is near.
+        let isFar = isFromBottom && far.count < window / 2
+        let next = isFar ? stack.removeFirst() : stack.removeLast()
         isFromBottom.toggle()
         ahead.insert(next)
+        if isFar { far.insert(next) }
         return next
     }
 
@@ -100,6 +110,10 @@ struct WalkPredictor: Sendable {
         let known = Set(new)
         stack.removeAll(where: known.contains)
         stack += new
+        bound()
+    }
+
+    private mutating func bound() {
         if stack.count > 8 * Self.largestWindow { stack.removeFirst(stack.count - 8 * Self.largestWindow) }
     }
 }

@@ -23,10 +23,11 @@ import Testing
         #expect(predictor.next() == number(21))
         // Every other one from the other end.
         #expect(predictor.next() == number(4))
-        predictor.foundAhead(children: [number(40), number(41)])
-        #expect(predictor.next() == number(40))
+        predictor.foundAhead(in: number(4), children: [number(40), number(41)])
         #expect(predictor.next() == number(3))
+        // Last of all.
         #expect(predictor.next() == number(41))
+        #expect(predictor.next() == number(40))
         #expect(predictor.next() == nil)
     }
 
@@ -49,6 +50,37 @@ import Testing
         var ahead = 0
         while predictor.next() != nil { ahead += 1 }
         #expect(ahead == 32)
+    }
+
+    @Test func whatIsFarAwayLeavesRoomForWhatIsNear() {
+        var predictor = WalkPredictor()
+        var isListed: Set<InodeNumber> = []
+        func children(_ directory: InodeNumber) -> [InodeNumber] {
+            let value = directory.rawValue
+            let all: ClosedRange<Int64>? =
+                switch value {
+                case 1: 1_000...1_799
+                case 1_000..<1_800: value * 10...value * 10 + 2
+                default: nil
+                }
+            return (all.map(Array.init) ?? []).map(number).filter { !isListed.contains($0) }
+        }
+        var misses = 0
+        func walk(_ directory: InodeNumber, from parent: InodeNumber?) {
+            if isListed.insert(directory).inserted { misses += 1 }
+            predictor.listed(directory, parent: parent, children: children(directory))
+            while let next = predictor.next() {
+                isListed.insert(next)
+                predictor.foundAhead(in: next, children: children(next))
+            }
+        }
+        walk(number(1), from: nil)
+        for value in Int64(1_000)..<1_800 {
+            walk(number(value), from: number(1))
+            for below in value * 10...value * 10 + 2 { walk(number(below), from: number(value)) }
+        }
+        // Before it is a walk, and until it is known how fast.
+        #expect(misses < 20, "\(misses)")
     }
 
     @Test func aWalkerThatHadToWaitIsFollowedFurther() {
