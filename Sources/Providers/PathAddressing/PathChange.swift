@@ -1,0 +1,13 @@
+import FileProvider
+
+/// A change of one item.
+struct PathChange: Sendable {
+    var item: FileProviderItem
+    /// The content version that it was made on.
+    var base: [UInt8]
+    var fields: ItemFields
+    var contents: ContentSource?
+
+    var mayMove: Bool { !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) }
+    var attributes: RemoteAttributes { RemoteAttributes(item, fields) }
+}
