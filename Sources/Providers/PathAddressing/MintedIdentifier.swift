@@ -21,6 +21,11 @@ enum MintedIdentifier {
     /// Whether the remote itself made an identifier.
     static func isRemote(_ identifier: ItemIdentifier) -> Bool { identifier.rawValue.utf8.first == UInt8(ascii: "=") }
 
+    /// What the remote itself calls an item; nil where it calls it nothing.
+    static func remotePart(of identifier: ItemIdentifier) -> String? {
+        isRemote(identifier) && kind(of: identifier) != nil ? String(identifier.rawValue.dropFirst(2)) : nil
+    }
+
     /// What kind of item an identifier is for; nil for one that was not made here.
     static func kind(of identifier: ItemIdentifier) -> ItemKind? {
         let bytes = isRemote(identifier) ? identifier.rawValue.utf8.dropFirst() : identifier.rawValue.utf8[...]

@@ -10,6 +10,7 @@ extension PathAddressedProvider {
         guard identifier != .rootContainer else {
             throw FileProviderError(.deletionRejected, "the root stays", itemIdentifier: identifier)
         }
+        if try await deleteFromTrash(identifier, base: baseVersion, options) { return }
         do {
             try await locate(identifier) { [self] path in
                 let entry = try await remote.entry(at: path)
@@ -28,7 +29,7 @@ extension PathAddressedProvider {
                 }
                 do {
                     try await book.changing([Place(directory: parent, name: entry.name)]) {
-                        try await remote.delete(path, kind: entry.kind, if: condition(ofDeleting: entry, options))
+                        try await delete(entry, at: path, if: condition(ofDeleting: entry, options))
                     }
                 } catch let failure as RemoteConditionFailure {
                     guard let present = failure.present, mayBe(present, identifier) else { return }
@@ -38,6 +39,19 @@ extension PathAddressedProvider {
             }
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return
+        }
+    }
+
+    /// What the remote keeps in its trash all the same is none of ours any more.
+    private func delete(_ entry: RemoteEntry, at path: RemotePath, if condition: RemoteCondition) async throws {
+        let book = trash?.book
+        book?.willDelete(entry)
+        do {
+            try await remote.delete(path, kind: entry.kind, if: condition)
+            book?.ended(entry)
+        } catch {
+            book?.ended(entry, because: error)
+            throw error
         }
     }
 

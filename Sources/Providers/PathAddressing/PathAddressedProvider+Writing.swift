@@ -13,7 +13,7 @@ extension PathAddressedProvider {
         try check(template.filename)
         let parent = template.parentItemIdentifier
         guard parent != .trashContainer else {
-            throw FileProviderError(.featureUnsupported, "this remote has no trash")
+            return try await createTrashed(template, fields: fields, contents: contents, options: options)
         }
         return try await locate(parent) { [self] directory in
             let path = directory.appending(template.filename)
@@ -49,7 +49,7 @@ extension PathAddressedProvider {
     }
 
     /// - Returns: nil for what the remote cannot hold.
-    private func make(
+    func make(
         _ template: FileProviderItem, at path: RemotePath, _ fields: ItemFields, _ contents: ContentSource?
     ) async throws -> RemoteEntry? {
         let attributes = RemoteAttributes(template, fields)
@@ -90,6 +90,18 @@ extension PathAddressedProvider {
         if changedFields.contains(.filename) { try check(item.filename) }
         let change = PathChange(
             item: item, base: baseVersion.contentVersion, fields: changedFields, contents: contents)
+        if change.goesToTrash { return try await throwAway(change) }
+        do {
+            return try await modifyInPlace(change)
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            guard let answer = try await modifyTrashed(change) else { throw error }
+            return answer
+        }
+    }
+
+    private func modifyInPlace(_ change: PathChange) async throws -> ItemChange {
+        let item = change.item
+        let identifier = item.itemIdentifier
         do {
             return try await locate(identifier) { [self] path in
                 let entry = try await remote.entry(at: path)
@@ -111,7 +123,7 @@ extension PathAddressedProvider {
 
     /// - Parameters:
     ///   - entry: the item as it is, at `path` in `parent`.
-    private func apply(
+    func apply(
         _ change: PathChange, to entry: RemoteEntry, at path: RemotePath, in parent: ItemIdentifier
     ) async throws -> ItemChange {
         let item = change.item
@@ -172,7 +184,7 @@ extension PathAddressedProvider {
     /// Where an item is to go.
     private func target(_ new: Place, of path: RemotePath) async throws -> RemotePath {
         guard new.directory != .trashContainer else {
-            throw FileProviderError(.featureUnsupported, "this remote has no trash")
+            throw Self.noTrash
         }
         guard let directory = book.path(of: new.directory) else { throw FileProviderError.noSuchItem(new.directory) }
         guard directory != path, !directory.isBelow(path) else {

@@ -11,6 +11,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     let book: PlaceBook
     let identities: PathIdentities
     let items: PathItems
+    let trashParts: (remote: any TrashingRemote, book: TrashBook, look: TrashLook)?
     private let trees: TreeListings
     private let root: RootCheck
     private let leftoverAge: Int64
@@ -28,14 +29,18 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         items = PathItems(book: book, traits: { [remote] in remote.traits })
         trees = TreeListings(remote: remote, book: book)
         root = RootCheck(remote: remote, source: manager.domain.source)
+        trashParts = (remote as? any TrashingRemote).map { remote in
+            let book = TrashBook(in: manager.stateDirectory)
+            return (remote, book, TrashLook(remote: remote, book: book))
+        }
     }
 
     package var features: ProviderFeatures {
         let traits = remote.traits
         return ProviderFeatures(
-            partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable, trash: false,
-            conditionalWrites: true, directoryVersionsCoverTrees: traits.directoryTagsCoverTrees,
-            concurrentCalls: traits.concurrentCalls)
+            partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable,
+            trash: traits.hasTrash && traits.isWritable, conditionalWrites: true,
+            directoryVersionsCoverTrees: traits.directoryTagsCoverTrees, concurrentCalls: traits.concurrentCalls)
     }
 
     /// What the user should know of the remote, a sentence each.
@@ -49,10 +54,16 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     package func item(
         for identifier: ItemIdentifier, request: FileProviderRequest
     ) async throws -> FileProviderItem {
-        let (path, entry) = try await locate(identifier) { [remote] path in (path, try await remote.entry(at: path)) }
-        let found = try item(entry, as: identifier, at: path)
-        guard isOwner(identifier, of: found) else { throw FileProviderError.noSuchItem(identifier) }
-        return found
+        try await orInTrash(identifier) {
+            let (path, entry) = try await locate(identifier) { [remote] path in
+                (path, try await remote.entry(at: path))
+            }
+            let found = try item(entry, as: identifier, at: path)
+            guard isOwner(identifier, of: found) else { throw FileProviderError.noSuchItem(identifier) }
+            return found
+        } inTrash: {
+            trashedItem($0, in: $1)
+        }
     }
 
     /// Whether no other item is what listings show in the place of this one: of two that came to be known there, one is gone.
@@ -68,9 +79,15 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         for container: ItemIdentifier, request: FileProviderRequest
     ) throws -> any FileProviderEnumerator {
         switch container {
-        case .trashContainer: throw FileProviderError(.featureUnsupported, "this remote has no trash")
+        case .trashContainer:
+            guard trash != nil else { throw Self.noTrash }
+            return TrashEnumerator(
+                container: container, provider: self, mayBeOlder: request.reason == .synchronization)
         case .workingSet: throw FileProviderError(.featureUnsupported, "this remote does not tell of changes")
         default:
+            if trash != nil, manager.remoteTrashPath(of: container) != nil {
+                return TrashEnumerator(container: container, provider: self, mayBeOlder: false)
+            }
             // Only for who walks: who compares or reads wants what is there now.
             let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees
             return PathEnumerator(container: container, provider: self, trees: mayBeOlder ? trees : nil)
@@ -82,6 +99,16 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         into sink: any ContentSink
     ) async throws -> FileProviderItem {
         guard MintedIdentifier.kind(of: identifier) == .file else { throw FileProviderError.noSuchItem(identifier) }
+        return try await orInTrash(identifier) {
+            try await fetchInPlace(identifier, version: version, range: range, into: sink)
+        } inTrash: {
+            try await fetchTrashed($0, in: $1, version: version, range: range, into: sink)
+        }
+    }
+
+    private func fetchInPlace(
+        _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> FileProviderItem {
         let (path, entry) = try await locate(identifier) { [self] path in
             var tag = version.flatMap(PathItems.tag(ofVersion:))
             if let version, tag == nil {
@@ -204,6 +231,9 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         guard let date = entry.attributes.contentModificationDate, now - date.seconds >= leftoverAge,
             remote.traits.isWritable
         else { return }
-        Task { [remote] in try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag)) }
+        Task { [self] in
+            try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag))
+            clearTrash(of: entry.name)
+        }
     }
 }

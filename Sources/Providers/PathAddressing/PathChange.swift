@@ -8,6 +8,9 @@ struct PathChange: Sendable {
     var fields: ItemFields
     var contents: ContentSource?
 
+    var goesToTrash: Bool {
+        fields.contains(.parentItemIdentifier) && item.parentItemIdentifier == .trashContainer
+    }
     var mayMove: Bool { !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) }
     var attributes: RemoteAttributes { RemoteAttributes(item, fields) }
 }

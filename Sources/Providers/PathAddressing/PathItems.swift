@@ -11,13 +11,20 @@ struct PathItems: Sendable {
 
     func item(_ entry: RemoteEntry, as identifier: ItemIdentifier, in parent: ItemIdentifier) -> FileProviderItem {
         let attributes = entry.attributes
-        let isWritable = entry.isWritable ?? true
+        let traits = traits()
+        var capabilities = ItemCapabilities.readOnly
+        if entry.isWritable ?? true, traits.isWritable {
+            capabilities = .ordinary
+            if traits.hasTrash, entry.isTrashable, entry.stableIdentifier != nil {
+                capabilities.insert(.allowsTrashing)
+            }
+        }
         return FileProviderItem(
             itemIdentifier: identifier, parentItemIdentifier: parent,
             filename: identifier == .rootContainer ? "/" : entry.name, kind: entry.kind,
             itemVersion: ItemVersion(
                 contentVersion: version(of: entry, identifier), metadataVersion: Self.metadataVersion(of: attributes)),
-            capabilities: isWritable && traits().isWritable ? .ordinary : .readOnly,
+            capabilities: capabilities,
             documentSize: entry.kind == .file ? entry.size : nil, creationDate: attributes.creationDate,
             contentModificationDate: attributes.contentModificationDate, permissions: attributes.permissions,
             symlinkTargetPath: attributes.symbolicLinkTarget, extendedAttributes: attributes.extendedAttributes)

@@ -123,6 +123,8 @@ package struct RemoteEntry: Hashable, Sendable {
     package var attributes: RemoteAttributes
     /// Whether it may be changed, as the remote says; nil where it says nothing.
     package var isWritable: Bool?
+    /// Whether the remote's trash, where it has one, keeps it when it is deleted.
+    package var isTrashable = true
 
     package init(
         name: String, kind: ItemKind, tag: [UInt8], isTagStrong: Bool, stableIdentifier: String? = nil,
@@ -230,6 +232,8 @@ package struct RemoteTraits: Hashable, Sendable {
     package var directoryTagsCoverTrees = false
     /// Names that begin with a dot are listed. Where they are not, those that are known are looked up one by one.
     package var listsHiddenNames = true
+    /// What is deleted lies in a trash, and can be brought back: a ``TrashingRemote``.
+    package var hasTrash = false
     /// How many calls suit it at once. Asked once, when the remote was made.
     package var concurrentCalls = 16
     /// The longest name that it takes, in bytes; nil for what Linux takes.

@@ -1,0 +1,67 @@
+import FileProvider
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PathAddressing
+
+@Suite("what is remembered of a remote's trash") struct TrashBookTests {
+    private func entry(_ identifier: String, _ name: String = "name", tag: String = "tag") -> RemoteEntry {
+        RemoteEntry(
+            name: name, kind: .file, tag: Array(tag.utf8), isTagStrong: true, stableIdentifier: identifier, size: 1)
+    }
+
+    private func trashed(_ identifier: String, at place: String, wasHere: Bool = true) -> TrashedEntry {
+        TrashedEntry(entry: entry(identifier, "binned", tag: "t1"), place: [place], wasHere: wasHere)
+    }
+
+    @Test("S250: what was thrown away is what it was, until somebody else does it again") func thrown() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let book = TrashBook(in: directory.path)
+        book.willThrow(entry("1"))
+        book.ended(entry("1"))
+        for book in [book, TrashBook(in: directory.path)] {
+            let shown = book.settle([trashed("1", at: "a", wasHere: false)], since: book.now)
+            #expect(shown.map(\.entry.name) == ["name"])
+            #expect(shown.map(\.entry.tag) == [Array("tag".utf8)])
+        }
+        let again = book.settle([trashed("1", at: "b")], since: book.now)
+        #expect(again.map(\.entry.tag) == [Array("t1".utf8)])
+    }
+
+    @Test("S251: what was deleted is not shown; the oldest is forgotten first") func deleted() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let book = TrashBook(in: directory.path, mostDeleted: 20)
+        for number in 1...25 {
+            book.willDelete(entry("\(number)"))
+            book.ended(entry("\(number)"))
+        }
+        let all = (1...25).map { trashed("\($0)", at: "\($0)") }
+        let shown = book.settle(all, since: book.now).compactMap(\.entry.stableIdentifier)
+        #expect(shown == ["1", "2", "3", "4", "5", "6"])
+        // What was certainly not done is none of it.
+        book.ended(entry("25"), because: FileProviderError(.cannotSynchronize, "refused"))
+        book.ended(entry("24"), because: FileProviderError(.serverUnreachable, "who knows"))
+        #expect(book.settle(all, since: book.now).contains { $0.entry.stableIdentifier == "25" })
+        #expect(!book.settle(all, since: book.now).contains { $0.entry.stableIdentifier == "24" })
+    }
+
+    @Test("S251: a listing that is older than what was done forgets nothing of it") func order() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let book = TrashBook(in: directory.path)
+        let before = book.now
+        book.willDelete(entry("1"))
+        book.ended(entry("1"))
+        book.willDelete(entry("2"))
+        #expect(book.settle([], since: before).isEmpty)
+        #expect(book.settle([trashed("1", at: "a"), trashed("2", at: "b")], since: book.now).isEmpty)
+        // Emptied out by somebody, it is not remembered any longer.
+        #expect(book.settle([], since: book.now).isEmpty)
+        let anew = TrashBook(in: directory.path)
+        #expect(anew.settle([trashed("1", at: "c")], since: anew.now).count == 1)
+    }
+}
