@@ -250,7 +250,7 @@ actor Domains {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, gatekeeper, ignoredNames, catalog) = (logger, gatekeeper, ignoredNames, catalog)
-        try await tryOut(wish, given, isNew: isNew)
+        let findings = try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
             var made: MountPlace?
@@ -262,7 +262,7 @@ actor Domains {
                     domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
                     mountpoint: place.path, options: wish.options, gatekeeper: gatekeeper,
                     ignoredNames: ignoredNames, logger: logger,
-                    makeProvider: { try catalog.provider(for: $0, wish.options) })
+                    makeProvider: { try catalog.provider(for: $0, wish.options, findings) })
             } catch {
                 made?.giveUp()
                 // A domain that could not be mounted once is not known.
@@ -284,16 +284,23 @@ actor Domains {
 
     /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
     /// they have worked, or cannot be tried.
-    func tryOut(_ wish: Wish, _ given: GivenCredentials?, isNew: Bool) async throws {
-        guard isNew || given != nil else { return }
+    ///
+    /// - Returns: what was found out about it.
+    @discardableResult
+    func tryOut(
+        _ wish: Wish, _ given: GivenCredentials?, isNew: Bool
+    ) async throws -> ProviderCatalog.Findings? {
+        guard isNew || given != nil else { return nil }
+        var findings: ProviderCatalog.Findings?
         let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
         do {
-            try await catalog.tryOut(domain, wish.options, given: given)
+            findings = try await catalog.tryOut(domain, wish.options, given: given)
         } catch let error as FileProviderError {
             let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
             guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
         }
         if let given { try keep(given, of: wish.name) }
+        return findings
     }
 
     func keep(_ given: GivenCredentials, of name: String) throws {

@@ -15,11 +15,15 @@ struct ProviderCatalog: Sendable {
     let credentials: CredentialStore
     let logger: Logger
 
+    /// What trying a remote out has shown.
+    typealias Findings = WebDAVProvider.Findings
+
     /// Makes the provider for a domain. Asks nothing of a network.
     ///
+    /// - Parameter findings: of a remote that was just tried out.
     /// - Throws: `providerNotFound` for a source that nobody serves; what the provider says.
     func provider(
-        for manager: any FileProviderManager, _ options: DomainOptions
+        for manager: any FileProviderManager, _ options: DomainOptions, _ findings: Findings? = nil
     ) throws -> any FileProviderReplicatedExtension {
         let domain = manager.domain
         if domain.source.utf8.first == UInt8(ascii: "/") {
@@ -27,7 +31,8 @@ struct ProviderCatalog: Sendable {
         }
         if WebDAVSource.isOne(domain.source) {
             return try WebDAVProvider.make(
-                for: manager, credentials: { credentials.webDAV(domain.identifier) }, logger: logger)
+                for: manager, findings: findings, credentials: { credentials.webDAV(domain.identifier) },
+                logger: logger)
         }
         if S3Provider.serves(domain.source) {
             return try S3Provider.make(
@@ -50,19 +55,24 @@ struct ProviderCatalog: Sendable {
     /// Connects to a remote once, so that whoever mounts it hears what is wrong: an unknown host, a wrong password.
     ///
     /// - Parameter given: credentials that are not kept yet.
+    /// - Returns: what its provider has to know before it can ask.
     /// - Throws: what is wrong, in a sentence for the user.
-    func tryOut(_ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?) async throws {
+    @discardableResult
+    func tryOut(
+        _ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?
+    ) async throws -> Findings? {
         if let given, given.variables == nil, !WebDAVSource.isOne(domain.source) {
             throw FileProviderError(
                 .notAuthenticated, "nobody asks for a password there: --password-stdin is for webdav:// and webdavs://")
         }
         if S3Provider.serves(domain.source) {
-            return try await S3Provider.tryOut(
+            try await S3Provider.tryOut(
                 domain.source, S3Provider.Options(options),
                 environment: Self.environment(given ?? credentials.credentials(of: domain.identifier)), logger: logger)
+            return nil
         }
-        guard WebDAVSource.isOne(domain.source) else { return }
-        try await WebDAVProvider.tryOut(
+        guard WebDAVSource.isOne(domain.source) else { return nil }
+        return try await WebDAVProvider.tryOut(
             domain.source,
             credentials: {
                 given.map { WebDAVCredentials(user: $0.user, password: $0.password) }

@@ -16,6 +16,11 @@ struct DAVResource: Sendable, Hashable {
     var fileIdentifier: String?
     /// Letters, as ownCloud has them.
     var permissions: String?
+    /// Of what lies in a trash bin: the name that it had, and where it was among the user's files.
+    var trashedName: String?
+    var trashedLocation: String?
+    /// Seconds since 1970; 0 for what only holds what was thrown away.
+    var trashedAt: Int64?
     /// Our own property, as it was set.
     var heldAttributes: String?
     var quotaAvailable: Int64?
@@ -26,6 +31,7 @@ struct DAVResource: Sendable, Hashable {
     var reportsChanges = false
 
     static let ownCloud = "http://owncloud.org/ns"
+    static let nextcloud = "http://nextcloud.org/ns"
 
     /// - Returns: nil for what is no response.
     init?(_ element: XMLElement) {
@@ -58,10 +64,11 @@ struct DAVResource: Sendable, Hashable {
             case "id", "fileid":
                 if fileIdentifier == nil || property.name.local == "fileid", !text.isEmpty { fileIdentifier = text }
             case "permissions": permissions = text
-            default: break
+            default: takeTrashed(property.name.local, text)
             }
             return
         }
+        if property.name.namespace == Self.nextcloud { return takeTrashed(property.name.local, text) }
         if property.name.isCalled(HeldAttributes.name, in: HeldAttributes.namespace) { heldAttributes = text }
         guard property.name.namespace == "DAV:" else { return }
         switch property.name.local {
@@ -78,6 +85,15 @@ struct DAVResource: Sendable, Hashable {
             reportsChanges = property.children("DAV:", "supported-report").contains {
                 $0.child("DAV:", "report")?.child("DAV:", "sync-collection") != nil
             }
+        default: break
+        }
+    }
+
+    private mutating func takeTrashed(_ property: String, _ text: String) {
+        switch property {
+        case "trashbin-filename", "trashbin-original-filename": trashedName = text
+        case "trashbin-original-location": trashedLocation = text
+        case "trashbin-deletion-time", "trashbin-delete-timestamp": trashedAt = Int64(text)
         default: break
         }
     }
@@ -104,6 +120,14 @@ struct DAVResource: Sendable, Hashable {
         if withHeld { text += #"<y:\#(HeldAttributes.name) xmlns:y="\#(HeldAttributes.namespace)"/>"# }
         return Array((text + "</D:prop></D:propfind>").utf8)
     }
+
+    /// Likewise, of what lies in a trash bin.
+    static let requestForTrash = Array(
+        (#"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:" xmlns:o="\#(ownCloud)" "#
+            + #"xmlns:n="\#(nextcloud)"><D:prop><D:resourcetype/><D:getcontentlength/><D:getetag/><o:fileid/>"#
+            + "<n:trashbin-filename/><n:trashbin-original-location/><n:trashbin-deletion-time/>"
+            + "<o:trashbin-original-filename/><o:trashbin-original-location/><o:trashbin-delete-timestamp/>"
+            + "</D:prop></D:propfind>").utf8)
 
     static let requestForToken = Array(
         (#"<?xml version="1.0" encoding="utf-8"?><D:propfind xmlns:D="DAV:"><D:prop><D:sync-token/></D:prop>"#

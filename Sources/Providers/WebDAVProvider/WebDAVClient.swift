@@ -41,6 +41,15 @@ final class WebDAVClient: Sendable {
     ///
     /// - Returns: nil for what leads out of it, or cannot be a path.
     func path(of href: String, on page: HTTPURL) -> RemotePath? {
+        root.flatMap { names(of: href, on: page, below: $0) }
+    }
+
+    /// Likewise in another collection of the server.
+    func path(of href: String, on page: HTTPURL, in collection: HTTPURL) -> RemotePath? {
+        Self.names(in: collection.path).flatMap { names(of: href, on: page, below: RemotePath($0)) }
+    }
+
+    private func names(of href: String, on page: HTTPURL, below top: RemotePath) -> RemotePath? {
         let path: String
         if Self.isPlainPath(href) {
             path = href
@@ -48,10 +57,10 @@ final class WebDAVClient: Sendable {
             guard let url = page.resolving(href), url.host == base.host else { return nil }
             path = url.path
         }
-        guard let root, let names = Self.names(in: path), names.count >= root.names.count,
-            RemotePath(Array(names.prefix(root.names.count))) == root
+        guard let names = Self.names(in: path), names.count >= top.names.count,
+            RemotePath(Array(names.prefix(top.names.count))) == top
         else { return nil }
-        return RemotePath(Array(names.dropFirst(root.names.count)))
+        return RemotePath(Array(names.dropFirst(top.names.count)))
     }
 
     /// Whether a reference is an absolute path and nothing else, as nearly all are: a listing has thousands.

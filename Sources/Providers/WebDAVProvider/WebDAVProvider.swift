@@ -6,26 +6,34 @@ import SystemPackage
 
 /// The provider for collections on WebDAV servers.
 package enum WebDAVProvider {
+    /// What was found out about a server by trying it out, and has to be known before it is asked again.
+    package struct Findings: Hashable, Sendable {
+        var trashBin: TrashBin.Kind?
+    }
+
     /// Makes the provider of a domain. Asks nothing of the server.
     ///
     /// - Parameters:
+    ///   - findings: of a server that was just tried out.
     ///   - credentials: what was given for the domain; without any `~/.netrc` is looked at. Called whenever the server
     ///     wants credentials.
     /// - Throws: `providerNotFound` for a source that is none.
     package static func make(
         for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
-        credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+        findings: Findings? = nil, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
     ) throws -> PathAddressedProvider {
-        let remote = try remote(for: manager, configuration: configuration, credentials: credentials, logger: logger)
+        let remote = try remote(
+            for: manager, configuration: configuration, findings: findings, credentials: credentials, logger: logger)
         return PathAddressedProvider(remote: remote, manager: manager)
     }
 
     /// Connects to a server, and leaves it again.
     ///
     /// - Throws: what keeps the source from being mounted, in words for the user.
+    @discardableResult
     package static func tryOut(
         _ source: String, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
-    ) async throws {
+    ) async throws -> Findings {
         let source = try WebDAVSource(source)
         var settings = HTTPTransport.Configuration()
         // Somebody waits.
@@ -41,18 +49,20 @@ package enum WebDAVProvider {
             throw error
         }
         await remote.close()
+        return Findings(trashBin: remote.trashBins.bin?.kind)
     }
 
     /// The remote alone.
     package static func remote(
         for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
-        credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+        findings: Findings? = nil, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
     ) throws -> WebDAVRemote {
         let source = try WebDAVSource(manager.domain.source)
         var settings = configuration ?? HTTPTransport.Configuration()
         settings.connections = WebDAVRemote.concurrentCalls
         return WebDAVRemote(
             source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: manager.stateDirectory,
+            findings: findings,
             credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
             report: { manager.report($0) })
     }

@@ -146,7 +146,7 @@ extension WebDAVRemote {
 
     private static let mostInPlace: Int64 = 8 << 20
 
-    private func oddName(_ name: String) -> FileProviderError {
+    func oddName(_ name: String) -> FileProviderError {
         FileProviderError(
             .cannotSynchronize, "\(client.base.host) does not keep names like '\(name)': give it another one")
     }
@@ -295,6 +295,11 @@ extension WebDAVRemote {
 
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await connect()
+        try await delete(path, kind: kind, if: condition, isKept: false)
+    }
+
+    /// - Parameter isKept: it has to be in the server's trash bin afterwards.
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition, isKept: Bool) async throws {
         var fields: HTTPFields = [:]
         if case .unchanged(let tag) = condition {
             let habits = try await habits(tryingIn: path.parent)
@@ -304,7 +309,9 @@ extension WebDAVRemote {
                 fields = Self.condition(habits.deletions, etag, of: client.url(of: path))
             }
         }
-        try await delete(path, isDirectory: kind == .directory, fields)
+        try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
+            try await delete(path, isDirectory: kind == .directory, fields)
+        }
     }
 
     static func condition(_ conditions: ServerHabits.Conditions, _ etag: String, of url: HTTPURL) -> HTTPFields {

@@ -32,6 +32,9 @@ package final class WebDAVRemote: PathRemote {
     let lost: LostContents
     let reportHabits = ReportHabits()
     let chunkedUploads: ChunkedUploads
+    let trashBins: TrashBinStore
+    let restorations: RestorationJournal
+    let deletionTimes = DeletionTimes()
     private let knowledge = Mutex(Knowledge())
     /// How many requests a server gets at once.
     package static let concurrentCalls = 64
@@ -39,9 +42,11 @@ package final class WebDAVRemote: PathRemote {
     /// - Parameters:
     ///   - stateDirectory: a folder for what was found out about the server.
     ///   - credentials: looks up who wants to be let in, whenever the server asks.
+    ///   - findings: what was found out just now, before there was a folder.
     ///   - report: told what the user should know of.
-    package init(
+    init(
         source: WebDAVSource, transport: HTTPTransport, stateDirectory: FilePath,
+        findings: WebDAVProvider.Findings? = nil,
         credentials: @escaping @Sendable () -> WebDAVCredentials?, report: @escaping @Sendable (String) -> Void
     ) {
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
@@ -49,6 +54,8 @@ package final class WebDAVRemote: PathRemote {
         unanswered = UnansweredContents(in: stateDirectory)
         lost = LostContents(in: stateDirectory)
         chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
+        trashBins = TrashBinStore(in: stateDirectory, base: source.url, findings: findings)
+        restorations = RestorationJournal(in: stateDirectory)
         self.report = report
     }
 
@@ -62,6 +69,7 @@ package final class WebDAVRemote: PathRemote {
         traits.storesModificationDates = keepsAttributes || isOwnCloud
         traits.storesPermissions = keepsAttributes
         traits.directoryTagsCoverTrees = isOwnCloud
+        traits.hasTrash = trashBins.bin != nil
         traits.listsHiddenNames = habits?.listsHiddenNames ?? true
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
         if !hasETags || habits?.tagsFollowContent == false {
@@ -93,6 +101,7 @@ package final class WebDAVRemote: PathRemote {
                 "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
                     + "machine")
         }
+        traits.peculiarities += trashRemarks.map { "\(name) \($0)" }
         traits.peculiarities += reportRemarks.map { "\(name) \($0)" }
         if let habits, !habits.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
@@ -151,6 +160,8 @@ package final class WebDAVRemote: PathRemote {
         guard root.isCollection else {
             throw FileProviderError(.serverUnreachable, "'\(what)' on \(client.base.host) is no collection")
         }
+        // Before anybody who waits goes on: capabilities depend on it.
+        try await findTrashBin(isIdentifying: root.fileIdentifier != nil)
         let server = head.fields["Server"]
         habitStore.forget(unless: server)
         reportHabits.note(isOffered: root.reportsChanges)
@@ -333,6 +344,8 @@ package final class WebDAVRemote: PathRemote {
         if !HiddenName.isOne(name) { entry = entry.with(HeldAttributes(of: resource)) }
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
+            // What is shared is only left, or goes into somebody else's bin; what is mounted there may have none.
+            entry.isTrashable = letters.contains("D") && !letters.contains("S") && !letters.contains("M")
         }
         return Sight(entry: entry, etag: resource.etag, resource: resource)
     }
@@ -352,7 +365,7 @@ package final class WebDAVRemote: PathRemote {
     }
 
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
-    private func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
+    func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
         // Servers with identifiers make a new tag for each content, by their documentation.
         if tag.utf8.first == UInt8(ascii: "e"), isOwnCloud || habitStore.habits?.tagsFollowContent == true {
             return false
@@ -361,74 +374,5 @@ package final class WebDAVRemote: PathRemote {
             return false
         }
         return now - modifiedAt < 2 && now - modifiedAt > -60
-    }
-
-    // MARK: - Reading
-
-    /// The fields of an answer do not say which content it is.
-    private struct Unclear: Error {}
-
-    package func read(
-        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
-    ) async throws -> RemoteEntry {
-        try await connect()
-        if let tag {
-            do {
-                return try await read(path, wanted: tag, range: range, size: nil, isTrusted: false, into: sink)
-            } catch is Unclear {}
-        }
-        // The answer alone does not say enough: the server is asked before and after.
-        let before = try await file(at: path)
-        guard tag == nil || tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-        _ = try await read(
-            path, wanted: before.tag, range: range, size: before.size, isTrusted: true, into: sink)
-        let after = try await file(at: path)
-        guard after.tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-        return after
-    }
-
-    private func file(at path: RemotePath) async throws -> RemoteEntry {
-        guard let sight = try await sight(of: path), sight.entry.kind == .file else {
-            throw FileProviderError(.noSuchItem, "\(client.base.host) has no file '\(path.name ?? "/")'")
-        }
-        return sight.entry
-    }
-
-    /// - Parameter isTrusted: an answer that does not say which content it is will do.
-    private func read(
-        _ path: RemotePath, wanted: [UInt8], range: Range<Int64>?, size: Int64?, isTrusted: Bool,
-        into sink: any ContentSink
-    ) async throws -> RemoteEntry {
-        let wanted = String(decoding: wanted, as: UTF8.self)
-        if let range, range.isEmpty { throw Unclear() }
-        let head = try await client.download(
-            client.url(of: path), range: range, size: size, what: path.name ?? "/", into: sink
-        ) { head in
-            let etag = head.fields["ETag"]
-            let modified = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
-            let isByETag = wanted.utf8.first == UInt8(ascii: "e")
-            guard let length = Self.length(head), isByETag ? etag != nil : modified != nil else {
-                if isTrusted { return }
-                throw Unclear()
-            }
-            let found =
-                isByETag
-                ? "e\(length)-\(ETag.opaque(etag ?? ""))" : Self.tag(.file, nil, modified, length)
-            guard found.utf8.elementsEqual(wanted.utf8) else {
-                throw FileProviderError(.versionNoLongerAvailable, "\(head.url.host) has another version")
-            }
-        }
-        let modified = head.fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) }
-        guard let length = Self.length(head) ?? size else { throw Unclear() }
-        var entry = RemoteEntry(
-            name: path.name ?? "", kind: .file, tag: Array(wanted.utf8), isTagStrong: false, size: length,
-            attributes: RemoteAttributes(contentModificationDate: modified.map { FileTimestamp(seconds: $0) }))
-        entry.isTagUnsettled = isUnsettled(wanted, modified, head)
-        return entry
-    }
-
-    /// How long the whole content is, as an answer with it says.
-    private static func length(_ head: HTTPResponseHead) -> Int64? {
-        head.status == 206 ? ContentRange(head.fields["Content-Range"])?.total : head.contentLength
     }
 }

@@ -1,10 +1,18 @@
 """A WebDAV server in memory that does what the documentation of ownCloud and Nextcloud says of theirs: files have
 identifiers that stay through moves, a directory's tag changes when anything below it does, and X-OC-MTime sets a date.
 Below remote.php/dav/uploads/user it takes files in chunks, as Nextcloud documents its version 2 of that.
+Below remote.php/dav/trashbin/user is its trash bin.
 It is not one of them: what they do beside that documentation is not to be learned here.
 
 usage: file_id_server PORT [LOG]
 LOG gets a line for each request: method, depth and path.
+POST /faults/NAME/VALUE has it do something wrong from then on:
+  lose/METHOD     the next request of this method is done and not answered; METHOD2 is the one after that
+  refuse/METHOD   the next request of this method is not done and not answered; likewise
+  bin/KIND        it has another trash bin: nextcloud, nested, owncloud, none
+  limit/BYTES     the bin takes nothing that is so large
+  odd/KIND        the bin lists something odd: names, places, identifiers, half
+  letters/TEXT    the permissions of every file and folder
 """
 
 import email.utils
@@ -17,9 +25,13 @@ import time
 import urllib.parse
 from xml.sax.saxutils import escape
 
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
+import trash_bin
+
 HEAD = (
     '<?xml version="1.0"?><d:multistatus xmlns:d="DAV:" xmlns:s="http://sabredav.org/ns" '
-    'xmlns:oc="http://owncloud.org/ns">')
+    'xmlns:oc="http://owncloud.org/ns" xmlns:nc="http://nextcloud.org/ns">')
 QUOTA = 1 << 30
 identifiers = itertools.count(10)
 lock = threading.Lock()
@@ -42,8 +54,17 @@ root = Node({
     "remote.php": Node({"dav": Node({"files": Node({"user": Node({})})})}),
     "dav": Node({"files": Node({"nobody": Node({})})})})
 UPLOADS = ["remote.php", "dav", "uploads", "user"]
+FILES = ["remote.php", "dav", "files", "user"]
 LEAST_CHUNK = 5 << 20
 uploads = {}
+faults = {}
+
+
+def user_files():
+    return root.children["remote.php"].children["dav"].children["files"].children["user"]
+
+
+trash = trash_bin.TrashBin(user_files())
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -54,6 +75,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def parse_request(self):
         is_one = super().parse_request()
+        if is_one and self.is_hit("refuse"):
+            self.close_connection = True
+            return False
         if is_one and len(sys.argv) > 2:
             with open(sys.argv[2], "a") as log:
                 log.write("%s %s %s\n" % (self.command, self.headers.get("Depth", "-"), self.path))
@@ -63,6 +87,124 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """The names below the user's uploads; None for any other address."""
         names = self.names(self.path)
         return names[len(UPLOADS):] if names[:len(UPLOADS)] == UPLOADS else None
+
+    def in_bin(self):
+        """The names below the user's trash bin; None for any other address."""
+        top = {None: None, "owncloud": ["trash-bin", "user"]}.get(trash.kind, ["trashbin", "user"])
+        names = self.names(self.path)
+        if not top or names[:4] != FILES[:2] + top:
+            return None
+        return names[4:]
+
+    def described_in_bin(self, names, found):
+        if not found:
+            return (
+                "<d:response><d:href>/remote.php/dav/trashbin/user/trash/%s/</d:href><d:propstat><d:prop>"
+                "<d:resourcetype><d:collection/></d:resourcetype><nc:trashbin-filename>%s</nc:trashbin-filename>"
+                "<nc:trashbin-original-location>%s</nc:trashbin-original-location>"
+                "<nc:trashbin-deletion-time>0</nc:trashbin-deletion-time><oc:fileid>1</oc:fileid></d:prop>"
+                "<d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>") % (
+                    "/".join(urllib.parse.quote(name) for name in names), escape(names[-1]), escape(names[-1]))
+        key, nodes, below = found
+        node, trashed = nodes[-1], trash.entries[key]
+        top = "trash-bin/user" if trash.kind == "owncloud" else "trashbin/user/trash"
+        href = "/remote.php/dav/" + top + "/" + "/".join(
+            urllib.parse.quote(name, safe="", errors="surrogateescape") for name in names)
+        kind = "<d:resourcetype><d:collection/></d:resourcetype>" if node.is_folder else (
+            "<d:resourcetype/><d:getcontentlength>%d</d:getcontentlength>" % len(node.content))
+        name = below[-1] if below else trash.name(key)
+        location = "/".join([trash.original(key)] + below)
+        if faults.get("odd") == "names":
+            name = {"up": "..", "slash": "a/b", "long": "n" * 300}.get(name, name)
+        if trash.kind != "owncloud":
+            own = ("<nc:trashbin-filename>%s</nc:trashbin-filename>"
+                   "<nc:trashbin-original-location>%s</nc:trashbin-original-location>"
+                   "<nc:trashbin-deletion-time>%d</nc:trashbin-deletion-time><d:getetag>%d</d:getetag>") % (
+                       escape(name), escape(location), trashed.time, trashed.time)
+            if faults.get("odd") != "identifiers":
+                own += "<oc:fileid>%d</oc:fileid><oc:permissions>GD</oc:permissions>" % node.id
+        else:
+            own = ("<oc:trashbin-original-filename>%s</oc:trashbin-original-filename>"
+                   "<oc:trashbin-original-location>%s</oc:trashbin-original-location>"
+                   "<oc:trashbin-delete-timestamp>%d</oc:trashbin-delete-timestamp>"
+                   "<d:getetag>&quot;%s&quot;</d:getetag>") % (escape(name), escape(location), trashed.time, node.tag)
+        return (
+            "<d:response><d:href>%s</d:href><d:propstat><d:prop>%s%s<d:getlastmodified>%s</d:getlastmodified></d:prop>"
+            "<d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>") % (
+                escape(href + ("/" if node.is_folder else "")), kind, own,
+                email.utils.formatdate(trashed.time, usegmt=True))
+
+    def answer_bin(self, names):
+        self.body()
+        with lock:
+            if trash.kind != "owncloud":
+                if names[:1] != ["trash"]:
+                    return self.answer(404 if names[:1] != ["restore"] else 403)
+                names = names[1:]
+            found = trash.find(names) if names else None
+            if names and not found and (self.command != "PROPFIND" or not trash.listed(names)):
+                return self.answer(404)
+            if self.command == "PROPFIND":
+                if not names:
+                    top = self.path if self.path.endswith("/") else self.path + "/"
+                    parts = ["<d:response><d:href>%s</d:href><d:propstat><d:prop><d:resourcetype><d:collection/>"
+                             "</d:resourcetype></d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
+                             % escape(top)]
+                else:
+                    parts = [self.described_in_bin(names, found)]
+                children = found[1][-1].children or {} if found else {}
+                keys = trash.listed(names) + list(children)
+                if trash.kind == "owncloud":
+                    keys = [str(node.id) for node in children.values()]
+                    keys += [str(trashed.node.id) for trashed in trash.entries.values() if not names]
+                if self.headers.get("Depth") == "1":
+                    parts += [self.described_in_bin(names + [key], trash.find(names + [key])) for key in keys]
+                    if faults.get("odd") == "places":
+                        known = self.described_in_bin(names + keys[:1], trash.find(names + keys[:1]))
+                        for place in ("..", ".", "%2e%2e", "a%2Fb", "a%00b", "%FF", "deep/one", "/elsewhere", "../x"):
+                            parts.append(known.replace("/trash/" + urllib.parse.quote(keys[0]), "/trash/" + place))
+                body = (HEAD + "".join(parts) + "</d:multistatus>").encode(errors="surrogateescape")
+                if faults.get("odd") == "half" and self.headers.get("Depth") == "1":
+                    body = body[:len(body) * 2 // 3]
+                return self.answer(207, body, Content_Type="application/xml")
+            if self.command == "DELETE":
+                if names:
+                    trash.remove(found)
+                else:
+                    trash.entries.clear()
+                return self.answer(204)
+            if self.command == "MOVE" and names:
+                target = self.names(self.headers["Destination"])
+                if trash.kind == "owncloud":
+                    parents, there = self.find(target[:-1]), self.find(target)
+                    if there:
+                        return self.answer(403)
+                    if not parents:
+                        return self.answer(409)
+                    trash.remove(found)
+                    parents[-1].children[target[-1]] = found[1][-1]
+                    self.touch(parents)
+                    return self.answer(201)
+                if target[:5] != FILES[:2] + ["trashbin", "user", "restore"]:
+                    return self.answer(403)
+                trash.restore(found)
+                self.touch_all()
+                return self.answer(201)
+            if self.command in ("GET", "HEAD") and names and not found[1][-1].is_folder:
+                if trash.kind == "owncloud":
+                    return self.answer(403)
+                return self.answer_content(found[1][-1].content, {"ETag": str(trash.entries[found[0]].time)})
+            return self.answer(403)
+
+    @staticmethod
+    def touch_all():
+        """Something has come somewhere: other tags from there up, for which all folders will do."""
+        def touch(node):
+            if node.is_folder:
+                node.tag = secrets.token_hex(16)
+                for child in node.children.values():
+                    touch(child)
+        touch(root)
 
     def answer_upload(self, names):
         content = self.body()
@@ -118,7 +260,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.touch(parents + [node])
         return 204 if nodes else 201
 
+    def is_hit(self, fault):
+        """Whether a fault is meant for this request, and from then on for no other."""
+        if faults.get(fault) == self.command + "2":
+            faults[fault] = self.command
+            return False
+        if faults.get(fault) != self.command:
+            return False
+        del faults[fault]
+        return True
+
+    def do_POST(self):
+        self.body()
+        _, name, value = self.names(self.path)
+        if name == "bin":
+            trash.kind = None if value == "none" else value
+        elif name == "limit":
+            trash.limit = int(value)
+        else:
+            faults[name] = value
+        self.answer(204)
+
     def answer(self, status, body=b"", **fields):
+        if self.is_hit("lose"):
+            self.close_connection = True
+            return
         self.send_response(status)
         for name, value in fields.items():
             self.send_header(name.replace("_", "-"), value)
@@ -182,9 +348,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "<d:getlastmodified>%s</d:getlastmodified><oc:fileid>%d</oc:fileid><oc:permissions>%s</oc:permissions>"
             "</d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>") % (
                 escape(href), kind, room, node.tag, email.utils.formatdate(node.modified, usegmt=True), node.id,
-                "RGDNVCK" if node.is_folder else "RGDNVW")
+                faults.get("letters") or ("RGDNVCK" if node.is_folder else "RGDNVW"))
 
     def do_PROPFIND(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         if (upload := self.upload()) is not None:
             return self.answer_upload(upload)
         self.body()
@@ -198,24 +366,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(207, (HEAD + "".join(parts) + "</d:multistatus>").encode(), Content_Type="application/xml")
 
     def do_GET(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         nodes = self.find(self.names(self.path))
         if not nodes or nodes[-1].is_folder:
             return self.answer(404 if not nodes else 405)
         node = nodes[-1]
         fields = {"ETag": '"%s"' % node.tag, "Last_Modified": email.utils.formatdate(node.modified, usegmt=True)}
+        self.answer_content(node.content, fields)
+
+    def answer_content(self, content, fields):
         wanted = self.headers.get("Range", "")
         if not wanted.startswith("bytes="):
-            return self.answer(200, node.content, **fields)
+            return self.answer(200, content, **fields)
         first, last = wanted[6:].split("-")
-        first, last = int(first), min(int(last or len(node.content) - 1), len(node.content) - 1)
+        first, last = int(first), min(int(last or len(content) - 1), len(content) - 1)
         if first > last:
-            return self.answer(416, Content_Range="bytes */%d" % len(node.content))
-        fields["Content_Range"] = "bytes %d-%d/%d" % (first, last, len(node.content))
-        self.answer(206, node.content[first:last + 1], **fields)
+            return self.answer(416, Content_Range="bytes */%d" % len(content))
+        fields["Content_Range"] = "bytes %d-%d/%d" % (first, last, len(content))
+        self.answer(206, content[first:last + 1], **fields)
 
     do_HEAD = do_GET
 
     def do_PUT(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         if (upload := self.upload()) is not None:
             return self.answer_upload(upload)
         content, names = self.body(), self.names(self.path)
@@ -239,6 +414,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(204 if nodes else 201, **fields)
 
     def do_MKCOL(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         if (upload := self.upload()) is not None:
             return self.answer_upload(upload)
         self.body()
@@ -254,6 +431,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(201)
 
     def do_DELETE(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         if (upload := self.upload()) is not None:
             return self.answer_upload(upload)
         names = self.names(self.path)
@@ -265,9 +444,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(412)
             del nodes[-2].children[names[-1]]
             self.touch(nodes[:-1])
+            if names[:4] == FILES and len(names) > 4:
+                trash.take(names[4:], nodes[-1])
             self.answer(204)
 
     def do_MOVE(self):
+        if (names := self.in_bin()) is not None:
+            return self.answer_bin(names)
         if (upload := self.upload()) is not None:
             return self.answer_upload(upload)
         names, target = self.names(self.path), self.names(self.headers["Destination"])
@@ -292,4 +475,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(403)
 
 
+# All connections of a client may come at once.
+http.server.ThreadingHTTPServer.request_queue_size = 256
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
