@@ -165,8 +165,11 @@ extension EngineTests {
                 machine.provider.faults.fail(.item, of: "dir", with: missing, times: nil)
                 machine.provider.faults.fail(.enumerator, of: "dir", with: missing)
                 machine.provider.change { $0.move("dir", to: "to") }
+                let newPlace = machine.provider.faults.hold(.enumerate, of: "to")
                 let ingestion = Task { try await machine.ingest() }
-                #expect(await eventually { gate.waiting > 0 })
+                // Both looks begin before the listing, that for its old directory's sake and that for its own.
+                #expect(await eventually { gate.waiting == 2 })
+                newPlace.open()
                 #expect(await eventually { await machine.exists("to/dir") })
                 gate.open()
                 try await ingestion.value
