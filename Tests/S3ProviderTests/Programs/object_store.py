@@ -29,6 +29,7 @@ utils.SWIFT_CONF_FILE = os.path.join(folder, "swift.conf")
 logging.disable(logging.CRITICAL)
 
 from swift.common import storage_policy, wsgi as swift_wsgi
+from swift.obj.updater import ObjectUpdater
 
 storage_policy.reload_storage_policies()
 
@@ -127,6 +128,13 @@ use = egg:swift#dlo
 with open(os.path.join(folder, "port.new"), "w") as file:
     file.write(str(sockets["proxy"].getsockname()[1]))
 os.rename(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
+# As beside every Swift, but sooner: without it listings never show some objects, and others for ever, whose containers could
+# not be told of them within a few seconds.
+updater = ObjectUpdater({"swift_dir": folder, "devices": devices, "mount_check": "false", "recon_cache_path": folder})
+due = time.time() + 5
 parent = os.getppid()
 while os.getppid() == parent:
     eventlet.sleep(0.5)
+    if time.time() > due:
+        updater.run_once()
+        due = time.time() + 5
