@@ -55,6 +55,8 @@ import Testing
             let names = try await remote.entries(in: .root, from: nil, limit: 10).entries
             #expect(names.map(\.name) == ["deleted", "written"] && names.allSatisfy { $0.size == 6 })
             #expect(!client.recent.hasLagged)
+            // Nor is that asked for again.
+            #expect(client.recent.changes(below: bucket.prefix).isEmpty)
         }
     }
 }

@@ -25,14 +25,18 @@ final class RecentAnswers: Sendable {
     }
 
     private let state = Mutex(State())
-    /// How far a listing may lag behind.
-    private static let memory = Duration.seconds(60)
+    /// How far a listing may lag behind: Swift brings what it could not note at once up to date every five minutes.
+    private static let memory = Duration.seconds(600)
+    /// And how far while more is changed than is held for so long.
+    private static let shortMemory = Duration.seconds(60)
+    private static let most = 50_000
 
     func note(_ key: String, _ outcome: Change.Outcome) {
         let now = ContinuousClock.now
         state.withLock { state in
             if state.changes.count >= state.sweepAt {
                 state.changes.removeAll { now - $0.at > Self.memory }
+                if state.changes.count >= Self.most { state.changes.removeAll { now - $0.at > Self.shortMemory } }
                 state.sweepAt = max(1000, 2 * state.changes.count)
             }
             let change = Change(key: key, outcome: outcome, at: now)
@@ -55,6 +59,17 @@ final class RecentAnswers: Sendable {
                 if now - change.at <= Self.memory { found.append(change) }
             }
             return found
+        }
+    }
+
+    /// Somebody else has changed it since.
+    func forget(_ change: Change) {
+        state.withLock { state in
+            let index = state.changes.position(of: change.key, by: \.key)
+            guard index < state.changes.count, state.changes[index].at == change.at,
+                state.changes[index].key.utf8.elementsEqual(change.key.utf8)
+            else { return }
+            state.changes.remove(at: index)
         }
     }
 
@@ -95,7 +110,10 @@ extension S3Client {
             case .deleted: if shown == nil { continue }
             }
             let present = try await object(change.key)
-            if present?.tag == shown?.tag, present?.size == shown?.size { continue }
+            if present?.tag == shown?.tag, present?.size == shown?.size {
+                recent.forget(change)
+                continue
+            }
             recent.noteLag()
             if let index { listing.entries.remove(at: index) }
             if let present { listing.insert(.object(present)) }
