@@ -74,18 +74,14 @@ extension RealMount {
 
         @Test("S158: where versions of directories cover what is below, a look at what has not changed is one question")
         func versions() async throws {
-            let port = Int.random(in: 45_000...57_000)
-            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .appendingPathComponent("WebDAVProviderTests/Programs/file_id_server.py").path
             try await Installation.run { yonder async throws in
                 let yonder = yonder.with(["NETRC": "/nonexistent"])
                 let log = yonder.directory["requests"].string
-                let program = try BackgroundProgram("python3", script, "\(port)", log)
-                defer { program.kill() }
-                let base = "http://127.0.0.1:\(port)/remote.php/dav/files/user/"
+                let server = try await ScriptedServer("file_id_server.py", log)
+                defer { server.stop() }
+                let base = "http://127.0.0.1:\(server.port)/remote.php/dav/files/user/"
                 let filled = try await Command.shell(
                     """
-                    for i in $(seq 100); do curl -s -o /dev/null "$1" && break; sleep 0.1; done
                     for d in a a/b a/b/c d; do curl -sS --fail -X MKCOL "$1$d"; echo 1 | curl -sS --fail -T - "$1$d/file"; done
                     """, base)
                 #expect(filled.status == 0, "\(filled.errors)")

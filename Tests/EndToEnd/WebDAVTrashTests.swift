@@ -32,17 +32,10 @@ extension RealMount {
         }
 
         private func run(_ test: (Installation, Server) async throws -> Void) async throws {
-            let port = Int.random(in: 45_000...57_000)
-            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .appendingPathComponent("WebDAVProviderTests/Programs/file_id_server.py").path
             try await Installation.run { yonder async throws in
-                let program = try BackgroundProgram("python3", script, "\(port)")
-                defer { program.kill() }
-                let answers = await eventually(within: .seconds(30)) {
-                    (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
-                }
-                try #require(answers)
-                try await test(yonder.with(["NETRC": "/nonexistent"]), Server(port: port))
+                let server = try await ScriptedServer("file_id_server.py")
+                defer { server.stop() }
+                try await test(yonder.with(["NETRC": "/nonexistent"]), Server(port: server.port))
             }
         }
 

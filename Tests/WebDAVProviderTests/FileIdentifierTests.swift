@@ -42,21 +42,9 @@ final class IdentifyingRemote: RequestedRemote {
     static func run(_ test: (Int, TemporaryDirectory) async throws -> Void) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
-        let port = Int.random(in: 20_000...32_000)
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("Programs/file_id_server.py").path
-        let program = try BackgroundProgram("python3", script, "\(port)", directory["requests"].string)
-        let answers = await eventually(within: .seconds(30)) {
-            (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
-        }
-        do {
-            try #require(answers)
-            try await test(port, directory)
-        } catch {
-            program.kill()
-            throw error
-        }
-        program.kill()
+        let server = try await ScriptedServer("file_id_server.py", directory["requests"].string)
+        defer { server.stop() }
+        try await test(server.port, directory)
     }
 }
 

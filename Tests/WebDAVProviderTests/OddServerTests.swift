@@ -16,14 +16,8 @@ struct OddServerTests {
     private func run(
         _ folders: String..., test: (ProviderSession, TestManager, HTTPURL) async throws -> Void
     ) async throws {
-        let port = Int.random(in: 20_000...32_000)
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("Programs/odd_server.py").path
-        let program = try BackgroundProgram("python3", script, "\(port)")
-        let answers = await eventually(within: .seconds(10)) {
-            (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
-        }
-        try #require(answers)
+        let server = try await ScriptedServer("odd_server.py")
+        let port = server.port
         for folder in folders {
             let manager = TestManager(
                 domain: FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(port)/\(folder)"),
@@ -41,7 +35,7 @@ struct OddServerTests {
             }
             await provider.invalidate()
         }
-        program.kill()
+        server.stop()
     }
 
     @Test("S147: what lies elsewhere, or cannot be a name, is left out and said; the rest is listed")

@@ -4,7 +4,8 @@ Below remote.php/dav/uploads/user it takes files in chunks, as Nextcloud documen
 Below remote.php/dav/trashbin/user is its trash bin.
 It is not one of them: what they do beside that documentation is not to be learned here.
 
-usage: file_id_server PORT [LOG]
+usage: file_id_server FILE [LOG]
+FILE has the port as soon as it listens.
 LOG gets a line for each request: method, depth and path.
 POST /faults/NAME/VALUE has it do something wrong from then on:
   lose/METHOD     the next request of this method is done and not answered; METHOD2 is the one after that
@@ -18,6 +19,7 @@ POST /faults/NAME/VALUE has it do something wrong from then on:
 import email.utils
 import http.server
 import itertools
+import os
 import secrets
 import sys
 import threading
@@ -477,4 +479,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 # All connections of a client may come at once.
 http.server.ThreadingHTTPServer.request_queue_size = 256
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+with open(sys.argv[1] + ".new", "w") as port_file:
+    port_file.write(str(server.server_port))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+server.serve_forever()

@@ -1,6 +1,11 @@
-"""A WebDAV server with bad habits, one for each folder of its root. Prints its port and serves until it is ended."""
+"""A WebDAV server with bad habits, one for each folder of its root.
+
+usage: odd_server FILE
+FILE has the port as soon as it listens.
+"""
 
 import http.server
+import os
 import sys
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?><D:multistatus xmlns:D="DAV:">'
@@ -114,5 +119,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, b"hello", fields)
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+with open(sys.argv[1] + ".new", "w") as port_file:
+    port_file.write(str(server.server_port))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
 server.serve_forever()
