@@ -68,6 +68,37 @@ import Testing
         }
     }
 
+    @Test("S186: what is deleted while the renaming of its directory loses its answer is deleted in the new place")
+    func deletedDuringLostRenamings() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change {
+                $0.make(path("dir"), kind: .directory)
+                $0.make(path("dir/file"), kind: .file, [1])
+            }
+            var directory = try await session.find("dir")
+            let file = try await session.list(directory.itemIdentifier)[0]
+            directory.filename = "renamed"
+            let renamed = directory
+            let gate = Gate()
+            remote.duringMove.withLock {
+                $0 = {
+                    try await gate.pass()
+                    throw FileProviderError(.serverUnreachable)
+                }
+            }
+            let renaming = Task { try await session.modify(renamed, .filename) }
+            #expect(await eventually { gate.waiting == 1 })
+            _ = remote.takeCalls()
+            let deletion = Task { try await session.delete(file) }
+            // It has been looked for in the old place.
+            #expect(await eventually { remote.takeCalls().contains("entry /dir/file") })
+            gate.open()
+            try await deletion.value
+            await #expect(throws: FileProviderError.self) { try await renaming.value }
+            #expect(remote.names(in: path("renamed")) == [])
+        }
+    }
+
     @Test("S186: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }

@@ -156,6 +156,8 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
                     throw error
                 }
                 try await book.waitForMoves(over: path)
+                // One that has ended meanwhile without an answer may have been made.
+                try await settleMoves(near: path)
                 guard tries < Self.mostTries, let now = book.path(of: identifier), now != path else {
                     try await root.check()
                     throw FileProviderError.noSuchItem(identifier)
