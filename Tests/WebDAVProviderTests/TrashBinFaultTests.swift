@@ -21,6 +21,12 @@ struct TrashBinFaultTests {
         }
     }
 
+    /// The server is tried at the first change: from here on what that left in the bin has gone.
+    private func settleTrial(_ remote: BinnedRemote, _ session: ProviderSession) async throws {
+        try await session.delete(session.create(ProviderSession.template("other"), content: [1]).item)
+        #expect(await eventually { (try? await remote.binned().count) == 1 })
+    }
+
     @Test(
         "S254: a lost answer to throwing away changes nothing: the next attempt finds it",
         arguments: ["lose", "refuse"])
@@ -29,9 +35,7 @@ struct TrashBinFaultTests {
             try await remote.makeDirectory("d")
             try await remote.write(Array("one".utf8), to: "d/file")
             let file = try await session.find("d/file")
-            // The server was tried before, and what that left in the bin has gone.
-            try await session.delete(session.create(ProviderSession.template("other"), content: [1]).item)
-            #expect(await eventually { (try? await remote.binned().count) == 1 })
+            try await settleTrial(remote, session)
             try await remote.fault(fault, "DELETE")
             #expect(await code { _ = try await session.trash(file) } == .serverUnreachable)
             #expect(try await remote.listing(of: "d") == (fault == "lose" ? [] : ["file"]))
@@ -84,9 +88,7 @@ struct TrashBinFaultTests {
             try await remote.write(Array("one".utf8), to: "file")
             let to = try await session.find("to").itemIdentifier
             let file = try await session.find("file")
-            // Tried before.
-            try await session.delete(session.create(ProviderSession.template("other"), content: [1]).item)
-            #expect(await eventually { (try? await remote.binned().count) == 1 })
+            try await settleTrial(remote, session)
             var thrown = file
             thrown.parentItemIdentifier = .trashContainer
             try await remote.fault(fault, "DELETE")

@@ -162,11 +162,6 @@ extension PathAddressedProvider {
     /// Removes from the trash what lies there under one of our hidden names, and whatever begins so.
     func clearTrash(of hidden: String) {
         guard let trash, HiddenName.isOne(hidden) else { return }
-        Task {
-            guard let all = try? await trash.remote.trashedEntries() else { return }
-            for found in all where found.entry.name.utf8.starts(with: hidden.utf8) {
-                try? await trash.remote.deleteTrashed(found)
-            }
-        }
+        Task { await trash.remote.clearTrash(ofNamesBeginningWith: hidden) }
     }
 }

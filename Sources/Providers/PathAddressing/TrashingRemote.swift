@@ -46,6 +46,14 @@ package protocol TrashingRemote: PathRemote {
     func deleteTrashed(_ entry: TrashedEntry) async throws
 }
 
+extension TrashingRemote {
+    /// Deletes for good, as far as that can be done now, what lies in the trash under names that begin so.
+    package func clearTrash(ofNamesBeginningWith prefix: String) async {
+        guard traits.hasTrash, let all = try? await trashedEntries() else { return }
+        for found in all where found.entry.name.utf8.starts(with: prefix.utf8) { try? await deleteTrashed(found) }
+    }
+}
+
 /// What a remote says of something in its trash.
 package struct TrashedEntry: Hashable, Sendable {
     /// With the name that it had, as far as the remote has kept that, and always with a stable identifier.

@@ -65,18 +65,8 @@ struct HabitTrial: Sendable {
                 group.addTask { _ = try? await client.send("DELETE", client.url(of: path)) }
             }
         }
-        clearTrash(of: prefix)
-    }
-
-    /// A server with a trash bin keeps them there; nobody waits for that.
-    private func clearTrash(of prefix: String) {
-        guard remote.traits.hasTrash else { return }
-        Task {
-            guard let all = try? await remote.trashedEntries() else { return }
-            for entry in all where entry.entry.name.utf8.starts(with: prefix.utf8) {
-                try? await remote.deleteTrashed(entry)
-            }
-        }
+        // A server with a trash bin keeps them there; nobody waits for that.
+        Task { await remote.clearTrash(ofNamesBeginningWith: prefix) }
     }
 
     private func names(beginningWith prefix: String) async throws -> [String] {
