@@ -42,6 +42,26 @@ import Testing
         }
     }
 
+    @Test("S191: a copy that is made late is taken back with the renaming that it is of", arguments: ["a/", "file"])
+    func lateCopiesAreTakenBackToo(from place: String) async throws {
+        try await withBucket { bucket, remote in
+            let isTree = place.hasSuffix("/")
+            let (original, copy) = (bucket.prefix + place, bucket.prefix + (isTree ? "b/" : "copy"))
+            let below = isTree ? "below" : ""
+            try await bucket.put(original + below, "text")
+            try remote.moves.save(MoveRecord(from: original, to: copy, stage: .copying, begun: S3Client.now))
+            remote.client.stragglers.note(copy + below)
+            let late = Task {
+                try await Task.sleep(for: .milliseconds(700))
+                try await bucket.put(copy + below, "text")
+            }
+            let (path, newPath) = (RemotePath([isTree ? "a" : place]), RemotePath("elsewhere"))
+            _ = try await remote.move(path, to: newPath, kind: isTree ? .directory : .file)
+            try await late.value
+            #expect(try await bucket.keys() == [bucket.prefix + (isTree ? "elsewhere/below" : "elsewhere")])
+        }
+    }
+
     @Test("S224: whoever looks where something is on its way sees what comes of it")
     func looksWaitToo() async throws {
         try await withBucket { bucket, remote in

@@ -109,8 +109,9 @@ extension S3Remote {
         }
     }
 
-    /// Deletes the copies: the originals are all there.
+    /// Deletes the copies: the originals are all there. A copy that is still being made would come to light afterwards.
     private func deleteCopies(_ record: MoveRecord) async throws {
+        try await settleStragglers(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         guard record.isTree else {
             if let original = try await listed(record.from), let copy = try await listed(record.to),
                 isCopy(copy, of: original)
