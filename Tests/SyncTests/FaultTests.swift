@@ -119,6 +119,29 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "S193: what was removed or renamed while it was sent once more is not left there", arguments: [true, false])
+        func whatIsRemovedWhileItIsSentAgain(isRemoved: Bool) async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "n")
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .create)
+                try await machine.send(passes: 1)
+                machine.provider.faults.clear()
+                #expect(machine.provider.tree.entries()["n"]?.content == "new")
+                try await machine.write("newer", to: "n")
+                let gate = machine.provider.faults.hold(.create, times: 1)
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                if isRemoved { try await machine.remove("n") } else { try await machine.rename("n", to: "d/m") }
+                gate.open()
+                try await sending.value
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["n"] == nil)
+                #expect(machine.provider.tree.entries()["d/m"]?.content == (isRemoved ? nil : "newer"))
+                try await expectSettled(machine)
+            }
+        }
+
         @Test("S193: what was moved, rewritten, and removed without an answer is removed there, too")
         func whatWasMovedBeforeItsAnswerIsRemoved() async throws {
             try await Machine.run(fill: fill) { machine in

@@ -133,6 +133,8 @@ extension PathAddressedProvider {
         do {
             _ = try await remote.read(path, tag: entry.tag, range: nil, into: sink)
         } catch is ComparingSink.Difference {
+            // From what was written here meanwhile it may well differ.
+            try source.confirm()
             return false
         } catch let error as FileProviderError where error.code == .versionNoLongerAvailable {
             return false

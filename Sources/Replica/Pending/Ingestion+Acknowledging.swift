@@ -52,7 +52,12 @@ extension Ingestion {
         }
         // What was not sent and is not different from what was sent was not changed either.
         changed = changed.intersection(current.changedFields)
-        let held = stillPending.intersection(sent.fields).intersection(.attributes)
+        var held = stillPending.intersection(sent.fields).intersection(.attributes)
+        if sent.fields.contains(.contents), stillPending.contains(.contents) {
+            // What is there came of an earlier call: all of this one is sent again.
+            changed.formUnion(held.intersection(current.changedFields))
+            held = []
+        }
         changed.subtract(held)
         let isRenamedThere =
             !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
@@ -131,7 +136,7 @@ extension Ingestion {
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
-    private mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+    mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
         let known = sent.item.itemIdentifier.rawValue
         let queued = try db.one("SELECT id FROM deletion WHERE identifier = ?", [known], { $0[0] as Int64 })
         guard let queued else { return }

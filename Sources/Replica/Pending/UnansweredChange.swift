@@ -51,8 +51,15 @@ extension Ingestion {
         try db.forgetLeft(sent)
     }
 
-    /// What the remote has under an item's name is what was sent of it before: the item goes on from there.
-    package mutating func recognize(_ row: Int64, as remote: FileProviderItem) throws {
+    /// What the remote has under an item's name is what was sent of it before: the item goes on from there, and what was
+    /// removed here meanwhile is deleted there.
+    package mutating func recognize(_ sent: SentChange, as remote: FileProviderItem) throws {
+        guard try db.item(id: sent.row) != nil else { return try acknowledgeRemoved(sent, as: remote) }
+        try recognize(sent.row, as: remote)
+        try db.forgetLeft(sent)
+    }
+
+    mutating func recognize(_ row: Int64, as remote: FileProviderItem) throws {
         guard let item = try db.item(id: row) else { return }
         if let twin = try db.item(remote.itemIdentifier), twin.id != row { try forgetTwin(twin, of: item) }
         try db.run(
@@ -81,6 +88,16 @@ extension ReplicaDatabase {
     /// What of an item that was removed since may be on the remote without an answer.
     package func unanswered(ofDeletion id: Int64) throws -> [UnansweredChange] {
         try read { db in try db.unanswered("deletion", id) }
+    }
+
+    /// What of an item that was offered under an identifier, and was removed or renamed since, may be on the remote without
+    /// an answer.
+    package func unanswered(ofLeft placeholder: ItemIdentifier) throws -> [UnansweredChange] {
+        try read { db in
+            let id = try Int64.fetchOne(
+                db, sql: "SELECT id FROM deletion WHERE identifier = ?", arguments: [placeholder.rawValue])
+            return try id.map { try db.unanswered("deletion", $0) } ?? []
+        }
     }
 }
 

@@ -190,8 +190,7 @@ struct Executor: Sendable {
     /// An item of the name is on the remote already.
     private func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
         if let remote, sent.identifier == nil, try isOwn(remote, sent) {
-            let row = sent.row
-            return try await commits.commit { try $0.recognize(row, as: remote) }
+            return try await commits.commit { try $0.recognize(sent, as: remote) }
         }
         let label = conflictLabel()
         try await commits.commit { ingestion in
@@ -201,10 +200,12 @@ struct Executor: Sendable {
     }
 
     /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
-    /// changed on top of that.
+    /// changed on top of that, or removed, or renamed.
     func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
         guard remote.kind == sent.item.kind else { return false }
-        return try replica.database.unanswered(ofItem: sent.row).contains { $0.matches(remote) }
+        var unanswered = try replica.database.unanswered(ofItem: sent.row)
+        if sent.identifier == nil { unanswered += try replica.database.unanswered(ofLeft: sent.item.itemIdentifier) }
+        return unanswered.contains { $0.matches(remote) }
     }
 
     /// The remote has moved on from what was changed here.
@@ -217,8 +218,7 @@ struct Executor: Sendable {
         if sent.item.documentSize != remote.documentSize
             || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
         {
-            let row = sent.row
-            return try await commits.commit { try $0.recognize(row, as: remote) }
+            return try await commits.commit { try $0.recognize(sent, as: remote) }
         }
         // Sent before, without an answer, and there it is.
         if sent.isReplay, try await isSame(remote, as: sent) {
