@@ -141,7 +141,7 @@ import Testing
         let moves = MoveJournal(directory: scratch.path)
         try moves.save(MoveRecord(from: "top/a/", to: "top/b/c/", stage: .copying, begun: 0))
         try moves.save(MoveRecord(from: "top/file", to: "top/other", stage: .copying, begun: 0))
-        func concerned(_ key: String) -> [String] { moves.idle(over: key).map(\.from).sorted() }
+        func concerned(_ key: String) -> [String] { moves.records(over: key).map(\.from).sorted() }
         for key in ["top/a", "top/a/", "top/a/x", "top/b/c/d/", "top/b", "top/b/"] {
             #expect(concerned(key) == ["top/a/"], "\(key)")
         }
@@ -192,6 +192,19 @@ import Testing
                     $0, to: RemotePath("b/moved"), attributes: RemoteAttributes(), if: .unchanged(tag: tag))
             }
             #expect(try await bucket.get(bucket.prefix + "b/moved").body == [1, 2, 3])
+        }
+    }
+
+    @Test("S186: what was sent without an answer is known by its date after its directory was renamed, too")
+    func unansweredContentIsKnownInANewPlace() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "a/file", "text")
+            let date = FileTimestamp(seconds: 1_000_000, nanoseconds: 5)
+            let tag = try #require(try await remote.listed(bucket.prefix + "a/file")).tag
+            remote.unanswered.note("file", tag: Array(tag.utf8), date: date)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let entry = try await remote.entry(at: RemotePath(["b", "file"]))
+            #expect(entry.attributes.contentModificationDate == date)
         }
     }
 

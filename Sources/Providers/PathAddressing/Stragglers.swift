@@ -19,6 +19,19 @@ package final class Stragglers: Sendable {
         /// Whatever begins so and has no other slash in it, but at the end.
         case within(String)
 
+        /// Whether there is a key that both hold, as far as can be told: of ``within(_:)`` as of ``below(_:)``.
+        package func overlaps(_ other: Reach) -> Bool {
+            switch (self, other) {
+            case (.exactly(let one), .exactly(let two)): one.utf8.elementsEqual(two.utf8)
+            case (.exactly(let place), .below(let prefix)), (.exactly(let place), .within(let prefix)),
+                (.below(let prefix), .exactly(let place)), (.within(let prefix), .exactly(let place)):
+                place.utf8.starts(with: prefix.utf8)
+            case (.below(let one), .below(let two)), (.below(let one), .within(let two)),
+                (.within(let one), .below(let two)), (.within(let one), .within(let two)):
+                one.utf8.starts(with: two.utf8) || two.utf8.starts(with: one.utf8)
+            }
+        }
+
         func holds(_ key: [UInt8]) -> Bool {
             switch self {
             case .exactly(let place): return place.utf8.elementsEqual(key)

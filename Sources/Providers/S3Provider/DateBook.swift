@@ -19,10 +19,7 @@ final class DateBook: Sendable {
         entries = ObjectNotes(directory: directory.appending("dates"))
     }
 
-    /// The date of an object's content: what was noted of it, else what the listing says.
-    func date(of object: S3Object) -> FileTimestamp? { noted(of: object) ?? object.modified }
-
-    /// What was noted; nil when nothing was.
+    /// The date of an object's content; nil when nothing was noted of it.
     func noted(of object: S3Object) -> FileTimestamp? {
         guard let noted = entries[object.key], noted.tag == object.tag else { return nil }
         return FileTimestamp(nanosecondsSince1970: noted.date)

@@ -22,12 +22,10 @@ struct MoveRecord: Codable, Hashable, Sendable {
 
     var isTree: Bool { from.hasSuffix("/") }
 
-    /// Whether its old or its new place is a file of this key or what lies below this prefix, is in it, or holds it.
-    func touches(key: String, prefix: String) -> Bool {
-        [from, to].contains { place in
-            place.utf8.elementsEqual(key.utf8) || place.utf8.starts(with: prefix.utf8)
-                || isTree && prefix.utf8.starts(with: place.utf8)
-        }
+    /// Whether it goes from the same place to the same.
+    func hasPlaces(of other: MoveRecord?) -> Bool {
+        guard let other else { return false }
+        return from.utf8.elementsEqual(other.from.utf8) && to.utf8.elementsEqual(other.to.utf8)
     }
 
     /// What is not shown.
@@ -59,14 +57,15 @@ final class MoveJournal: Sendable {
         files.records.first { $0.from.utf8.elementsEqual(key.utf8) }
     }
 
-    /// Renamings that nobody carries on at the moment, and that something at a key would get mixed up with.
-    func idle(over key: String) -> [MoveRecord] {
-        let running = running.withLock { $0 }
-        return files.records.filter { record in
-            !running.contains(KeyBytes(record.from))
-                && [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
+    /// Renamings that something at a key would get mixed up with.
+    func records(over key: String) -> [MoveRecord] {
+        files.records.filter { record in
+            [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
         }
     }
+
+    /// Whether somebody is about a renaming at the moment.
+    func isRunning(_ record: MoveRecord) -> Bool { running.withLock { $0.contains(KeyBytes(record.from)) } }
 
     /// Whether two keys, with or without the slash of a directory, are of the same place, or the second lies in the first.
     static func holds(_ key: String, _ other: String) -> Bool {
@@ -93,14 +92,11 @@ final class MoveJournal: Sendable {
 
     func remove(_ record: MoveRecord) { files.remove(Self.name(record)) }
 
-    /// Carries on a renaming of what was at a key.
+    /// Carries on a renaming of what was at a key, or takes it back.
     ///
-    /// - Throws: `providerDomainTemporarilyUnavailable` while somebody else does.
-    func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value {
-        guard running.withLock({ $0.insert(KeyBytes(key)).inserted }) else {
-            throw FileProviderError(
-                .providerDomainTemporarilyUnavailable, "what was being renamed from '\(key)' is still being seen to")
-        }
+    /// - Returns: nil when somebody else is about it.
+    func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value? {
+        guard running.withLock({ $0.insert(KeyBytes(key)).inserted }) else { return nil }
         defer { running.withLock { _ = $0.remove(KeyBytes(key)) } }
         return try await body()
     }

@@ -9,16 +9,7 @@ import Synchronization
 extension S3Remote {
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await ready()
-        try await translating { [self] in
-            for record in moves.idle(over: key(of: path)) where MoveJournal.holds(key(of: path), record.from) {
-                try await takeBack(record)
-            }
-            try await settleMoves(over: path)
-            try await settleStragglers(
-                over: [
-                    kind == .directory ? .below(prefix(of: path)) : .exactly(key(of: path)),
-                    .exactly(key(of: path) + LinkNames.suffix),
-                ])
+        try await changingOne(path, isTree: kind == .directory) { [self] in
             switch kind {
             case .directory:
                 try await keepDirectory(path.parent, without: path)

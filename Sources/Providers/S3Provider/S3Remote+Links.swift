@@ -48,7 +48,7 @@ extension S3Remote {
         }
         return RemoteEntry(
             name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
-            attributes: RemoteAttributes(contentModificationDate: dates.date(of: object), symbolicLinkTarget: target))
+            attributes: RemoteAttributes(contentModificationDate: date(of: object), symbolicLinkTarget: target))
     }
 
     func makeSymbolicLink(
@@ -59,9 +59,7 @@ extension S3Remote {
         guard target.utf8.count <= LinkNames.longestTarget else {
             throw FileProviderError(.cannotSynchronize, "the link's target is too long")
         }
-        return try await translating { [self] in
-            try await settleMoves(over: path)
-            try await settleStragglers(over: [.exactly(key(of: path) + LinkNames.suffix), .exactly(key(of: path))])
+        return try await changingOne(path, isTree: false) { [self] in
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             let key = key(of: path) + LinkNames.suffix

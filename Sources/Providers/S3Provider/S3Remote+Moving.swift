@@ -11,44 +11,44 @@ extension S3Remote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await ready()
         try check(newPath)
-        return try await translating { [self] in
-            let (from, to) = (place(path, kind), place(newPath, kind))
-            if let other = moves.record(from: from), !other.to.utf8.elementsEqual(to.utf8) { try await takeBack(other) }
-            // Also what is half done below: hidden copies would come along, and be shown where they come to.
-            for place in [from, to] {
-                for other in moves.idle(over: place) where !other.from.utf8.elementsEqual(from.utf8) {
-                    try await takeBack(other)
-                }
-            }
-            try await settleStragglers(
-                over: [from, to].map { kind == .directory ? .below($0) : .exactly($0) })
-            guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
-            if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
-            try await requireDirectory(newPath.parent)
-            if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
-            // For the deleting.
-            _ = await conditions()
-            try await moves.run(from: from) {
-                var record =
-                    moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
-                try moves.save(record)
-                do {
-                    try await copyAll(record)
-                } catch let failure as S3Failure {
-                    // It will not work the next time either.
-                    try? await deleteCopies(record)
-                    throw failure
-                }
-                try await keepDirectory(path.parent, without: path)
-                record.stage = .deleting
-                try moves.save(record)
-                try await deleteOriginals(record)
-                moves.remove(record)
-            }
-            forget(prefix(of: path))
-            guard let moved = try await present(at: newPath) else { throw Self.missing(newPath) }
-            return moved
+        return try await changing(path, isTree: kind == .directory, to: newPath) {
+            try await translating { try await moveClaimed(path, to: newPath, kind) }
         }
+    }
+
+    private func moveClaimed(_ path: RemotePath, to newPath: RemotePath, _ kind: ItemKind) async throws -> RemoteEntry {
+        let (from, to) = (place(path, kind), place(newPath, kind))
+        // Also what is half done below: hidden copies would come along, and be shown where they come to.
+        try await settleMoves(over: [from, to], but: MoveRecord(from: from, to: to, stage: .copying, begun: 0))
+        try await settleStragglers(over: [path, newPath].flatMap { reaches(of: $0, isTree: kind == .directory) })
+        guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
+        if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
+        try await requireDirectory(newPath.parent)
+        if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
+        // For the deleting.
+        _ = await conditions()
+        let done: Void? = try await moves.run(from: from) {
+            var record =
+                moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
+            try moves.save(record)
+            do {
+                try await copyAll(record)
+            } catch let failure as S3Failure {
+                // It will not work the next time either.
+                try? await deleteCopies(record)
+                throw failure
+            }
+            try await keepDirectory(path.parent, without: path)
+            record.stage = .deleting
+            try moves.save(record)
+            claims.noteRenamed(key(of: path))
+            try await deleteOriginals(record)
+            moves.remove(record)
+        }
+        guard done != nil else { throw Self.busy(path) }
+        forget(prefix(of: path))
+        guard let moved = try await present(at: newPath) else { throw Self.missing(newPath) }
+        return moved
     }
 
     /// The key of a file or a link, the prefix of a directory.
@@ -66,9 +66,7 @@ extension S3Remote {
     func ready() async throws {
         for record in moves.abandonedDeletions {
             do {
-                try await translating { try await self.takeBack(record) }
-            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
-                // Somebody else does it just now.
+                _ = try await translating { try await self.takeBack(record) }
             } catch let error as FileProviderError where error.code.reaction == .giveUpAsking {
                 moves.noteStuck(record)
                 manager.report("what was renamed cannot be deleted from '\(record.from)': \(error.message)")
@@ -76,7 +74,7 @@ extension S3Remote {
         }
         if state.withLock({ $0.isReady }) { return }
         for record in moves.records where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 {
-            try await translating { try await self.takeBack(record) }
+            _ = try await translating { try await self.takeBack(record) }
         }
         let isFirst = state.withLock { state in
             defer { state.isReady = true }
@@ -86,17 +84,23 @@ extension S3Remote {
     }
 
     /// Takes back what nobody carries on, before something is made, written or deleted in its old or new place: a copy of
-    /// what is gone by then would come to light in the end.
-    func settleMoves(over path: RemotePath) async throws {
-        for record in moves.idle(over: key(of: path))
-        where record.stage == .copying && record.touches(key: key(of: path), prefix: prefix(of: path)) {
-            try await takeBack(record)
+    /// what is gone by then would come to light in the end. Who carries one on has claimed the places: where somebody is
+    /// about one, he is taking it back.
+    ///
+    /// - Parameter wanted: is to be carried on.
+    func settleMoves(over keys: [String], but wanted: MoveRecord? = nil) async throws {
+        while let record = keys.lazy.flatMap({ self.moves.records(over: $0) }).first(where: {
+            !$0.hasPlaces(of: wanted) || moves.isRunning($0)
+        }) {
+            if try await !takeBack(record) { try await Task.sleep(for: .milliseconds(20)) }
         }
     }
 
     /// Ends what was begun and nobody carries on: of what was being copied only the originals stay, of what was being
     /// deleted only the copies.
-    func takeBack(_ record: MoveRecord) async throws {
+    ///
+    /// - Returns: false when somebody else is about it.
+    func takeBack(_ record: MoveRecord) async throws -> Bool {
         try await moves.run(from: record.from) {
             // Somebody else may have been faster.
             guard let record = moves.record(from: record.from) else { return }
@@ -106,7 +110,7 @@ extension S3Remote {
                 try await deleteOriginals(record)
                 moves.remove(record)
             }
-        }
+        } != nil
     }
 
     /// Deletes the copies: the originals are all there. A copy that is still being made would come to light afterwards.
@@ -192,7 +196,7 @@ extension S3Remote {
 
     /// What was known of originals is known of their copies.
     private func note(_ made: [(original: S3Object, key: String, tag: String)]) {
-        dates.note(made.compactMap { original, key, tag in dates.date(of: original).map { (key, tag, $0) } })
+        dates.note(made.compactMap { original, key, tag in date(of: original).map { (key, tag, $0) } })
         copies.note(made.map { original, key, tag in (key, tag, copies.known(original)) })
     }
 

@@ -12,10 +12,8 @@ extension S3Remote {
     ) async throws -> RemoteEntry {
         try await ready()
         if condition == .absent { try check(path) }
-        return try await translating { [self] in
-            try await settleMoves(over: path)
+        return try await changingOne(path, isTree: false) { [self] in
             let key = key(of: path)
-            try await settleStragglers(over: [.exactly(key), .exactly(prefix(of: path))])
             let support = condition == .always ? nil : await conditions()
             let isLarge = contents.size > settings.multipartThreshold
             // So that nothing lies between the look and the request.
@@ -146,9 +144,7 @@ extension S3Remote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try await ready()
         try check(path)
-        return try await translating { [self] in
-            try await settleMoves(over: path)
-            try await settleStragglers(over: [.exactly(key(of: path)), .below(prefix(of: path))])
+        return try await changingOne(path, isTree: true) { [self] in
             try await requireDirectory(path.parent)
             if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
             try await mark(prefix(of: path))
@@ -213,7 +209,7 @@ extension S3Remote {
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
         try await ready()
         let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
-        return try await translating { [self] in
+        return try await changingOne(path, isTree: false) { [self] in
             guard let present = try await present(at: path), present.kind == kind else { throw Self.missing(path) }
             // What was sent in parts would get another tag, and so be another content for everybody else.
             guard kind == .file, let date = attributes.contentModificationDate,

@@ -40,6 +40,7 @@ final class S3Remote: PathRemote {
     let manager: any FileProviderManager
     let settings: Settings
     let moves: MoveJournal
+    let claims = ClaimedPlaces()
     let uploads: UploadJournal
     let state = Mutex(State())
     let links = LinkTargets()
@@ -99,10 +100,7 @@ final class S3Remote: PathRemote {
         return try await translating { [self] in
             // The root is there whatever is on its way.
             if !path.names.isEmpty {
-                try await settleStragglers(
-                    over: [
-                        .exactly(key(of: path)), .exactly(prefix(of: path)), .exactly(key(of: path) + LinkNames.suffix),
-                    ])
+                try await settleStragglers(over: reaches(of: path, isTree: false))
             }
             return try await present(at: path)
         } ?? { throw Self.missing(path) }()
@@ -166,10 +164,14 @@ final class S3Remote: PathRemote {
     func file(_ object: S3Object, name: String) -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
-            attributes: RemoteAttributes(
-                // The same content may be on its way to another place under the same name.
-                contentModificationDate: dates.noted(of: object)
-                    ?? unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8)) ?? object.modified))
+            attributes: RemoteAttributes(contentModificationDate: date(of: object)))
+    }
+
+    /// The date of an object's content: what was noted of it, or of content that was sent and is on its way to a place under
+    /// the same name; else what the listing says.
+    func date(of object: S3Object) -> FileTimestamp? {
+        dates.noted(of: object) ?? unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
+            ?? object.modified
     }
 
     /// The tag that the object at a key has while it holds the content that an entry's tag stands for.

@@ -1,0 +1,168 @@
+import FileProvider
+import PathAddressing
+import Synchronization
+
+/// The places that changes under way are about. Of two changes that have a place in common the one that came first is made
+/// first: a renaming is many steps, and what is written, made or deleted between them would be copied half, or stay behind.
+final class ClaimedPlaces: Sendable {
+    /// Others take longer than whoever came later may wait.
+    struct Busy: Error {}
+
+    private struct Claim {
+        let number: Int
+        let places: [Stragglers.Reach]
+        /// From where something was renamed meanwhile.
+        var gone: [String] = []
+        var waiter: CheckedContinuation<Void, any Error>?
+        var isMade = false
+    }
+
+    private struct State {
+        var count = 0
+        /// In the order they came.
+        var claims: [Claim] = []
+    }
+
+    private let state = Mutex(State())
+    private let patience: Duration
+
+    /// - Parameter patience: how long anybody waits for the others.
+    init(patience: Duration = .seconds(20)) {
+        self.patience = patience
+    }
+
+    /// Makes a change when no earlier one has to do with any of its places.
+    ///
+    /// - Parameter body: gets the keys, of directories without their slash, of what was renamed while it waited.
+    /// - Throws: ``Busy``; `CancellationError`; what `body` throws.
+    func claim<Value>(_ places: [Stragglers.Reach], _ body: (_ gone: [String]) async throws -> Value) async throws
+        -> Value
+    {
+        let number = state.withLock { state in
+            state.count += 1
+            state.claims.append(Claim(number: state.count, places: places))
+            return state.count
+        }
+        defer { end(number) }
+        try await wait(for: number)
+        let gone = state.withLock { state in state.claims.first { $0.number == number }?.gone ?? [] }
+        return try await body(gone)
+    }
+
+    /// How many changes are under way or wait.
+    var count: Int { state.withLock { $0.claims.count } }
+
+    /// What had a key has another now, and all below it.
+    func noteRenamed(_ key: String) {
+        state.withLock { state in
+            for index in state.claims.indices where !state.claims[index].isMade { state.claims[index].gone.append(key) }
+        }
+    }
+
+    private func wait(for number: Int) async throws {
+        let limit = Task { [patience] in
+            try await Task.sleep(for: patience)
+            self.giveUp(number, Busy())
+        }
+        defer { limit.cancel() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isCancelled = Task.isCancelled
+                let isFirst = state.withLock { state -> Bool in
+                    guard let index = state.claims.firstIndex(where: { $0.number == number }) else { return false }
+                    if isCancelled { return false }
+                    if Self.isFree(index, state) {
+                        state.claims[index].isMade = true
+                        return true
+                    }
+                    state.claims[index].waiter = continuation
+                    return false
+                }
+                if isFirst { return continuation.resume() }
+                if isCancelled { continuation.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            giveUp(number, CancellationError())
+        }
+    }
+
+    private func giveUp(_ number: Int, _ error: any Error) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, any Error>? in
+            guard let index = state.claims.firstIndex(where: { $0.number == number }) else { return nil }
+            defer { state.claims[index].waiter = nil }
+            return state.claims[index].waiter
+        }
+        waiter?.resume(throwing: error)
+    }
+
+    private func end(_ number: Int) {
+        let next = state.withLock { state in
+            state.claims.removeAll { $0.number == number }
+            var next: [CheckedContinuation<Void, any Error>] = []
+            for index in state.claims.indices where Self.isFree(index, state) {
+                guard let waiter = state.claims[index].waiter else { continue }
+                state.claims[index].waiter = nil
+                state.claims[index].isMade = true
+                next.append(waiter)
+            }
+            return next
+        }
+        for waiter in next { waiter.resume() }
+    }
+
+    private static func isFree(_ index: Int, _ state: State) -> Bool {
+        let places = state.claims[index].places
+        return !state.claims[..<index].contains { earlier in
+            earlier.places.contains { place in places.contains { $0.overlaps(place) } }
+        }
+    }
+}
+
+extension S3Remote {
+    /// Makes a change of what is at a path, or moves it to another, when nobody else changes anything there.
+    ///
+    /// - Parameter isTree: whether it is about all that lies below, too.
+    /// - Throws: `noSuchItem` when it was moved away meanwhile; `providerDomainTemporarilyUnavailable` when others take long,
+    ///   or the directory that it was to come to was moved away.
+    func changing<Value>(
+        _ path: RemotePath, isTree: Bool, to newPath: RemotePath? = nil, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let places = ([path] + (newPath.map { [$0] } ?? [])).flatMap { reaches(of: $0, isTree: isTree) }
+        do {
+            return try await claims.claim(places) { gone in
+                if gone.contains(where: { MoveJournal.holds($0, key(of: path)) }) { throw Self.missing(path) }
+                if let newPath, gone.contains(where: { MoveJournal.holds($0, key(of: newPath)) }) {
+                    throw Self.busy(newPath)
+                }
+                return try await body()
+            }
+        } catch is ClaimedPlaces.Busy {
+            throw Self.busy(path)
+        }
+    }
+
+    /// Makes a change of what is at a path, when nobody else changes anything there, nothing of an earlier renaming is left
+    /// there, and nothing is on its way there any more.
+    func changingOne<Value: Sendable>(
+        _ path: RemotePath, isTree: Bool, _ body: () async throws -> Value
+    ) async throws -> Value {
+        try await translating {
+            try await changing(path, isTree: isTree) {
+                try await settleMoves(over: [key(of: path)])
+                try await settleStragglers(over: reaches(of: path, isTree: isTree))
+                return try await body()
+            }
+        }
+    }
+
+    /// The keys of what is at a path, whatever it is.
+    func reaches(of path: RemotePath, isTree: Bool) -> [Stragglers.Reach] {
+        let (key, prefix) = (key(of: path), prefix(of: path))
+        return [.exactly(key), .exactly(key + LinkNames.suffix), isTree ? .below(prefix) : .exactly(prefix)]
+    }
+
+    static func busy(_ path: RemotePath) -> FileProviderError {
+        FileProviderError(
+            .providerDomainTemporarilyUnavailable, "something else is being done with '\(path.name ?? "/")' just now")
+    }
+}
