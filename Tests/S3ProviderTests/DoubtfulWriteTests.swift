@@ -31,6 +31,31 @@ import Testing
         }
     }
 
+    @Test("S228: what was answered later, or was shown, is somebody's, until it is deleted")
+    func whatIsThereKeepsItsDirectory() async throws {
+        try await withBucket { bucket, remote in
+            for name in ["answered", "shown"] {
+                let (key, path) = ("\(bucket.prefix)\(name)/file", RemotePath([name]))
+                let request = remote.client.request("PUT", key, body: .bytes(Array(name.utf8)))
+                remote.client.doubtful.note(key, tag: try #require(request.tagOfWritten))
+                if name == "answered" {
+                    _ = try await remote.client.attempt(request)
+                } else {
+                    try await bucket.put(key, name)
+                    _ = try await remote.entries(in: path, from: nil, limit: 10)
+                }
+                await #expect(throws: RemoteConditionFailure.self, "\(name)") {
+                    try await remote.delete(path, kind: .directory, if: .empty)
+                }
+                try await remote.delete(path.appending("file"), kind: .file, if: .always)
+                // And now the first arrives.
+                try await bucket.put(key, name)
+                try await remote.delete(path, kind: .directory, if: .empty)
+                #expect(try await bucket.keys() == [])
+            }
+        }
+    }
+
     @Test("S228: the tag of what is sent is the one that the server gives it")
     func tagsOfWhatIsSent() async throws {
         try await withBucket { bucket, remote in

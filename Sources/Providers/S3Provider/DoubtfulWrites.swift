@@ -5,14 +5,17 @@ import PathAddressing
 import SystemPackage
 
 /// What was sent to be written, and whose connection broke before an answer came: by key, and by the tag that it has if it
-/// arrives after all. That may be long after the same was sent again and answered, or deleted: then it is nobody's, and
-/// must not keep a directory that is to be removed.
+/// arrives after all. That may be long after the same was sent again and answered, and deleted: then it is nobody's, and
+/// must not keep a directory that is to be removed. What is there by an answer, or was shown to anybody, is no such thing
+/// until it has been deleted.
 ///
 /// What is forgotten keeps its directory, which is then shown again.
 final class DoubtfulWrites: Sendable {
     private struct Record: Codable, Sendable {
         /// Seconds since 1970.
         var at: Int64
+        /// Whether it is known to be there.
+        var isThere: Bool?
     }
 
     private let records: SurvivingRecords<Record>
@@ -25,19 +28,37 @@ final class DoubtfulWrites: Sendable {
         records = SurvivingRecords(path: directory?.appending("doubtful"))
     }
 
-    func note(_ key: String, tag: String) {
+    /// - Parameter isThere: whether the object had that content before.
+    func note(_ key: String, tag: String, isThere: Bool = false) {
         let now = S3Client.now
         let all = records.all
         if all.count >= Self.most {
             let old = all.filter { now - $0.record.at > Self.memory }
             for (key, _) in old.isEmpty ? all : old { records.remove(key) }
         }
-        records.set(Self.name(key, tag), Record(at: now))
+        let name = Self.name(key, tag)
+        records.set(name, Record(at: now, isThere: isThere || records[name]?.isThere == true))
+    }
+
+    /// The server has answered that it has it, or has shown it.
+    func noteThere(_ key: String, tag: String) {
+        let name = Self.name(key, tag)
+        guard var record = records[name], record.isThere != true else { return }
+        record.isThere = true
+        records.set(name, record)
+    }
+
+    /// The server has answered that nothing has the key any more.
+    func noteDeleted(_ key: String) {
+        let start = Array(key.utf8) + [0]
+        for (name, record) in records.all where record.isThere == true && name.starts(with: start) {
+            records.set(name, Record(at: record.at))
+        }
     }
 
     /// Whether an object is what such a writing makes.
     func hold(_ object: S3Object) -> Bool {
-        guard let record = records[Self.name(object.key, object.tag)] else { return false }
+        guard let record = records[Self.name(object.key, object.tag)], record.isThere != true else { return false }
         return S3Client.now - record.at <= Self.memory
     }
 

@@ -49,6 +49,17 @@ final class RecentAnswers: Sendable {
         }
     }
 
+    /// Whether the last change of a key has written what has a tag.
+    func says(_ key: String, hasTag tag: String) -> Bool {
+        state.withLock { state in
+            let index = state.changes.position(of: key, by: \.key)
+            guard index < state.changes.count, state.changes[index].key.utf8.elementsEqual(key.utf8),
+                case .written(let written?) = state.changes[index].outcome
+            else { return false }
+            return S3Object.quoted(written) == tag
+        }
+    }
+
     /// What was changed below a prefix.
     func changes(below prefix: String) -> [Change] {
         let now = ContinuousClock.now

@@ -97,13 +97,20 @@ final class S3Client: Sendable {
     private func noteDoubt(_ keys: [String], _ request: HTTPRequest) {
         for key in keys {
             stragglers.note(key)
-            if let tag = request.tagOfWritten { doubtful.note(key, tag: tag) }
+            if let tag = request.tagOfWritten { doubtful.note(key, tag: tag, isThere: recent.says(key, hasTag: tag)) }
         }
     }
 
     private func noteChanges(_ keys: [String], by request: HTTPRequest, _ answer: HTTPResponse) {
         let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
-        for key in keys { recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"])) }
+        for key in keys {
+            recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"]))
+            if isDeletion {
+                doubtful.noteDeleted(key)
+            } else if let tag = request.tagOfWritten {
+                doubtful.noteThere(key, tag: tag)
+            }
+        }
     }
 
     /// Makes a request, and once more where clocks, credentials or the region turned out to be others.

@@ -162,7 +162,8 @@ final class S3Remote: PathRemote {
     func object(_ key: String) async throws -> S3Object? { try await client.object(key) }
 
     func file(_ object: S3Object, name: String) -> RemoteEntry {
-        RemoteEntry(
+        client.doubtful.noteThere(object.key, tag: object.tag)
+        return RemoteEntry(
             name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(contentModificationDate: date(of: object)))
     }
