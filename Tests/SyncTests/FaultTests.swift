@@ -158,6 +158,21 @@ extension EngineTests {
             }
         }
 
+        @Test("S193: what was changed without an answer, and removed, is done with when its directory is gone there")
+        func whatIsRemovedFromWhatIsGone() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("other", to: "d/x")
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .modify)
+                try await machine.send(passes: 1)
+                machine.provider.faults.clear()
+                try await machine.remove("d/x")
+                machine.provider.change { $0.delete("d") }
+                machine.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(.noSuchItem), times: nil)
+                try await machine.send()
+                #expect(try machine.replica.database.pendingDeletions().isEmpty)
+            }
+        }
+
         // MARK: - What the remote says no to
 
         @Test("Row 73: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {

@@ -324,14 +324,19 @@ struct Executor: Sendable {
 
     /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.
     func item(named name: String, in directory: ItemIdentifier) async throws -> FileProviderItem? {
-        let request = request
-        let enumerator: any FileProviderEnumerator
         do {
-            enumerator = try await make { try $0.enumerator(for: directory, request: request) }
+            return try await item(named: name, amongThoseOf: directory)
         } catch let error as FileProviderError {
             guard error.code == .noSuchItem else { throw error }
             return nil
         }
+    }
+
+    private func item(
+        named name: String, amongThoseOf directory: ItemIdentifier
+    ) async throws -> FileProviderItem? {
+        let request = request
+        let enumerator = try await make { try $0.enumerator(for: directory, request: request) }
         defer { enumerator.invalidate() }
         var page = FileProviderPage.initial
         for _ in 0..<Self.mostPages {
