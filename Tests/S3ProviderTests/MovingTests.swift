@@ -223,6 +223,26 @@ import Testing
         }
     }
 
+    @Test("S258: a directory whose files are all removed at once is still there")
+    func whatIsEmptiedAtOnceStays() async throws {
+        try await withBucket { bucket, remote in
+            let names = (0..<20).map { "file \($0)" }
+            for name in names { try await bucket.put(bucket.prefix + "a/" + name, "x") }
+            try await withThrowingTaskGroup { group in
+                for (index, name) in names.enumerated() {
+                    group.addTask {
+                        let path = RemotePath(["a", name])
+                        if index % 2 == 0 { return try await remote.delete(path, kind: .file, if: .always) }
+                        _ = try await remote.move(path, to: RemotePath([name]), kind: .file)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let left = names.indices.filter { $0 % 2 == 1 }.map { names[$0] }
+            #expect(try await Set(keys(bucket)) == Set(left + ["a/"]))
+        }
+    }
+
     @Test func manyAreDeletedTogether() async throws {
         try await withBucket { bucket, remote in
             for number in 0..<25 { try await bucket.put(bucket.prefix + "many/<&>'\" \(number)", "x") }

@@ -32,7 +32,7 @@ package final class Stragglers: Sendable {
             }
         }
 
-        func holds(_ key: [UInt8]) -> Bool {
+        package func holds(_ key: [UInt8]) -> Bool {
             switch self {
             case .exactly(let place): return place.utf8.elementsEqual(key)
             case .below(let prefix): return key.starts(with: prefix.utf8)

@@ -1,4 +1,3 @@
-import FileProvider
 import PathAddressing
 import Synchronization
 
@@ -11,6 +10,8 @@ final class ClaimedPlaces: Sendable {
     private struct Claim {
         let number: Int
         let places: [Stragglers.Reach]
+        /// Those of them that have nothing any more when it is done.
+        let emptied: [Stragglers.Reach]
         /// From where something was renamed meanwhile.
         var gone: [String] = []
         var waiter: CheckedContinuation<Void, any Error>?
@@ -33,21 +34,29 @@ final class ClaimedPlaces: Sendable {
 
     /// Makes a change when no earlier one has to do with any of its places.
     ///
-    /// - Parameter body: gets the keys, of directories without their slash, of what was renamed while it waited.
+    /// - Parameters:
+    ///   - emptied: those of the places that have nothing any more when it is done.
+    ///   - body: gets the keys, of directories without their slash, of what was renamed while it waited.
     /// - Throws: ``Busy``; `CancellationError`; what `body` throws.
-    func claim<Value>(_ places: [Stragglers.Reach], _ body: (_ gone: [String]) async throws -> Value) async throws
-        -> Value
-    {
-        let number = state.withLock { state in
+    func claim<Value>(
+        _ places: [Stragglers.Reach], emptying emptied: [Stragglers.Reach] = [],
+        _ body: (_ gone: [String]) async throws -> Value
+    ) async throws -> Value {
+        let (number, isMade) = state.withLock { state in
             state.count += 1
-            state.claims.append(Claim(number: state.count, places: places))
-            return state.count
+            state.claims.append(Claim(number: state.count, places: places, emptied: emptied))
+            let index = state.claims.count - 1
+            state.claims[index].isMade = Self.isFree(index, state)
+            return (state.count, state.claims[index].isMade)
         }
         defer { end(number) }
-        try await wait(for: number)
+        if !isMade { try await wait(for: number) }
         let gone = state.withLock { state in state.claims.first { $0.number == number }?.gone ?? [] }
         return try await body(gone)
     }
+
+    /// The places that will have nothing any more when the changes under way are done.
+    var emptied: [Stragglers.Reach] { state.withLock { $0.claims.filter(\.isMade).flatMap(\.emptied) } }
 
     /// How many changes are under way or wait.
     var count: Int { state.withLock { $0.claims.count } }
@@ -115,54 +124,5 @@ final class ClaimedPlaces: Sendable {
         return !state.claims[..<index].contains { earlier in
             earlier.places.contains { place in places.contains { $0.overlaps(place) } }
         }
-    }
-}
-
-extension S3Remote {
-    /// Makes a change of what is at a path, or moves it to another, when nobody else changes anything there.
-    ///
-    /// - Parameter isTree: whether it is about all that lies below, too.
-    /// - Throws: `noSuchItem` when it was moved away meanwhile; `providerDomainTemporarilyUnavailable` when others take long,
-    ///   or the directory that it was to come to was moved away.
-    func changing<Value>(
-        _ path: RemotePath, isTree: Bool, to newPath: RemotePath? = nil, _ body: () async throws -> Value
-    ) async throws -> Value {
-        let places = ([path] + (newPath.map { [$0] } ?? [])).flatMap { reaches(of: $0, isTree: isTree) }
-        do {
-            return try await claims.claim(places) { gone in
-                if gone.contains(where: { MoveJournal.holds($0, key(of: path)) }) { throw Self.missing(path) }
-                if let newPath, gone.contains(where: { MoveJournal.holds($0, key(of: newPath)) }) {
-                    throw Self.busy(newPath)
-                }
-                return try await body()
-            }
-        } catch is ClaimedPlaces.Busy {
-            throw Self.busy(path)
-        }
-    }
-
-    /// Makes a change of what is at a path, when nobody else changes anything there, nothing of an earlier renaming is left
-    /// there, and nothing is on its way there any more.
-    func changingOne<Value: Sendable>(
-        _ path: RemotePath, isTree: Bool, _ body: () async throws -> Value
-    ) async throws -> Value {
-        try await translating {
-            try await changing(path, isTree: isTree) {
-                try await settleMoves(over: [key(of: path)])
-                try await settleStragglers(over: reaches(of: path, isTree: isTree))
-                return try await body()
-            }
-        }
-    }
-
-    /// The keys of what is at a path, whatever it is.
-    func reaches(of path: RemotePath, isTree: Bool) -> [Stragglers.Reach] {
-        let (key, prefix) = (key(of: path), prefix(of: path))
-        return [.exactly(key), .exactly(key + LinkNames.suffix), isTree ? .below(prefix) : .exactly(prefix)]
-    }
-
-    static func busy(_ path: RemotePath) -> FileProviderError {
-        FileProviderError(
-            .providerDomainTemporarilyUnavailable, "something else is being done with '\(path.name ?? "/")' just now")
     }
 }

@@ -9,10 +9,10 @@ import Synchronization
 extension S3Remote {
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await ready()
-        try await changingOne(path, isTree: kind == .directory) { [self] in
+        try await changingOne(path, isTree: kind == .directory, isEmptied: true) { [self] in
             switch kind {
             case .directory:
-                try await keepDirectory(path.parent, without: path)
+                try await keepDirectory(path.parent)
                 if condition == .empty {
                     try await deleteEmpty(path)
                 } else {
@@ -31,12 +31,12 @@ extension S3Remote {
     private func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
         guard case .unchanged(let content) = condition else {
             guard try await object(key) != nil else { return }
-            try await keepDirectory(path.parent, without: path)
+            try await keepDirectory(path.parent)
             return _ = try await delete([Deletion(key: key)])
         }
         let tag = tag(of: content, at: key)
         let isChecked = await conditions().onDeleting
-        try await keepDirectory(path.parent, without: path)
+        try await keepDirectory(path.parent)
         if !isChecked {
             // As listings have it, for a request for the object itself may be answered with another tag.
             guard let there = try await listed(key) else { return }

@@ -11,7 +11,7 @@ extension S3Remote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await ready()
         try check(newPath)
-        return try await changing(path, isTree: kind == .directory, to: newPath) {
+        return try await changing(path, isTree: kind == .directory, isEmptied: true, to: newPath) {
             try await translating { try await moveClaimed(path, to: newPath, kind) }
         }
     }
@@ -38,7 +38,7 @@ extension S3Remote {
                 try? await deleteCopies(record)
                 throw failure
             }
-            try await keepDirectory(path.parent, without: path)
+            try await keepDirectory(path.parent)
             record.stage = .deleting
             try moves.save(record)
             claims.noteRenamed(key(of: path))
@@ -81,19 +81,6 @@ extension S3Remote {
             return !state.isReady
         }
         if isFirst { Task { await self.abortLeftovers() } }
-    }
-
-    /// Takes back what nobody carries on, before something is made, written or deleted in its old or new place: a copy of
-    /// what is gone by then would come to light in the end. Who carries one on has claimed the places: where somebody is
-    /// about one, he is taking it back.
-    ///
-    /// - Parameter wanted: is to be carried on.
-    func settleMoves(over keys: [String], but wanted: MoveRecord? = nil) async throws {
-        while let record = keys.lazy.flatMap({ self.moves.records(over: $0) }).first(where: {
-            !$0.hasPlaces(of: wanted) || moves.isRunning($0)
-        }) {
-            if try await !takeBack(record) { try await Task.sleep(for: .milliseconds(20)) }
-        }
     }
 
     /// Ends what was begun and nobody carries on: of what was being copied only the originals stay, of what was being

@@ -48,13 +48,6 @@ extension S3Remote {
         }
     }
 
-    /// Waits for what was sent to some places and may still arrive.
-    func settleStragglers(over places: [Stragglers.Reach]) async throws {
-        try await client.stragglers.settle(over: places) {
-            _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
-        }
-    }
-
     /// What has just been written, as listings show it.
     ///
     /// - Parameter tag: what the server said that it is; nil where it said nothing.
@@ -187,18 +180,18 @@ extension S3Remote {
         }
     }
 
-    /// Before something goes from a directory: makes what keeps the directory, when nothing else does.
-    func keepDirectory(_ path: RemotePath, without name: RemotePath) async throws {
+    /// Before something goes from a directory: makes what keeps the directory, when nothing else does. What others are just
+    /// taking from it keeps nothing.
+    func keepDirectory(_ path: RemotePath) async throws {
         guard !path.names.isEmpty else { return }
         let prefix = prefix(of: path)
         if state.withLock({ $0.marked.contains(KeyBytes(prefix)) }) { return }
-        let (key, below) = (key(of: name), self.prefix(of: name))
-        let listing = try await client.list(prefix: prefix, isFlat: false, limit: 4)
-        let going = [key, below, key + LinkNames.suffix].map(KeyBytes.init)
+        let going = claims.emptied
+        let listing = try await client.list(prefix: prefix, isFlat: false, limit: going.count + 1)
         // One that is not there any more is not made again.
         let isKept =
             listing.next != nil || listing.entries.isEmpty
-            || listing.entries.contains { !going.contains(KeyBytes($0.key)) }
+            || listing.entries.contains { entry in !going.contains { $0.holds(Array(entry.key.utf8)) } }
         if !isKept { try await mark(prefix) }
     }
 
