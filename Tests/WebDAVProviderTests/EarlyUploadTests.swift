@@ -99,6 +99,32 @@ struct EarlyUploadTests {
         }
     }
 
+    @Test(
+        "S181: a whole file is sent but for its end while the server is being found out",
+        .enabled(if: DAVServer.Kind.apache.program != nil), arguments: [3 << 18, 3 << 18 + 12345], [true, false])
+    func offered(size: Int, isTaken: Bool) async throws {
+        try await run(on: .apache) { folder, remote, writing, bytes, sending in
+            try writing.write(Array(bytes[(2 << 18)..<size]), at: 2 << 18)
+            let content = writing.content(size: size)
+            let upload = try #require(writing.growing.upload as? EarlyUpload)
+            upload.offer(content)
+            try #require(await writing.hasSent(Int64((size - 1) / (1 << 18) * (1 << 18))))
+            guard isTaken else {
+                writing.growing.giveUp()
+                await sending.value
+                #expect(upload.isSent == false)
+                return await isClean(folder, [])
+            }
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(upload.isSent == nil)
+            _ = try await remote.write(
+                content, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<size]))
+            #expect(upload.isSent == true)
+            await isClean(folder, ["file"])
+        }
+    }
+
     @Test("S181: what was written over after it had gone is sent anew", arguments: DAVServer.Kind.installed)
     func writtenOver(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in

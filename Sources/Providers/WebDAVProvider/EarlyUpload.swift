@@ -15,6 +15,8 @@ final class EarlyUpload: Sendable {
         /// Of the pieces that went before the whole content was there, from the beginning on.
         var digests: [SHA256.Digest] = []
         var position: Int64 = 0
+        /// The whole content, which somebody will come with if all goes well.
+        var offered: ContentSource?
         var source: ContentSource?
         /// How many pieces were found to be those of the source.
         var compared: Task<Int, any Error>?
@@ -45,9 +47,15 @@ final class EarlyUpload: Sendable {
         let start = ContinuousClock.now
         while true {
             try Task.checkCancellation()
-            let (position, source) = state.withLock { ($0.position, $0.source) }
+            let (position, source, offered) = state.withLock { ($0.position, $0.source, $0.offered) }
             if let source { return try await next(of: source, at: position) }
             guard !content.isGivenUp, ContinuousClock.now - start < Self.patience else { throw GivenUp() }
+            if let offered {
+                // But not the end: nothing is whole before it was taken.
+                if position + Int64(Self.piece) < offered.size { return try await next(of: offered, at: position) }
+                try await Task.sleep(for: Self.pause)
+                continue
+            }
             let bytes = try await BlockingWork.run { [content] in
                 try content.read(at: position, count: Self.piece)
             }
@@ -99,13 +107,23 @@ final class EarlyUpload: Sendable {
 
     // MARK: - The whole content
 
-    /// Sends the rest, of the whole content.
+    /// The whole content is there, and will be taken when a few things are known: what has gone can be compared with it
+    /// meanwhile. Who does not come with it after all gives up what grows.
+    func offer(_ source: ContentSource) {
+        state.withLock { state in
+            guard state.isSent == nil, state.offered == nil, state.source == nil else { return }
+            state.compared = Task { try await self.compare(from: 0, with: source) }
+            state.offered = source
+        }
+    }
+
+    /// Sends the rest, of the whole content: the one that was offered, if one was.
     ///
     /// - Returns: whether the server has it all; false when it has to be sent anew.
     func finish(with source: ContentSource) async -> Bool {
         let isOver = state.withLock { state in
             if state.isSent != nil { return true }
-            state.compared = Task { try await self.compare(from: 0, with: source) }
+            if state.offered == nil { state.compared = Task { try await self.compare(from: 0, with: source) } }
             state.source = source
             return false
         }
@@ -177,6 +195,17 @@ extension WebDAVRemote: EarlyRemote {
     private func giveUpUnlessTaken(_ content: GrowingContent, in directory: RemotePath) async {
         guard let habits = try? await habits(tryingIn: directory), habits.takesAnyLength else {
             return content.giveUp()
+        }
+    }
+
+    /// Finds out what has to be known of the server before a file is written, while what was sent of it already is compared.
+    func habits(toWrite contents: ContentSource, in directory: RemotePath) async throws -> ServerHabits {
+        (contents.growing?.upload as? EarlyUpload)?.offer(contents)
+        do {
+            return try await habits(tryingIn: directory)
+        } catch {
+            contents.growing?.giveUp()
+            throw error
         }
     }
 

@@ -13,7 +13,7 @@ extension WebDAVRemote {
             contents.growing?.giveUp()
             return try await replace(contents, at: path, attributes, if: condition)
         }
-        let habits = try await habits(tryingIn: path.parent)
+        let habits = try await habits(toWrite: contents, in: path.parent)
         if habits.fate(of: name) != .kept {
             contents.growing?.giveUp()
             return try await writeInPlace(contents, to: path, if: condition, habits)
