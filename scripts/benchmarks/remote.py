@@ -194,6 +194,12 @@ class Server:
         self._process = subprocess.Popen(
             ["/usr/sbin/apache2", "-f", config, "-DFOREGROUND"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _wait_for(self.port, self._process)
+        # It starts more processes, a second after the first connections: what it is asked before waits for that.
+        for _ in range(2):
+            connections = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(40)]
+            time.sleep(1.5)
+            for connection in connections:
+                connection.close()
         return self
 
     def __exit__(self, *_):
