@@ -28,7 +28,7 @@ need_swift() {
 }
 
 # Installs the packages that are missing, as root or with sudo. Each argument is PACKAGE=CHECK: a program, or
-# pkg-config:NAME for a library, or the path of a file.
+# pkg-config:NAME for a library, or the path of a file, which may have * in it.
 need_packages() {
     local pair package check missing=() as_root=()
     for pair in "$@"; do
@@ -36,7 +36,7 @@ need_packages() {
         check=${pair#*=}
         case $check in
             pkg-config:*) pkg-config --exists "${check#pkg-config:}" 2>/dev/null || missing+=("$package") ;;
-            /*) [ -e "$check" ] || missing+=("$package") ;;
+            /*) compgen -G "$check" >/dev/null || missing+=("$package") ;;
             *) PATH=$PATH:/usr/sbin:/sbin command -v "$check" >/dev/null || missing+=("$package") ;;
         esac
     done

@@ -6,7 +6,7 @@ import Testing
 
 extension RealMount {
     /// Mounts of servers that report what has changed.
-    @Suite(.enabled(if: DAVServer.Kind.reporting.program != nil, "php-sabre-dav is not installed"))
+    @Suite(.enabled(if: DAVServer.Kind.reporting.program != nil, "php-sabre-dav or php-sqlite3 is not installed"))
     struct ReportedChanges {
         /// How many listings a server was asked for.
         private func listings(_ server: DAVServer) -> Int { server.requests.count { $0.hasPrefix("PROPFIND 1") } }

@@ -24,6 +24,7 @@ package struct DAVServer: Sendable {
                 default: rawValue
                 }
             if let part, !FileManager.default.fileExists(atPath: part) { return nil }
+            if [.reporting, .reportingMembers].contains(self), !Self.hasSQLite { return nil }
             let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
             return (folders + ["/usr/sbin", "/usr/bin"]).map { $0 + "/" + name }
                 .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -37,6 +38,13 @@ package struct DAVServer: Sendable {
             case .sabre, .reporting, .reportingMembers: "/usr/share/php/Sabre/autoload.php"
             case .apache, .wsgidav, .rclone, .xandikos: nil
             }
+        }
+
+        /// Whether PHP has what the server that reports keeps its log in.
+        private static var hasSQLite: Bool {
+            let folder = "/usr/lib/php/"
+            let versions = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            return versions.contains { FileManager.default.fileExists(atPath: folder + $0 + "/pdo_sqlite.so") }
         }
 
         /// The servers that are installed and serve a folder as it is on the disk.
