@@ -18,6 +18,12 @@ extension EngineTests {
 
         // MARK: - Lost answers
 
+        private func sendWithoutAnswer(_ kind: ProviderCallKind, _ machine: Machine) async throws {
+            machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: kind)
+            try await machine.send(passes: 1)
+            machine.provider.faults.clear()
+        }
+
         @Test("Row 49: an answer that was lost makes nothing twice") func anAnswerThatWasLostMakesNothingTwice()
             async throws
         {
@@ -106,9 +112,7 @@ extension EngineTests {
         func whatWasRemovedBeforeItsAnswerStaysRemoved() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
-                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .create)
-                try await machine.send(passes: 1)
-                machine.provider.faults.clear()
+                try await sendWithoutAnswer(.create, machine)
                 try await machine.remove("n")
                 #expect(machine.provider.tree.entries()["n"] != nil)
                 try await machine.ingest()
@@ -124,9 +128,7 @@ extension EngineTests {
         func whatIsRemovedWhileItIsSentAgain(isRemoved: Bool) async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
-                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .create)
-                try await machine.send(passes: 1)
-                machine.provider.faults.clear()
+                try await sendWithoutAnswer(.create, machine)
                 #expect(machine.provider.tree.entries()["n"]?.content == "new")
                 try await machine.write("newer", to: "n")
                 let gate = machine.provider.faults.hold(.create, times: 1)
@@ -147,9 +149,7 @@ extension EngineTests {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "a")
                 try await machine.rename("a", to: "d/moved")
-                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .modify)
-                try await machine.send(passes: 1)
-                machine.provider.faults.clear()
+                try await sendWithoutAnswer(.modify, machine)
                 #expect(machine.provider.tree.entries()["d/moved"]?.content == "other")
                 try await machine.remove("d/moved")
                 try await machine.drain()
@@ -162,9 +162,7 @@ extension EngineTests {
         func whatIsRemovedFromWhatIsGone() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "d/x")
-                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .modify)
-                try await machine.send(passes: 1)
-                machine.provider.faults.clear()
+                try await sendWithoutAnswer(.modify, machine)
                 try await machine.remove("d/x")
                 machine.provider.change { $0.delete("d") }
                 machine.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(.noSuchItem), times: nil)

@@ -17,6 +17,7 @@ struct OddServerTests {
         _ folders: String..., test: (ProviderSession, TestManager, HTTPURL) async throws -> Void
     ) async throws {
         let server = try await ScriptedServer("odd_server.py")
+        defer { server.stop() }
         let port = server.port
         for folder in folders {
             let manager = TestManager(
@@ -35,7 +36,6 @@ struct OddServerTests {
             }
             await provider.invalidate()
         }
-        server.stop()
     }
 
     @Test("S147: what lies elsewhere, or cannot be a name, is left out and said; the rest is listed")

@@ -16,6 +16,8 @@ final class ClaimedPlaces: Sendable {
         var gone: [String] = []
         var waiter: CheckedContinuation<Void, any Error>?
         var isMade = false
+        /// Why it is not waited for any more.
+        var refusal: (any Error)?
     }
 
     private struct State {
@@ -76,19 +78,18 @@ final class ClaimedPlaces: Sendable {
         defer { limit.cancel() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let isCancelled = Task.isCancelled
-                let isFirst = state.withLock { state -> Bool in
-                    guard let index = state.claims.firstIndex(where: { $0.number == number }) else { return false }
-                    if isCancelled { return false }
+                // Others may have ended since it was claimed, or nobody want it any more.
+                let result = state.withLock { state -> Result<Void, any Error>? in
+                    guard let index = state.claims.firstIndex(where: { $0.number == number }) else { return nil }
+                    if let refusal = state.claims[index].refusal { return .failure(refusal) }
                     if Self.isFree(index, state) {
                         state.claims[index].isMade = true
-                        return true
+                        return .success(())
                     }
                     state.claims[index].waiter = continuation
-                    return false
+                    return nil
                 }
-                if isFirst { return continuation.resume() }
-                if isCancelled { continuation.resume(throwing: CancellationError()) }
+                if let result { continuation.resume(with: result) }
             }
         } onCancel: {
             giveUp(number, CancellationError())
@@ -97,7 +98,9 @@ final class ClaimedPlaces: Sendable {
 
     private func giveUp(_ number: Int, _ error: any Error) {
         let waiter = state.withLock { state -> CheckedContinuation<Void, any Error>? in
-            guard let index = state.claims.firstIndex(where: { $0.number == number }) else { return nil }
+            guard let index = state.claims.firstIndex(where: { $0.number == number }), !state.claims[index].isMade
+            else { return nil }
+            state.claims[index].refusal = error
             defer { state.claims[index].waiter = nil }
             return state.claims[index].waiter
         }

@@ -67,6 +67,8 @@ extension S3Remote {
         for record in moves.abandonedDeletions {
             do {
                 _ = try await translating { try await self.takeBack(record) }
+            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
+                // The server has no time for it: whoever comes next tries it again.
             } catch let error as FileProviderError where error.code.reaction == .giveUpAsking {
                 moves.noteStuck(record)
                 manager.report("what was renamed cannot be deleted from '\(record.from)': \(error.message)")
