@@ -1,4 +1,3 @@
-import FileProvider
 import HTTPTransport
 import Synchronization
 import SystemPackage
@@ -87,6 +86,8 @@ final class MoveJournal: Sendable {
 
     /// It is no use before the next start.
     func noteStuck(_ record: MoveRecord) { stuck.withLock { _ = $0.insert(KeyBytes(record.from)) } }
+
+    func isStuck(_ record: MoveRecord) -> Bool { stuck.withLock { $0.contains(KeyBytes(record.from)) } }
 
     func save(_ record: MoveRecord) throws { try files.write(record, as: Self.name(record)) }
 

@@ -45,12 +45,12 @@ extension S3Remote {
 
     /// Takes back what nobody carries on, before something is made, written or deleted in its old or new place: a copy of
     /// what is gone by then would come to light in the end. Who carries one on has claimed the places: where somebody is
-    /// about one, he is taking it back.
+    /// about one, he is taking it back. What the server does not let us end keeps nobody from the rest.
     ///
     /// - Parameter wanted: is to be carried on.
     func settleMoves(over keys: [String], but wanted: MoveRecord? = nil) async throws {
         while let record = keys.lazy.flatMap({ self.moves.records(over: $0) }).first(where: {
-            !$0.hasPlaces(of: wanted) || moves.isRunning($0)
+            !$0.hasPlaces(of: wanted) && !moves.isStuck($0) || moves.isRunning($0)
         }) {
             if try await !takeBack(record) { try await Task.sleep(for: .milliseconds(20)) }
         }
