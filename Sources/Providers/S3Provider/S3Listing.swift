@@ -32,7 +32,7 @@ struct S3Listing: Sendable {
     var entries: [Entry] = []
     /// Where it goes on; nil at the end.
     var next: String?
-    /// Keys that are no text.
+    /// How many objects and prefixes are left out: their key is not UTF-8, or an object has no valid size or no ETag.
     var unreadable = 0
 }
 
@@ -85,7 +85,8 @@ private final class ListingParser: Sendable {
         try state.withLock { state in
             for element in elements {
                 switch element.name.local {
-                case "Contents": state.objects.append(try object(element))
+                case "Contents":
+                    if let object = object(element) { state.objects.append(object) } else { state.unreadable += 1 }
                 case "CommonPrefixes":
                     guard let prefix = element.child("Prefix") else { throw wrong("a prefix without a name") }
                     state.prefixes.append(prefix.text)
@@ -99,10 +100,11 @@ private final class ListingParser: Sendable {
         }
     }
 
-    private func object(_ element: XMLElement) throws -> S3Object {
+    /// - Returns: nil for an object without a key, a valid size or an ETag. One such object must not hide all others.
+    private func object(_ element: XMLElement) -> S3Object? {
         guard let key = element.child("Key")?.text, let size = element.child("Size").flatMap({ Int64($0.trimmedText) }),
             size >= 0, let tag = element.child("ETag")?.trimmedText
-        else { throw wrong("an object without key, size or tag") }
+        else { return nil }
         let modified = element.child("LastModified").flatMap { HTTPDate.timestamp(iso8601: $0.trimmedText) }
         return S3Object(
             key: key, tag: tag, size: size,
@@ -111,7 +113,7 @@ private final class ListingParser: Sendable {
 
     func finish(after token: String?) throws -> S3Listing {
         try state.withLock { state in
-            var listing = S3Listing()
+            var listing = S3Listing(unreadable: state.unreadable)
             guard let isTruncated = state.isTruncated else { throw wrong("a listing without an end") }
             if isTruncated {
                 guard let next = state.next, !next.isEmpty, next != token else {

@@ -84,7 +84,8 @@ extension S3Remote {
     private func report(_ unreadable: Int, in path: RemotePath) {
         guard unreadable > 0 else { return }
         let place = path.names.joined(separator: "/")
-        manager.report("\(unreadable) keys in '/\(place)' are no text, and not shown")
+        manager.report(
+            "\(unreadable) keys in '/\(place)' are not shown: they are not UTF-8, or have no valid size or no ETag")
     }
 
     private static func bytes(_ token: Token) throws -> [UInt8] { Array(try JSONEncoder().encode(token)) }
