@@ -37,6 +37,10 @@ int yonder_fallocate(int descriptor, int mode, int64_t offset, int64_t length) {
     return fallocate(descriptor, mode, offset, length);
 }
 
+int yonder_punch_hole(int descriptor, int64_t offset, int64_t length) {
+    return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+}
+
 void yonder_begin_writing_back(int descriptor, int64_t offset, int64_t count) {
     (void)sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
 }

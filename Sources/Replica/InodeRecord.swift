@@ -48,6 +48,9 @@ package struct InodeRecord: Hashable, Sendable {
     package var localBytes: Int64
     /// For a file that may be being written: what its content file's stamp was when it was compared last.
     package var contentStamp: Int64?
+    /// Whether the content file takes another number of blocks than its size fills, such as one with holes: how many is
+    /// then asked of the file.
+    package var hasUnusualAllocation = false
 }
 
 extension InodeRecord {

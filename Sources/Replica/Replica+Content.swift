@@ -64,7 +64,7 @@ extension Replica {
     package func recordContent(
         of number: InodeNumber, generation: Int64, ranges: ByteRanges, cause: String? = nil
     ) async throws -> ReplicaEffects? {
-        try await database.write { db in
+        try await database.write { [contents] db in
             let now = Self.now.nanosecondsSince1970
             guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial
             else { return nil }
@@ -82,11 +82,12 @@ extension Replica {
                 """
                 UPDATE inode SET content = ?, localBytes = ?, fetchedFor = COALESCE(?, fetchedFor),
                     readAt = CASE WHEN ? IS NULL THEN COALESCE(readAt, ?) ELSE ? END,
-                    fetchAgain = CASE WHEN ? THEN 0 ELSE fetchAgain END WHERE number = ?
+                    fetchAgain = CASE WHEN ? THEN 0 ELSE fetchAgain END, hasUnusualAllocation = ? WHERE number = ?
                 """,
                 [
                     (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count, cause, cause, now, now,
-                    isComplete, number.rawValue,
+                    isComplete, isComplete && (try? contents.status(of: number))?.hasUnusualAllocation ?? false,
+                    number.rawValue,
                 ])
             try db.forgetFailure(of: number)
             effects.invalidations.append(.attributes(number))

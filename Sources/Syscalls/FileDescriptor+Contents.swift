@@ -48,15 +48,84 @@ extension FileDescriptor {
         }
     }
 
-    /// Copies bytes from another file: by sharing its blocks where the file system can (FICLONERANGE), else through
-    /// memory in big pieces. `copy_file_range` without shared blocks would copy page by page and leave the copy in the
-    /// page cache in small folios, which makes random reads of it slower for as long as they stay.
+    /// Copies bytes from another file and keeps its holes: by sharing its blocks where the file system can (FICLONERANGE),
+    /// else through memory in big pieces. `copy_file_range` without shared blocks would copy page by page and leave the
+    /// copy in the page cache in small folios, which makes random reads of it slower for as long as they stay.
     ///
     /// - Returns: how many bytes were copied: fewer than `count` only at the end of the source.
     package func copy(
         from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
     ) throws(Errno) -> Int64 {
         if yonder_clone_range(source.rawValue, sourceOffset, rawValue, offset, count) == 0 { return count }
+        var done: Int64 = 0
+        while done < count {
+            switch try source.extent(at: sourceOffset + done, limit: count - done) {
+            case .hole(0): return done
+            case .hole(let length):
+                try clear(from: offset + done, count: length)
+                done += length
+            case .data(let length):
+                let copied = try copyBytes(from: source, at: sourceOffset + done, to: offset + done, count: length)
+                done += copied
+                if copied < length { return done }
+            }
+        }
+        return done
+    }
+
+    private enum Run {
+        /// A length of 0 means the end of the file.
+        case hole(Int64)
+        case data(Int64)
+    }
+
+    /// The data or the hole that begins at an offset, as far as a limit.
+    private func extent(at offset: Int64, limit: Int64) throws(Errno) -> Run {
+        let next: Int64
+        do throws(Errno) {
+            next = try seek(to: .data, from: offset)
+        } catch {
+            // A file system that cannot tell has data everywhere.
+            guard error == .noSuchAddressOrDevice else { return .data(limit) }
+            return .hole(max(0, min(limit, try lengths().size - offset)))
+        }
+        if next > offset { return .hole(min(limit, next - offset)) }
+        let end = (try? seek(to: .hole, from: offset)) ?? offset
+        return .data(end > offset ? min(limit, end - offset) : limit)
+    }
+
+    /// Makes a range read as zeros, without taking room where the file system can do that.
+    private func clear(from offset: Int64, count: Int64) throws(Errno) {
+        let end = offset + count
+        let size = try lengths().size
+        if offset < size {
+            let data: Int64?
+            do throws(Errno) {
+                data = try seek(to: .data, from: offset)
+            } catch {
+                data = error == .noSuchAddressOrDevice ? nil : offset
+            }
+            let kept = min(end, size)
+            if let data, data < kept, yonder_punch_hole(rawValue, data, kept - data) != 0 {
+                try writeZeros(from: data, count: kept - data)
+            }
+        }
+        if size < end { try setLength(end) }
+    }
+
+    private func writeZeros(from offset: Int64, count: Int64) throws(Errno) {
+        let zeros = [UInt8](repeating: 0, count: Int(min(count, Self.copyPiece)))
+        var done: Int64 = 0
+        while done < count {
+            let length = min(Int64(zeros.count), count - done)
+            try writeAll(zeros.span.bytes.extracting(0..<Int(length)), at: offset + done)
+            done += length
+        }
+    }
+
+    private func copyBytes(
+        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
+    ) throws(Errno) -> Int64 {
         var done: Int64 = 0
         var failure: Errno?
         withUnsafeTemporaryAllocation(byteCount: Int(min(count, Self.copyPiece)), alignment: 4096) { piece in

@@ -21,32 +21,10 @@ extension FileDescriptor {
 
     /// The names in this directory, as bytes, in no order, without `.` and `..`. (readdir)
     package func names() throws(Errno) -> [[UInt8]] {
-        let descriptor = try Self.openAt(rawValue, ".", O_RDONLY | O_DIRECTORY)
-        guard let stream = fdopendir(descriptor.rawValue) else {
-            let error = Errno.current
-            try? descriptor.close()
-            throw error
-        }
-        defer { closedir(stream) }
+        let stream = try DirectoryStream(of: self)
         var names: [[UInt8]] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else {
-                guard errno == 0 else { throw Errno.current }
-                return names
-            }
-            // The name runs over the end of the declared array on some file systems, so its own end counts.
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                let start = UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt8.self)
-                return Array(
-                    UnsafeBufferPointer(
-                        start: start,
-                        count: strlen(
-                            UnsafeRawPointer(pointer)
-                                .assumingMemoryBound(to: CChar.self))))
-            }
-            if name != [0x2E], name != [0x2E, 0x2E] { names.append(name) }
-        }
+        while let name = try stream.next() { names.append(name) }
+        return names
     }
 
     /// What a symbolic link points to, as bytes. (readlinkat)

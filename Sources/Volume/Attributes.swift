@@ -71,13 +71,13 @@ package struct Attributes: Hashable, Sendable {
     }
 
     /// A dataless file that is not empty has one block: tools take a file without blocks for one that is all hole, and
-    /// would archive zeros in place of what is not here.
+    /// would archive zeros in place of what is not here. A partial file has the blocks of what is here.
     private static func blocks(of inode: InodeRecord) -> Int64 {
         guard inode.kind == .file, inode.size > 0 else { return 0 }
         switch inode.content {
         case .dataless: return 1
         case .partial: return max(1, inode.localBytes / 512)
-        case .materialized: return (inode.size + 511) / 512
+        case .materialized: return ContentSize.usualBlocks(of: inode.size)
         }
     }
 }

@@ -139,10 +139,13 @@ extension Volume {
     /// What `stat` shows of an inode, also while it is being written. The row itself says whether it is: who asked beside
     /// it would see a file that has just been closed with what it was before it was opened.
     func attributes(for inode: InodeRecord) -> Attributes {
-        guard inode.kind == .file, inode.contentStamp != nil,
+        guard inode.kind == .file, inode.contentStamp != nil || inode.hasUnusualAllocation,
             let content = try? replica.contentStatus(of: inode.number)
         else { return Attributes(inode, ownership: ownership) }
-        return Attributes(inode, content: content, ownership: ownership)
+        if inode.contentStamp != nil { return Attributes(inode, content: content, ownership: ownership) }
+        var attributes = Attributes(inode, ownership: ownership)
+        attributes.blocks = content.allocated / 512
+        return attributes
     }
 }
 

@@ -236,6 +236,33 @@ import Testing
         }
     }
 
+    @Test func firstPageComesBeforeTheRestOfTheDirectoryIsRead() async throws {
+        try await FolderRemote.run { remote, session in
+            let made = try await Command.shell("cd \"$1\" && seq -f file-%.0f 5000 | xargs touch", remote.root.string)
+            try #require(made.status == 0)
+            let enumerator = try session.provider.enumerator(for: .rootContainer, request: session.request)
+            let first = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 100)
+            #expect(first.items.count == 100)
+            let next = try #require(first.nextPage)
+            // The token is how many names have been read: those of the page, and one that says that there are more.
+            #expect(String(decoding: next.rawValue, as: UTF8.self) == "101")
+            _ = try await enumerator.enumerateItems(startingAt: next, suggestedPageSize: 100)
+            // The stream cannot go back: the listing begins again.
+            let code = await failure {
+                _ = try await enumerator.enumerateItems(startingAt: next, suggestedPageSize: 100)
+            }
+            #expect(code == .pageExpired)
+            var names: Set<String> = []
+            var page: FileProviderPage? = .initial
+            while let position = page {
+                let answer = try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: 700)
+                for item in answer.items { #expect(names.insert(item.filename).inserted) }
+                page = answer.nextPage
+            }
+            #expect(names.count == 5000)
+        }
+    }
+
     @Test func whatMayNotBeReadIsSaidSo() async throws {
         guard !FUSEAvailability.isRoot else { return }
         try await FolderRemote.run { remote, session in

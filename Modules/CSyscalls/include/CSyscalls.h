@@ -17,6 +17,9 @@ int64_t yonder_seek_hole(int descriptor, int64_t offset);
 /* fallocate(2). */
 int yonder_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
 
+/* fallocate(2) with FALLOC_FL_PUNCH_HOLE. */
+int yonder_punch_hole(int descriptor, int64_t offset, int64_t length);
+
 /* sync_file_range(2) with SYNC_FILE_RANGE_WRITE. */
 void yonder_begin_writing_back(int descriptor, int64_t offset, int64_t count);
 

@@ -3,15 +3,38 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Lists one directory. The names are read once, sorted, and given page by page; the token of a page is the last name of
-/// the one before.
+/// Lists one directory, page by page while it is read: the first page needs no more than its own names, and memory does not
+/// grow with the directory. The token of a page is how many names came before.
+///
+/// The watch is set before the first name is read, so a change during the listing is also reported as a change.
 final class FolderEnumerator: FileProviderEnumerator {
+    /// Where a listing is.
+    private struct Progress {
+        var stream: DirectoryStream
+        /// How many names the stream has given.
+        var count = 0
+        /// The first name of the next page.
+        var following: [UInt8]?
+
+        var token: FileProviderPage { FileProviderPage(rawValue: Array(String(count).utf8)) }
+
+        mutating func next() throws(Errno) -> [UInt8]? {
+            if let following {
+                self.following = nil
+                return following
+            }
+            guard let name = try stream.next() else { return nil }
+            count += 1
+            return name
+        }
+    }
+
     private let container: ItemIdentifier
     private let folder: Folder
     private let watcher: FolderWatcher?
     private let calls: BlockingCalls
     private let manager: any FileProviderManager
-    private let names = Mutex<[[UInt8]]?>(nil)
+    private let progress = Mutex<Progress?>(nil)
 
     init(
         container: ItemIdentifier, folder: Folder, watcher: FolderWatcher?, calls: BlockingCalls,
@@ -40,14 +63,15 @@ final class FolderEnumerator: FileProviderEnumerator {
     private func list(
         _ directory: FileDescriptor, startingAt page: FileProviderPage, size: Int, wish: BlockingCalls.Wish
     ) throws -> ItemPage {
-        let all = try sortedNames(of: directory, isFirst: page == .initial)
-        let start = page == .initial ? 0 : Self.index(after: page.rawValue, in: all)
+        var progress = try begin(directory, at: page)
+        var names: [[UInt8]] = []
+        while names.count < size, let name = try progress.next() { names.append(name) }
+        // What is small comes in the order of its names.
+        names.sort { $0.lexicographicallyPrecedes($1) }
         var items: [FileProviderItem] = []
-        var position = start
-        while position < all.count, items.count < size {
+        for bytes in names where folder.isShown(bytes, in: directory) {
             try wish.check()
-            let bytes = all[position]
-            position += 1
+            if container == .rootContainer, Folder.isTrashName(bytes) { continue }
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 manager.report(
                     "the source has a name that is not UTF-8 and is not shown: '\(String(decoding: bytes, as: UTF8.self))'"
@@ -56,30 +80,27 @@ final class FolderEnumerator: FileProviderEnumerator {
             }
             if let item = try folder.item(named: name, in: directory, parent: container) { items.append(item) }
         }
-        let isLast = position >= all.count
-        if isLast { names.withLock { $0 = nil } }
-        return ItemPage(items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: all[position - 1]))
+        progress.following = try progress.next()
+        guard progress.following != nil else { return ItemPage(items: items) }
+        let reached = progress
+        self.progress.withLock { $0 = reached }
+        return ItemPage(items: items, nextPage: reached.token)
     }
 
-    /// The names are read after the watch was set, so that nothing comes between.
-    private func sortedNames(of directory: FileDescriptor, isFirst: Bool) throws -> [[UInt8]] {
-        if !isFirst, let known = names.withLock({ $0 }) { return known }
-        watcher?.watch(directory, as: container)
-        let all = try folder.shownNames(in: directory)
-            .filter { container != .rootContainer || !Folder.isTrashName($0) }
-            .sorted { $0.lexicographicallyPrecedes($1) }
-        names.withLock { $0 = all }
-        return all
-    }
-
-    private static func index(after name: [UInt8], in names: [[UInt8]]) -> Int {
-        var low = 0
-        var high = names.count
-        while low < high {
-            let middle = (low + high) / 2
-            if name.lexicographicallyPrecedes(names[middle]) { high = middle } else { low = middle + 1 }
+    /// Takes the stream at a page. It is put back with the next one: a page that fails ends the listing.
+    ///
+    /// - Throws: `pageExpired` for a page that is not the next.
+    private func begin(_ directory: FileDescriptor, at page: FileProviderPage) throws -> Progress {
+        let reached = progress.withLock { progress in
+            defer { progress = nil }
+            return progress
         }
-        return low
+        if page == .initial {
+            watcher?.watch(directory, as: container)
+            return Progress(stream: try DirectoryStream(of: directory))
+        }
+        guard let reached, reached.token == page else { throw FileProviderError(.pageExpired) }
+        return reached
     }
 }
 

@@ -57,7 +57,7 @@ extension Folder {
         var items: [FileProviderItem] = []
         for trash in try openTrashes() {
             defer { try? trash.close() }
-            for bytes in try shownNames(in: trash) {
+            for bytes in try trash.names() where isShown(bytes, in: trash) {
                 try check()
                 guard let name = String(validating: bytes, as: UTF8.self) else { continue }
                 if let item = try item(named: name, in: trash, parent: .trashContainer) { items.append(item) }

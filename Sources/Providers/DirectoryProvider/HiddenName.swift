@@ -15,20 +15,16 @@ enum HiddenName {
 }
 
 extension Folder {
-    /// The names in a directory that may be shown, as bytes, in no order. Removes what a crash has left behind.
-    func shownNames(in directory: FileDescriptor) throws(Errno) -> [[UInt8]] {
-        let all = try directory.names()
-        let hidden = all.filter { $0.starts(with: HiddenName.prefix.utf8) }
-        if hidden.isEmpty { return all }
-        let now = Int64(Date().timeIntervalSince1970)
-        for bytes in hidden {
-            // The time of the last change, not of the last modification: that one is the item's.
-            guard let name = String(validating: bytes, as: UTF8.self),
-                let status = try? FileStatus(of: name, in: directory), status.kind == .regular,
-                now - status.changed.seconds >= leftoverAge
-            else { continue }
+    /// Whether a name in a directory may be shown. Removes what a crash has left behind.
+    func isShown(_ bytes: [UInt8], in directory: FileDescriptor) -> Bool {
+        guard bytes.starts(with: HiddenName.prefix.utf8) else { return true }
+        // The time of the last change, not of the last modification: that one is the item's.
+        if let name = String(validating: bytes, as: UTF8.self),
+            let status = try? FileStatus(of: name, in: directory), status.kind == .regular,
+            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge
+        {
             try? directory.unlink(named: name)
         }
-        return all.filter { !$0.starts(with: HiddenName.prefix.utf8) }
+        return false
     }
 }

@@ -86,6 +86,9 @@ struct ContentStore: Sendable {
         var modifiedAt: FileTimestamp
         var changedAt: FileTimestamp
 
+        /// Whether the file takes another number of blocks than its size fills, in the usual unit of 4 KiB.
+        var hasUnusualAllocation: Bool { allocated != ContentSize.usualBlocks(of: size) * 512 }
+
         init(_ status: FileStatus) {
             size = status.size
             allocated = status.allocated

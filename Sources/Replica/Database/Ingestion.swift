@@ -368,7 +368,7 @@ extension Database {
         try run(
             """
             UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0,
-                fetchAgain = 0 WHERE number = ?
+                fetchAgain = 0, hasUnusualAllocation = 0 WHERE number = ?
             """, [number.rawValue])
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
         let generation = try one(

@@ -8,9 +8,9 @@ enum Rows {
         inode.number, inode.kind, inode.size, inode.permissions, inode.owner, inode."group", inode.linkCount, \
         inode.modifiedAt, inode.changedAt, inode.createdAt, inode.content, inode.contentVersion, \
         inode.contentGeneration, inode.localBytes, inode.accessedAt, inode.device, inode.subdirectories, \
-        inode.contentStamp
+        inode.contentStamp, inode.hasUnusualAllocation
         """
-    static let inodeColumnCount = 18
+    static let inodeColumnCount = 19
 
     /// For the remote a directory of trashed items is the trash, whosever it is.
     static let itemColumns = """
@@ -41,7 +41,7 @@ enum Rows {
             accessedAt: (row[first + 14] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)),
             device: UInt32(truncatingIfNeeded: row[first + 15] as Int64), subdirectories: row[first + 16],
             content: content, contentVersion: version, contentGeneration: row[first + 12],
-            localBytes: row[first + 13], contentStamp: row[first + 17])
+            localBytes: row[first + 13], contentStamp: row[first + 17], hasUnusualAllocation: row[first + 18])
     }
 
     /// The columns of ``inodeColumns`` and then those of ``itemColumns``.

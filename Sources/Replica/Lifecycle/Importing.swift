@@ -218,6 +218,11 @@ package struct Importing {
         try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs)
         let taken = try FileStatus(at: content)
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
+        if ContentStore.Status(taken).hasUnusualAllocation {
+            try replica.database.write { db in
+                try db.run("UPDATE inode SET hasUnusualAllocation = 1 WHERE number = ?", [number.rawValue])
+            }
+        }
         summary.bytes += size
     }
 }

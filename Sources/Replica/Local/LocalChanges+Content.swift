@@ -68,10 +68,13 @@ extension LocalChanges {
             status = try contents.status(of: number)
         }
         try db.run(
-            "UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0 WHERE number = ?",
+            """
+            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0,
+                hasUnusualAllocation = ? WHERE number = ?
+            """,
             [
                 status.size, status.size, status.modifiedAt.nanosecondsSince1970, now.nanosecondsSince1970,
-                number.rawValue,
+                status.hasUnusualAllocation, number.rawValue,
             ])
         if try inode(number).contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: status)) }
         try mark([.contents, .contentModificationDate], of: number)
@@ -115,12 +118,13 @@ extension LocalChanges {
         guard stamp == ContentStore.unknownStamp || stamp != present || status.size != file.size else { return }
         try db.run(
             """
-            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0, contentStamp = ?
-            WHERE number = ?
+            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0, contentStamp = ?,
+                hasUnusualAllocation = ? WHERE number = ?
             """,
             [
                 status.size, status.size, status.modifiedAt.nanosecondsSince1970,
-                file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present, number.rawValue,
+                file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present,
+                status.hasUnusualAllocation, number.rawValue,
             ])
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.

@@ -20,6 +20,18 @@ extension Installation {
         return outcome.output
     }
 
+    /// Runs a line of shell outside the mount, and fails the test if that fails. The words after it are its `$1`, `$2`
+    /// and so on.
+    @discardableResult
+    func expectDone(
+        _ line: String, _ words: String..., seconds: Int = 20, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> String {
+        let outcome = try await Command(["bash", "-ec", line, "bash"] + words, seconds: seconds).run()
+        #expect(
+            outcome.status == 0, "\(line): \(outcome.status): \(outcome.errors)", sourceLocation: sourceLocation)
+        return outcome.output
+    }
+
     /// What would still have to be done to make the source what the mount is: names, kinds, bytes, times to the
     /// nanosecond, modes, owners and link targets. Empty when they are equal.
     func differences(excluding pattern: String = "/none") async throws -> String {
