@@ -29,6 +29,11 @@ struct Yonderd: AsyncParsableCommand {
         logger.logLevel = level
         do {
             try await Daemon(
+        do {
+            try Machine.forbidCoreDumps()
+        } catch {
+            logger.warning("core dumps cannot be switched off, and would contain credentials: \(error)")
+        }
                 places: Places(environment: ProcessInfo.processInfo.environment), logger: logger
             ).run()
         } catch let error as ControlError {
