@@ -84,7 +84,7 @@ package final class DomainHost: Sendable {
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
-                volume: volume, source: "//yonder/\(domain.identifier)",
+                volume: volume, source: MountPlace.source(of: domain.identifier), rights: options.mountRights,
                 provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper, domain: domain.identifier),
                 // For tests of what happens where the kernel or the rights do not allow it.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")

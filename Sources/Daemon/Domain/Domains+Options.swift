@@ -17,6 +17,13 @@ extension Domains {
             throw Self.needsMount("\(flag) does not change how it is mounted already", wish.name)
         }
         if new.objectStore != old.objectStore, old.objectStore != nil {
+        for (flag, isNew, isOld) in [
+            ("allow-other", new.allowsOthers, old.allowsOthers), ("dev", new.allowsDevices, old.allowsDevices),
+            ("suid", new.allowsSetID, old.allowsSetID),
+        ] where isNew != isOld {
+            throw Self.needsMount(
+                "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", wish.name)
+        }
             throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
         }
         if let given {

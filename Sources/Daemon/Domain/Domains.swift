@@ -65,6 +65,7 @@ actor Domains {
     func mount(_ arguments: MountArguments) async throws -> DomainHost {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         let wish = try wish(for: arguments)
+        try wish.options.checkRights(of: wish.name)
         await acquire(wish.name)
         defer { release(wish.name) }
         if let host = hosts[wish.name] {

@@ -17,8 +17,8 @@ extension Yonder {
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
 
                 What the options say is kept with the domain: on one that is known, those that are given replace what \
-                was said before, and the others stay. They hold at once on one that is mounted, but for --read-only \
-                and those of S3, for which it has to be unmounted first.
+                was said before, and the others stay. They hold at once on one that is mounted, but for \
+                --read-only, --allow-other, --dev, --suid and those of S3, for which it has to be unmounted first.
                 """)
 
         @Argument(
@@ -51,6 +51,22 @@ extension Yonder {
 
         @Option(
             help: ArgumentHelp(
+        @Flag(
+            inversion: .prefixedNo,
+            help: """
+                Let other users use the mount, as far as modes and owners let them. An ordinary user needs a line \
+                'user_allow_other' in /etc/fuse.conf.
+                """)
+        var allowOther: Bool?
+
+        @Flag(inversion: .prefixedNo, help: "Let device files in the mount be opened. For root.")
+        var dev: Bool?
+
+        @Flag(
+            inversion: .prefixedNo,
+            help: "Let set-user-ID and set-group-ID bits and file capabilities in the mount count. For root.")
+        var suid: Bool?
+
                 "Give up content that nobody has opened for so long, such as 30d or 12h; 'none' for never.",
                 valueName: "time"))
         var cacheTime: Revocable<TimeSpan>?
@@ -94,7 +110,8 @@ extension Yonder {
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
                 pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
                 waitsForRemote: fsync.map { $0 == .remote },
-                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, credentials: wish.credentials,
+                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, allowsOthers: allowOther,
+                allowsDevices: dev, allowsSetID: suid, credentials: wish.credentials,
                 objectStore: wish.objectStore)
             let daemon = DaemonConnection()
             // From before it can be seen that it is mounted.
