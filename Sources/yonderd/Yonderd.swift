@@ -28,12 +28,12 @@ struct Yonderd: AsyncParsableCommand {
         var logger = Logger(label: "yonderd")
         logger.logLevel = level
         do {
-            try await Daemon(
-        do {
             try Machine.forbidCoreDumps()
         } catch {
             logger.warning("core dumps cannot be switched off, and would contain credentials: \(error)")
         }
+        do {
+            try await Daemon(
                 places: Places(environment: ProcessInfo.processInfo.environment), logger: logger
             ).run()
         } catch let error as ControlError {

@@ -16,7 +16,6 @@ extension Domains {
             let flag = new.isReadOnly ? "--read-only" : "--no-read-only"
             throw Self.needsMount("\(flag) does not change how it is mounted already", wish.name)
         }
-        if new.objectStore != old.objectStore, old.objectStore != nil {
         for (flag, isNew, isOld) in [
             ("allow-other", new.allowsOthers, old.allowsOthers), ("dev", new.allowsDevices, old.allowsDevices),
             ("suid", new.allowsSetID, old.allowsSetID),
@@ -24,6 +23,7 @@ extension Domains {
             throw Self.needsMount(
                 "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", wish.name)
         }
+        if new.objectStore != old.objectStore, old.objectStore != nil {
             throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
         }
         if let given {

@@ -49,8 +49,6 @@ extension Yonder {
         @Flag(inversion: .prefixedNo, help: "Let nobody change anything.")
         var readOnly: Bool?
 
-        @Option(
-            help: ArgumentHelp(
         @Flag(
             inversion: .prefixedNo,
             help: """
@@ -67,6 +65,8 @@ extension Yonder {
             help: "Let set-user-ID and set-group-ID bits and file capabilities in the mount count. For root.")
         var suid: Bool?
 
+        @Option(
+            help: ArgumentHelp(
                 "Give up content that nobody has opened for so long, such as 30d or 12h; 'none' for never.",
                 valueName: "time"))
         var cacheTime: Revocable<TimeSpan>?
