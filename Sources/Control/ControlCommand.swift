@@ -136,27 +136,6 @@ package struct ObjectStoreOptions: Codable, Hashable, Sendable {
     }
 }
 
-/// A user and a password, as somebody gave them, or the variables of an environment that stand in for them.
-package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
-    package var user: String
-    package var password: String
-    /// `AWS_…`, of the shell that mounted.
-    package var variables: [String: String]?
-
-    package init(user: String, password: String) {
-        self.user = user
-        self.password = password
-    }
-
-    package init(variables: [String: String]) {
-        (user, password) = ("", "")
-        self.variables = variables
-    }
-
-    /// Nothing secret, whoever prints it.
-    package var description: String { "credentials of '\(user)'" }
-}
-
 /// What the daemon answers once a command is done.
 package enum ControlResult: Codable, Hashable, Sendable {
     case done

@@ -23,6 +23,8 @@ struct Yonderd: AsyncParsableCommand {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")
         }
+        // Also when something else than 'yonder' has started it.
+        Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
         LoggingSystem.bootstrap { label in StreamLogHandler.standardError(label: label) }
         var logger = Logger(label: "yonderd")

@@ -251,7 +251,9 @@ private func checkProvider(
     of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
     _ catalog: ProviderCatalog, _ logger: Logger
 ) async throws {
+    let given = given?.replacing(nil)
     try await catalog.tryOut(domain, options, given: given)
+    catalog.credentials.forget(domain.identifier)
     if let given { try catalog.credentials.keep(given, of: domain.identifier) }
     let place = try store.newStaging(for: domain.identifier)
     defer { try? FileManager.default.removeItem(atPath: place.string) }

@@ -8,7 +8,8 @@ extension Domains {
     /// Applies what a command wants otherwise than it is, all of it or nothing, and keeps that. The caller has acquired
     /// the domain's name.
     ///
-    /// - Parameter given: credentials, which are tried and kept.
+    /// - Parameter given: credentials, which are kept; a password is tried before. Certificates and proxies count from the
+    ///   next mount on.
     /// - Throws: `failed` for what only a new mount can change.
     func change(_ host: DomainHost, to wish: Wish, _ given: GivenCredentials?) async throws {
         let (new, old) = (wish.options, host.options)
@@ -27,12 +28,8 @@ extension Domains {
             throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
         }
         if let given {
-            // Those of a session that has run out are replaced so, and need not work yet.
-            if given.variables == nil {
-                try await tryOut(wish, given, isNew: false)
-            } else {
-                try keep(given, of: wish.name)
-            }
+            // Variables of a session that has run out are replaced so, and need not work yet.
+            try await tryOut(wish, given, isNew: false, isTrying: false)
             host.engine.errorWasResolved()
         }
         guard new != old else { return }

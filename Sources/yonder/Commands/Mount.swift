@@ -13,7 +13,9 @@ extension Yonder {
             discussion: """
                 SOURCE is the path of a folder, webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
                 where one is wanted, or s3://BUCKET/PREFIX. Credentials come from ~/.netrc or by --password-stdin; for S3 \
-                from the AWS_… variables, which are kept in a file that only you can read, or from ~/.aws. DIR is made when it is missing, and must be empty. Returns when the \
+                from the AWS_… variables, or from ~/.aws. These variables, and those that name certificates and proxies \
+                (SSL_CERT_FILE, https_proxy and the like), are kept with the domain in a file that only you can read. \
+                DIR is made when it is missing, and must be empty. Returns when the \
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
 
                 What the options say is kept with the domain: on one that is known, those that are given replace what \

@@ -53,6 +53,7 @@ struct DaemonConnection: Sendable {
         }
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = inForeground ? [] : ["--background"]
+        process.environment = DaemonEnvironment.of(ProcessInfo.processInfo.environment)
         process.standardInput = FileHandle.nullDevice
         if !inForeground {
             let log = try logOrComplaint()
