@@ -81,6 +81,7 @@ package final class DomainHost: Sendable {
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
                 cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
                 conflictLabel: Self.conflictLabel, logger: logger)
+            if options.isPaused == true { engine.connection.pause(true) }
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
@@ -145,6 +146,14 @@ package final class DomainHost: Sendable {
             try replica.ignore(ignoredNames.adding(options))
             engine.localChange()
         }
+    }
+
+    /// Leaves the remote alone, or goes on, and keeps that for later mounts.
+    func pause(_ isPaused: Bool) async throws {
+        var options = options
+        options.isPaused = isPaused ? true : nil
+        try await apply(options)
+        await engine.pause(isPaused)
     }
 
     /// Which inodes processes have open.

@@ -37,6 +37,15 @@ extension Domains {
         logger.notice("'\(wish.name)' has other options now")
     }
 
+    /// Pauses or resumes a domain, for this mount and later ones.
+    func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
+        let name = try host(reference).name
+        await acquire(name)
+        defer { release(name) }
+        // It may have been unmounted meanwhile.
+        try await host(reference).pause(isPaused)
+    }
+
     private static func needsMount(_ what: String, _ name: String) -> ControlError {
         ControlError(.failed, "\(what); 'yonder unmount \(name)' first, and then mount it again so", path: name)
     }
