@@ -33,6 +33,8 @@ extension Domains {
         guard let known = try store.domain(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
+        // Before the domain is forgotten: afterwards nobody would know the mount any more.
+        try await detachDeadMount(of: known)
         let (store, catalog, logger) = (store, catalog, logger)
         // Keeping reads and writes as fast as the disk does.
         return try await Task.detached {
@@ -72,6 +74,7 @@ extension Domains {
         if hosts[reference.text] != nil { return reference.text }
         if let host = host(containing: reference.path) { return host.name }
         if try store.domain(named: reference.text) != nil { return reference.text }
+        if let known = known(reference) { return known.name }
         throw ControlError(
             .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
     }

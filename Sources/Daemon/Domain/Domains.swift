@@ -251,6 +251,7 @@ actor Domains {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, gatekeeper, ignoredNames, catalog) = (logger, gatekeeper, ignoredNames, catalog)
+        if !isNew, let known = try? store.domain(named: wish.name) { try await detachDeadMount(of: known) }
         let findings = try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
