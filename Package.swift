@@ -61,7 +61,7 @@ let targets: [Target] = [
         path: "Sources/Providers/S3Provider"),
 
     // The programs.
-    .target(name: "Control", dependencies: [nioCore, nioPosix, logging, system]),
+    .target(name: "Control", dependencies: ["Syscalls", nioCore, nioPosix, logging, system]),
     .target(
         name: "Daemon",
         dependencies: [
@@ -120,7 +120,7 @@ let targets: [Target] = [
             logging, system,
         ],
         exclude: ["Programs"]),
-    .testTarget(name: "ControlTests", dependencies: ["Control", "TestSupport", logging, system]),
+    .testTarget(name: "ControlTests", dependencies: ["Control", "Syscalls", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
         dependencies: [

@@ -41,7 +41,8 @@ fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options
         (options->read_only && add_option(&text, "ro", NULL)) ||
         (options->allow_other && add_option(&text, "allow_other", NULL)) ||
         (options->default_permissions && add_option(&text, "default_permissions", NULL)) ||
-        add_option(&text, "nosuid", NULL) || add_option(&text, "nodev", NULL))
+        add_option(&text, options->allow_set_id ? "suid" : "nosuid", NULL) ||
+        add_option(&text, options->allow_devices ? "dev" : "nodev", NULL))
         goto fail;
     if (fuse_opt_add_arg(&args, "fuse") || fuse_opt_add_arg(&args, "-o") || fuse_opt_add_arg(&args, text)) goto fail;
 

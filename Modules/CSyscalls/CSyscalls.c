@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -77,6 +78,8 @@ int64_t yonder_file_system_type(int descriptor)
     struct statfs found;
     return fstatfs(descriptor, &found) == 0 ? (int64_t)found.f_type : -1;
 }
+
+int yonder_forbid_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 const int yonder_open_path = O_PATH;
 const int yonder_open_temporary = O_TMPFILE;

@@ -1,13 +1,19 @@
 import NIOCore
 import NIOPosix
+import Syscalls
+import SystemPackage
 
 /// A client's end of the socket.
 package struct ControlClient: Sendable {
     private let path: String
+    private let userIdentifier: UInt32
 
-    /// - Parameter path: the daemon's socket.
-    package init(socket path: String) {
+    /// - Parameters:
+    ///   - path: the daemon's socket.
+    ///   - userIdentifier: whose daemon may be talked to.
+    package init(socket path: String, userIdentifier: UInt32 = Machine.userIdentifier) {
         self.path = path
+        self.userIdentifier = userIdentifier
     }
 
     /// Has a command done.
@@ -15,7 +21,8 @@ package struct ControlClient: Sendable {
     /// - Parameters:
     ///   - onEvent: told how far it is, in order.
     ///   - onPart: given what comes of a long result before the rest of it is returned, in order.
-    /// - Throws: ``ControlError``: `unavailable` when nobody listens. Cancelling the task cancels the command.
+    /// - Throws: ``ControlError``: `unavailable` when nobody listens, `notPermitted` when another user does: then nothing
+    ///   is sent. Cancelling the task cancels the command.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
@@ -28,6 +35,14 @@ package struct ControlClient: Sendable {
         }
         let request = try Wire.encode(RequestMessage(version: Wire.version, command: command))
         return try await connection.executeThenClose { lines, outbound in
+            // Anybody may have made a socket where ours is looked for, and commands can hold passwords.
+            let peer = try await ControlPeer(of: connection.channel)
+            guard peer.userIdentifier == userIdentifier else {
+                throw ControlError(
+                    .notPermitted,
+                    "the program that listens there runs as user \(peer.userIdentifier), not as you: nothing was sent to it",
+                    path: path)
+            }
             try await outbound.write(request)
             for try await line in lines {
                 switch try Wire.decode(AnswerMessage.self, from: line) {
@@ -42,13 +57,21 @@ package struct ControlClient: Sendable {
         }
     }
 
-    /// Whether a daemon listens on a socket.
-    package static func answers(at path: String) async -> Bool {
-        guard let connection = try? await connect(to: path) else { return false }
+    /// Whether somebody listens on a socket.
+    package static func answers(at path: String) async -> Bool { await refusal(at: path) == nil }
+
+    /// Why nobody can be reached on a socket; nil when somebody listens.
+    static func refusal(at path: String) async -> Errno? {
+        let connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>
+        do {
+            connection = try await connect(to: path)
+        } catch {
+            return (error as? IOError).map { Errno(rawValue: $0.errnoCode) } ?? .ioError
+        }
         try? await connection.channel.close()
         // The channel has to be run to its end before it may go.
         try? await connection.executeThenClose { _, _ in }
-        return true
+        return nil
     }
 
     private static func connect(to path: String) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {

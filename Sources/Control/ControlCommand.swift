@@ -68,6 +68,12 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var waitsForRemote: Bool?
     /// Names that are never sent; nil for those of before.
     package var ignoredNames: [String]?
+    /// Whether other users may use the mount; nil for as before.
+    package var allowsOthers: Bool?
+    /// Whether device files in the mount can be opened; nil for as before.
+    package var allowsDevices: Bool?
+    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount count; nil for as before.
+    package var allowsSetID: Bool?
     /// Who the remote is to let in; nil for whom it let in before. Never logged.
     package var credentials: GivenCredentials?
     /// Where an object store is, as far as the source does not say so; nil for where it was before.
@@ -77,11 +83,15 @@ package struct MountArguments: Codable, Hashable, Sendable {
         source: String?, directory: String?, name: String?, cacheLimit: Given<Int64>? = nil,
         pollSeconds: Given<Double>? = nil, isReadOnly: Bool? = nil, cacheSeconds: Given<Double>? = nil,
         waitsForRemote: Bool? = nil,
-        ignoredNames: [String]? = nil, credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
+        ignoredNames: [String]? = nil, allowsOthers: Bool? = nil, allowsDevices: Bool? = nil, allowsSetID: Bool? = nil,
+        credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
     ) {
         self.cacheSeconds = cacheSeconds
         self.waitsForRemote = waitsForRemote
         self.ignoredNames = ignoredNames
+        self.allowsOthers = allowsOthers
+        self.allowsDevices = allowsDevices
+        self.allowsSetID = allowsSetID
         self.source = source
         self.directory = directory
         self.name = name
@@ -124,27 +134,6 @@ package struct ObjectStoreOptions: Codable, Hashable, Sendable {
             endpoint: endpoint ?? others?.endpoint, region: region ?? others?.region,
             profile: profile ?? others?.profile)
     }
-}
-
-/// A user and a password, as somebody gave them, or the variables of an environment that stand in for them.
-package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
-    package var user: String
-    package var password: String
-    /// `AWS_…`, of the shell that mounted.
-    package var variables: [String: String]?
-
-    package init(user: String, password: String) {
-        self.user = user
-        self.password = password
-    }
-
-    package init(variables: [String: String]) {
-        (user, password) = ("", "")
-        self.variables = variables
-    }
-
-    /// Nothing secret, whoever prints it.
-    package var description: String { "credentials of '\(user)'" }
 }
 
 /// What the daemon answers once a command is done.

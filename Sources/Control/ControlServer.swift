@@ -3,12 +3,8 @@ import Logging
 import NIOCore
 import NIOPosix
 import Synchronization
-
-/// Who is at the other end of the socket.
-package struct ControlPeer: Hashable, Sendable {
-    package var processIdentifier: Int32
-    package var userIdentifier: UInt32
-}
+import Syscalls
+import SystemPackage
 
 /// Does what clients ask.
 package protocol ControlService: Sendable {
@@ -31,32 +27,20 @@ package final class ControlServer: Sendable {
     private let service: any ControlService
     private let userIdentifier: UInt32
     private let logger: Logger
-    private let path: String
+    private let place: SocketPlace
+    /// The socket that this server has made; nil when it was gone at once.
+    private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
 
     /// Listens on a socket that only this user can reach.
     ///
-    /// - Throws: `alreadyRunning` when somebody answers there; `usage` for a path that is too long.
+    /// - Throws: `alreadyRunning` when somebody answers there; `usage` for a path that is too long; what lies there and is
+    ///   no dead socket of this user's.
     package init(
         at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger
     ) async throws {
-        guard path.utf8.count <= Places.longestSocketPath else {
-            throw ControlError(
-                .usage,
-                "the socket's path is longer than \(Places.longestSocketPath) bytes; set YONDER_SOCKET to a "
-                    + "shorter one", path: path)
-        }
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        if !FileManager.default.fileExists(atPath: folder) {
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        }
-        if FileManager.default.fileExists(atPath: path) {
-            if await ControlClient.answers(at: path) {
-                throw ControlError(.alreadyRunning, "a daemon listens already", path: path)
-            }
-            try? FileManager.default.removeItem(atPath: path)
-        }
+        let place = SocketPlace(path)
+        try await place.prepare()
         listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .bind(unixDomainSocketPath: path) { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -64,8 +48,9 @@ package final class ControlServer: Sendable {
                     return try Connection(wrappingChannelSynchronously: channel)
                 }
             }
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        self.path = path
+        try FilePath(path).setPermissions(0o600)
+        self.place = place
+        socket = try place.status()
         self.userIdentifier = userIdentifier
         self.service = service
         self.logger = logger
@@ -90,7 +75,7 @@ package final class ControlServer: Sendable {
             defer { isWithdrawn = true }
             return !isWithdrawn
         }
-        if isFirst { try? FileManager.default.removeItem(atPath: path) }
+        if isFirst, let socket { try? place.remove(socket) }
     }
 
     /// Takes no more clients; those that are served are cancelled.
@@ -103,7 +88,7 @@ package final class ControlServer: Sendable {
 
     private func serve(_ connection: Connection) async {
         do {
-            let peer = try await Self.peer(of: connection.channel)
+            let peer = try await ControlPeer(of: connection.channel)
             try await connection.executeThenClose { lines, outbound in
                 guard peer.userIdentifier == userIdentifier || peer.userIdentifier == 0 else {
                     let refusal = ControlError(.notPermitted, "this daemon belongs to another user")
@@ -168,21 +153,5 @@ package final class ControlServer: Sendable {
         } catch let error as DecodingError {
             throw ControlError(.usage, "not a command that this daemon knows: \(error)")
         }
-    }
-
-    private static func peer(of channel: any Channel) async throws -> ControlPeer {
-        /// `struct ucred`, as SO_PEERCRED fills it.
-        struct Credentials: Sendable {
-            var process: Int32 = 0
-            var user: UInt32 = 0
-            var group: UInt32 = 0
-        }
-        guard let provider = channel as? any SocketOptionProvider else {
-            throw ControlError(.notPermitted, "the socket does not tell who is there")
-        }
-        let credentials: Credentials = try await provider.unsafeGetSocketOption(
-            level: .socket, name: .init(rawValue: SO_PEERCRED)
-        ).get()
-        return ControlPeer(processIdentifier: credentials.process, userIdentifier: credentials.user)
     }
 }

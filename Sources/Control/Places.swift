@@ -1,3 +1,5 @@
+import SystemPackage
+
 /// Where things lie, as the environment says.
 package struct Places: Hashable, Sendable {
     /// Holds the domains, the daemon's log and its lock.
@@ -19,6 +21,15 @@ package struct Places: Hashable, Sendable {
             ?? stateDirectory + "/control.sock"
         configuration =
             value("YONDER_CONFIG") ?? (value("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
+    }
+
+    /// Holds the credentials that the daemon keeps, a file for each domain.
+    package var credentials: String { Self.directory(of: configuration) + "/credentials" }
+
+    /// The directory that a path lies in.
+    static func directory(of path: String) -> String {
+        let directory = FilePath(path).removingLastComponent().string
+        return directory.isEmpty ? "." : directory
     }
 
     /// Where the daemon's log goes when it runs in the background.

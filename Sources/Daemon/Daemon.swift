@@ -20,9 +20,10 @@ package final class Daemon: Sendable {
 
     /// Serves until somebody asks it to end: `yonder shutdown`, SIGTERM or SIGINT. Takes its mounts away then.
     ///
-    /// - Throws: ``ControlError``: `alreadyRunning`; what making the state directory says.
+    /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that others own or can write; what making the state directory says.
     package func run() async throws {
         Machine.raiseFileLimit()
+        try places.check()
         try FileManager.default.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let lock = try await lock()
@@ -36,7 +37,7 @@ package final class Daemon: Sendable {
                 rules: configuration.rules, processBudget: configuration.processBudget, logger: logger),
             ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
-                credentials: CredentialStore(besides: FilePath(places.configuration)), logger: logger),
+                credentials: CredentialStore(in: FilePath(places.credentials)), logger: logger),
             logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: Void.self)
         let service = DaemonService(domains: domains) { end.yield() }

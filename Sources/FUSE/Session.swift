@@ -13,7 +13,7 @@ package final class Session: Sendable {
     /// Where the kernel is told to forget what it has cached.
     package let notifications: Notifications
 
-    /// - Throws: EINVAL when libfuse refuses the options.
+    /// - Throws: EINVAL when libfuse refuses the options; EPERM for options that this user cannot have.
     package init(fileSystem: any FileSystem, options: SessionOptions) throws(Errno) {
         self.options = options
         connection = try Connection(fileSystem: fileSystem, options: options)

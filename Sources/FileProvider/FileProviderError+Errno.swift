@@ -28,7 +28,7 @@ extension FileProviderError {
     /// What a process sees that asked for something by command or attribute: evict, download.
     public var controlErrno: Errno {
         switch code {
-        case .unsyncedEdits: .resourceTemporarilyUnavailable
+        case .unsyncedEdits: .nowInProgress
         case .nonEvictable: .notPermitted
         case .nonEvictableChildren: .directoryNotEmpty
         case .noSuchItem: .noSuchFileOrDirectory

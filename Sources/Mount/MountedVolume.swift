@@ -12,16 +12,21 @@ package final class MountedVolume: Sendable {
 
     /// - Parameters:
     ///   - source: the first field of /proc/mounts.
+    ///   - rights: what it lets other users, device files and set-user-ID programs do.
     ///   - provisioning: provides what requests lack.
     ///   - allowsPassthrough: whether the kernel may read and write files by itself, where it can.
-    /// - Throws: EINVAL when libfuse refuses the options.
+    /// - Throws: EINVAL when libfuse refuses the options; EPERM for rights that this user cannot give.
     package init(
-        volume: Volume, source: String, provisioning: any Provisioning, allowsPassthrough: Bool = true
+        volume: Volume, source: String, rights: MountRights = MountRights(), provisioning: any Provisioning,
+        allowsPassthrough: Bool = true
     ) throws(Errno) {
         passthrough = Passthrough()
         let fileSystem = VolumeFileSystem(volume: volume, provisioning: provisioning, passthrough: passthrough)
         writtenFiles = fileSystem.writtenFiles
         var options = SessionOptions(source: source, subtype: "yonder")
+        options.allowsOthers = rights.allowsOthers
+        options.allowsDevices = rights.allowsDevices
+        options.allowsSetID = rights.allowsSetID
         options.threads = Self.threads
         options.passthrough = allowsPassthrough
         // Whoever reads is told of when he leaves: what only he waited for is given up.

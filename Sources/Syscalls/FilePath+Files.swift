@@ -14,6 +14,37 @@ extension FilePath {
         guard Glibc.rename(string, destination.string) == 0 else { throw Errno.current }
     }
 
+    /// Replaces a file by one with this content, whole or not at all: the new content and its name are on the disk when
+    /// this returns. An error leaves the old file as it was. (open with O_EXCL, write, fsync, rename, fsync)
+    ///
+    /// - Parameter permissions: of the new file, less what the umask takes away.
+    package func replaceDurably(with content: [UInt8], permissions: FilePermissions) throws {
+        guard let name = lastComponent?.string else { throw Errno.invalidArgument }
+        let folder = removingLastComponent()
+        let new = folder.appending(".\(name).new")
+        // A file of an earlier attempt may have other permissions.
+        try new.unlinkIfPresent()
+        let file = try FileDescriptor.open(
+            new, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: permissions)
+        do {
+            try file.closeAfter {
+                _ = try file.writeAll(content)
+                try file.synchronize()
+            }
+            try new.move(to: self)
+        } catch {
+            try? new.unlinkIfPresent()
+            throw error
+        }
+        try folder.synchronizeDirectory()
+    }
+
+    /// Puts the names in a directory on the disk. (fsync)
+    package func synchronizeDirectory() throws {
+        let directory = try FileDescriptor.open(self, .readOnly, options: [.directory, .closeOnExec])
+        try directory.closeAfter { try directory.synchronize() }
+    }
+
     /// Gives a file one more name in the same file system. (link)
     package func link(as other: FilePath) throws(Errno) {
         guard Glibc.link(string, other.string) == 0 else { throw Errno.current }
@@ -45,6 +76,18 @@ extension FilePath {
 
     /// UTIME_OMIT, which Glibc does not show.
     private static let timeToLeave = (1 << 30) - 2
+
+    /// Makes a directory, with those above it that are missing; one that is there already is fine. (mkdir)
+    package func makeDirectories(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {
+        do throws(Errno) {
+            try makeDirectory(permissions: permissions)
+        } catch {
+            let parent = removingLastComponent()
+            guard error == .noSuchFileOrDirectory, !parent.isEmpty, parent != self else { throw error }
+            try parent.makeDirectories(permissions: permissions)
+            try makeDirectory(permissions: permissions)
+        }
+    }
 
     /// Makes a directory; one that is there already is fine. (mkdir)
     package func makeDirectory(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {

@@ -24,6 +24,8 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     package var kind: Kind
+    /// Whether it is a socket, which ``Kind/special`` does not tell.
+    package var isSocket: Bool
     /// The lower twelve bits of the mode.
     package var permissions: UInt16
     package var owner: UInt32
@@ -58,7 +60,16 @@ package struct FileStatus: Hashable, Sendable {
         self.init(status)
     }
 
+    /// Of a path, with a symbolic link at its end followed. (open with O_PATH, statx)
+    package init(following path: FilePath) throws(Errno) {
+        let descriptor = open(path.string, yonder_open_path | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Errno.current }
+        defer { close(descriptor) }
+        try self.init(of: FileDescriptor(rawValue: descriptor))
+    }
+
     private init(_ status: yonder_status) {
+        isSocket = status.mode & 0o170000 == 0o140000
         kind =
             switch status.mode & 0o170000 {
             case 0o100000: .regular

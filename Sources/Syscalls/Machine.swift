@@ -1,3 +1,4 @@
+import CSyscalls
 import Foundation
 import Glibc
 import SystemPackage
@@ -22,6 +23,18 @@ package enum Machine {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// Keeps the kernel from writing this process's memory into a core dump, and other processes of the user from reading
+    /// it. The kernel then gives most files in /proc/PID to root. (prctl with PR_SET_DUMPABLE)
+    package static func forbidCoreDumps() throws(Errno) {
+        guard yonder_forbid_core_dumps() == 0 else { throw Errno.current }
+    }
+
+    /// Removes the environment variables that are not wanted. Call it before other threads run: `setenv` and `getenv`
+    /// are not safe beside each other. (unsetenv)
+    package static func removeEnvironmentVariables(except isKept: (String) -> Bool) {
+        for name in ProcessInfo.processInfo.environment.keys where !isKept(name) { unsetenv(name) }
     }
 
     /// Makes this process a session of its own, so that no terminal's end is its end. (setsid)

@@ -23,10 +23,17 @@ struct Yonderd: AsyncParsableCommand {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")
         }
+        // Also when something else than 'yonder' has started it.
+        Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
         LoggingSystem.bootstrap { label in StreamLogHandler.standardError(label: label) }
         var logger = Logger(label: "yonderd")
         logger.logLevel = level
+        do {
+            try Machine.forbidCoreDumps()
+        } catch {
+            logger.warning("core dumps cannot be switched off, and would contain credentials: \(error)")
+        }
         do {
             try await Daemon(
                 places: Places(environment: ProcessInfo.processInfo.environment), logger: logger

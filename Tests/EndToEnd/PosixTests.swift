@@ -61,7 +61,8 @@ extension RealMount {
             try await Installation.run { yonder in
                 let yonder = yonder.with(environment)
                 let plain = try yonder.directory.makeDirectory("plain")
-                try await yonder.mountSource()
+                // The calls are made under several users.
+                try await yonder.mountSource("--allow-other")
                 // What is compared is the mount, not when something is sent.
                 _ = try await Command.run("ls", yonder.mount.string)
                 if isPaused { #expect(try await yonder.yonder("pause", "mount").status == 0) }

@@ -85,7 +85,7 @@ extension RealMount {
                         "chmod 777 \"$1\" && chown 65534 \"$1/his\" && chmod 755 \"$2\"", yonder.source.string,
                         yonder.directory.path.string
                     ).status == 0)
-                try await yonder.mountSource()
+                try await yonder.mountSource("--allow-other")
                 let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
                 let trash = try await Command(
                     user + ["gio", "trash", yonder["his"]], environment: ["HOME": yonder.directory.path.string]

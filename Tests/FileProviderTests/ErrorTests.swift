@@ -44,7 +44,7 @@ import Testing
 
     @Test(
         arguments: [
-            (FileProviderError.Code.unsyncedEdits, 11), (.nonEvictable, 1), (.nonEvictableChildren, 39),
+            (FileProviderError.Code.unsyncedEdits, 115), (.nonEvictable, 1), (.nonEvictableChildren, 39),
             (.noSuchItem, 2),
             (.serverUnreachable, 113),
         ] as [(FileProviderError.Code, CInt)])

@@ -196,6 +196,8 @@ struct fuseshim_options {
     const char *subtype;  /* the type there is fuse.SUBTYPE */
     bool read_only;
     bool allow_other;
+    bool allow_devices; /* mounts with dev instead of nodev; root only */
+    bool allow_set_id;  /* mounts with suid instead of nosuid; root only */
     bool default_permissions;
     bool passthrough;      /* needs CAP_SYS_ADMIN */
     bool writeback_cache;  /* only where there is no passthrough: they exclude each other */

@@ -66,6 +66,9 @@ int yonder_removexattr(const char *path, const char *name);
 ssize_t yonder_llistxattr(const char *path, char *list, size_t size);
 ssize_t yonder_lgetxattr(const char *path, const char *name, char *value, size_t size);
 
+/* prctl(2) PR_SET_DUMPABLE with 0. */
+int yonder_forbid_core_dumps(void);
+
 /* The magic number of the file system that holds an open file, from fstatfs(2). */
 int64_t yonder_file_system_type(int descriptor);
 

@@ -88,6 +88,7 @@ struct CheckCommand: Sendable {
             let engine = SyncEngine(
                 provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
                 kernel: NoKernel(), polling: .never, domainName: name, isInteractive: true, logger: logger)
+            if options.isPaused == true { engine.connection.pause(true) }
             await compare(engine, replica, below: nil, &report)
             await engine.stop()
         } catch {

@@ -38,10 +38,7 @@ struct DaemonService: ControlService {
         case .mount(let arguments):
             return .mounted(DomainSummary(try await domains.mount(arguments)))
         case .unmount(let reference):
-            let host = try await domains.host(reference)
-            let pending = try host.replica.database.pendingCounts().items
-            await domains.unmount(host)
-            return .unmounted(UnmountReport(name: host.name, pending: pending))
+            return .unmounted(try await domains.unmount(reference))
         case .follow(let reference):
             let host = try await domains.host(reference)
             await host.waitUntilUnmounted()

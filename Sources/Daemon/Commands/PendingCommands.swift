@@ -38,10 +38,10 @@ struct PendingCommands: Sendable {
             try await retry(reference)
             return .done
         case .pause(let reference):
-            try await domains.host(reference).engine.pause(true)
+            try await domains.pause(true, reference)
             return .done
         case .resume(let reference):
-            try await domains.host(reference).engine.pause(false)
+            try await domains.pause(false, reference)
             return .done
         case .events(let reference):
             try await follow(domains.hosts(reference))

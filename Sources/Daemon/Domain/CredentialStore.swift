@@ -1,14 +1,15 @@
 import Control
 import Foundation
+import Syscalls
 import SystemPackage
 
-/// Passwords that had to be kept: a file for each domain, which only its owner can read.
+/// Passwords and variables that had to be kept: a file for each domain, which only its owner can read.
 struct CredentialStore: Sendable {
     private let folder: FilePath
 
-    /// - Parameter configuration: the configuration file, beside which they lie.
-    init(besides configuration: FilePath) {
-        folder = configuration.removingLastComponent().appending("credentials")
+    /// - Parameter folder: where they lie; made when something is kept.
+    init(in folder: FilePath) {
+        self.folder = folder
     }
 
     /// What was kept for a domain; nil when there is nothing, or nothing that can be read.
@@ -17,27 +18,23 @@ struct CredentialStore: Sendable {
         return try? JSONDecoder().decode(GivenCredentials.self, from: data)
     }
 
-    /// Keeps credentials; they are on the disk when this returns, and never readable by others.
+    /// Keeps credentials in place of those of before; they are on the disk when this returns, and never readable by
+    /// others.
     ///
-    /// - Throws: what the file system says.
+    /// - Throws: `ControlError` for a folder that others own or can write; what the file system says. Those of before
+    ///   stay then.
     func keep(_ credentials: GivenCredentials, of domain: String) throws {
-        try FileManager.default.createDirectory(
-            atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try TrustedDirectory.check(folder.string, for: .secrets)
+        try folder.makeDirectories()
+        // The name of the folder itself may be as new.
+        try folder.removingLastComponent().synchronizeDirectory()
         let data = try JSONEncoder().encode(credentials)
-        let new = folder.appending(".\(domain).new")
-        // A file of an earlier attempt may have other permissions.
-        try? FileManager.default.removeItem(atPath: new.string)
-        let descriptor = try FileDescriptor.open(
-            new, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
-        try descriptor.closeAfter { _ = try descriptor.writeAll(Array(data)) }
-        guard rename(new.string, file(of: domain).string) == 0 else {
-            throw Errno(rawValue: errno)
-        }
+        try file(of: domain).replaceDurably(with: Array(data), permissions: .ownerReadWrite)
     }
 
     /// Deletes what was kept for a domain.
     func forget(_ domain: String) {
-        try? FileManager.default.removeItem(atPath: file(of: domain).string)
+        try? file(of: domain).unlinkIfPresent()
     }
 
     private func file(of domain: String) -> FilePath { folder.appending(domain) }

@@ -81,10 +81,11 @@ package final class DomainHost: Sendable {
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
                 cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
                 conflictLabel: Self.conflictLabel, logger: logger)
+            if options.isPaused == true { engine.connection.pause(true) }
             closing.attach(engine)
             manager.attach(engine)
             let mounted = try MountedVolume(
-                volume: volume, source: "//yonder/\(domain.identifier)",
+                volume: volume, source: MountPlace.source(of: domain.identifier), rights: options.mountRights,
                 provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper, domain: domain.identifier),
                 // For tests of what happens where the kernel or the rights do not allow it.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
@@ -145,6 +146,14 @@ package final class DomainHost: Sendable {
             try replica.ignore(ignoredNames.adding(options))
             engine.localChange()
         }
+    }
+
+    /// Leaves the remote alone, or goes on, and keeps that for later mounts.
+    func pause(_ isPaused: Bool) async throws {
+        var options = options
+        options.isPaused = isPaused ? true : nil
+        try await apply(options)
+        await engine.pause(isPaused)
     }
 
     /// Which inodes processes have open.

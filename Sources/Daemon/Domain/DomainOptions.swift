@@ -1,6 +1,8 @@
 import Control
 import Foundation
+import Mount
 import Sync
+import Syscalls
 
 /// How a domain is mounted: what the user said when it was added, kept with it.
 package struct DomainOptions: Codable, Hashable, Sendable {
@@ -17,6 +19,14 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var ignoredNames: [String]?
     /// Where an object store is, as far as the source does not say so.
     package var objectStore: ObjectStoreOptions?
+    /// Whether the remote is left alone until `yonder resume`; nil for not.
+    package var isPaused: Bool?
+    /// Whether other users may use the mount, as far as modes and owners let them; nil for its owner alone.
+    package var allowsOthers: Bool?
+    /// Whether device files in the mount can be opened; nil for not.
+    package var allowsDevices: Bool?
+    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount count; nil for not.
+    package var allowsSetID: Bool?
 
     package init() {}
 
@@ -29,8 +39,34 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         if let age = arguments.cacheSeconds { options.cacheSeconds = age.value }
         if let waits = arguments.waitsForRemote { options.waitsForRemote = waits }
         if let names = arguments.ignoredNames { options.ignoredNames = names }
+        if let allowsOthers = arguments.allowsOthers { options.allowsOthers = allowsOthers ? true : nil }
+        if let allowsDevices = arguments.allowsDevices { options.allowsDevices = allowsDevices ? true : nil }
+        if let allowsSetID = arguments.allowsSetID { options.allowsSetID = allowsSetID ? true : nil }
         if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
         return options
+    }
+
+    var mountRights: MountRights {
+        MountRights(
+            allowsOthers: allowsOthers ?? false, allowsDevices: allowsDevices ?? false,
+            allowsSetID: allowsSetID ?? false)
+    }
+
+    /// Verifies that this user may mount so.
+    ///
+    /// - Throws: `notPermitted` with what to do.
+    func checkRights(of name: String) throws(ControlError) {
+        if mountRights.allowsDevices || mountRights.allowsSetID, Machine.userIdentifier != 0 {
+            throw ControlError(
+                .notPermitted,
+                "--dev and --suid are for mounts by root: device files and set-user-ID programs of a remote would give "
+                    + "you the rights of others; mount as root, or with --no-dev --no-suid", path: name)
+        }
+        guard mountRights.allowsOthers, !MountRights.canAllowOthers else { return }
+        throw ControlError(
+            .notPermitted,
+            "--allow-other is for root, unless /etc/fuse.conf has a line 'user_allow_other'; ask for that, or mount with "
+                + "--no-allow-other", path: name)
     }
 
     var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .seconds($0) }) }

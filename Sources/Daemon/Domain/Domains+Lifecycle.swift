@@ -33,6 +33,8 @@ extension Domains {
         guard let known = try store.domain(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
+        // Before the domain is forgotten: afterwards nobody would know the mount any more.
+        try await detachDeadMount(of: known)
         let (store, catalog, logger) = (store, catalog, logger)
         // Keeping reads and writes as fast as the disk does.
         return try await Task.detached {
@@ -72,6 +74,7 @@ extension Domains {
         if hosts[reference.text] != nil { return reference.text }
         if let host = host(containing: reference.path) { return host.name }
         if try store.domain(named: reference.text) != nil { return reference.text }
+        if let known = known(reference) { return known.name }
         throw ControlError(
             .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
     }
@@ -251,7 +254,9 @@ private func checkProvider(
     of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
     _ catalog: ProviderCatalog, _ logger: Logger
 ) async throws {
+    let given = given?.replacing(nil)
     try await catalog.tryOut(domain, options, given: given)
+    catalog.credentials.forget(domain.identifier)
     if let given { try catalog.credentials.keep(given, of: domain.identifier) }
     let place = try store.newStaging(for: domain.identifier)
     defer { try? FileManager.default.removeItem(atPath: place.string) }

@@ -8,7 +8,8 @@ extension Domains {
     /// Applies what a command wants otherwise than it is, all of it or nothing, and keeps that. The caller has acquired
     /// the domain's name.
     ///
-    /// - Parameter given: credentials, which are tried and kept.
+    /// - Parameter given: credentials, which are kept; a password is tried before. Certificates and proxies count from the
+    ///   next mount on.
     /// - Throws: `failed` for what only a new mount can change.
     func change(_ host: DomainHost, to wish: Wish, _ given: GivenCredentials?) async throws {
         let (new, old) = (wish.options, host.options)
@@ -16,21 +17,33 @@ extension Domains {
             let flag = new.isReadOnly ? "--read-only" : "--no-read-only"
             throw Self.needsMount("\(flag) does not change how it is mounted already", wish.name)
         }
+        for (flag, isNew, isOld) in [
+            ("allow-other", new.allowsOthers, old.allowsOthers), ("dev", new.allowsDevices, old.allowsDevices),
+            ("suid", new.allowsSetID, old.allowsSetID),
+        ] where isNew != isOld {
+            throw Self.needsMount(
+                "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", wish.name)
+        }
         if new.objectStore != old.objectStore, old.objectStore != nil {
             throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
         }
         if let given {
-            // Those of a session that has run out are replaced so, and need not work yet.
-            if given.variables == nil {
-                try await tryOut(wish, given, isNew: false)
-            } else {
-                try keep(given, of: wish.name)
-            }
+            // Variables of a session that has run out are replaced so, and need not work yet.
+            try await tryOut(wish, given, isNew: false, isTrying: false)
             host.engine.errorWasResolved()
         }
         guard new != old else { return }
         try await host.apply(new)
         logger.notice("'\(wish.name)' has other options now")
+    }
+
+    /// Pauses or resumes a domain, for this mount and later ones.
+    func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
+        let name = try host(reference).name
+        await acquire(name)
+        defer { release(name) }
+        // It may have been unmounted meanwhile.
+        try await host(reference).pause(isPaused)
     }
 
     private static func needsMount(_ what: String, _ name: String) -> ControlError {

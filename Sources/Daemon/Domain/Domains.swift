@@ -65,6 +65,7 @@ actor Domains {
     func mount(_ arguments: MountArguments) async throws -> DomainHost {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         let wish = try wish(for: arguments)
+        try wish.options.checkRights(of: wish.name)
         await acquire(wish.name)
         defer { release(wish.name) }
         if let host = hosts[wish.name] {
@@ -250,6 +251,7 @@ actor Domains {
         let directory = store.directory(of: wish.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, gatekeeper, ignoredNames, catalog) = (logger, gatekeeper, ignoredNames, catalog)
+        if !isNew, let known = try? store.domain(named: wish.name) { try await detachDeadMount(of: known) }
         let findings = try await tryOut(wish, given, isNew: isNew)
         // Opening a replica and mounting block for as long as the disk does.
         return try await Task.detached { [store] in
@@ -266,7 +268,10 @@ actor Domains {
             } catch {
                 made?.giveUp()
                 // A domain that could not be mounted once is not known.
-                if isNew { try? FileManager.default.removeItem(atPath: directory.string) }
+                if isNew {
+                    try? FileManager.default.removeItem(atPath: directory.string)
+                    catalog.credentials.forget(wish.name)
+                }
                 if let damage = error as? ReplicaDamage {
                     throw ControlError(
                         .failed,
@@ -283,29 +288,39 @@ actor Domains {
     }
 
     /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
-    /// they have worked, or cannot be tried.
+    /// they have worked, or cannot be tried: while the domain is paused nobody asks the remote.
     ///
+    /// - Parameter isTrying: false to keep variables untried. A password is tried.
     /// - Returns: what was found out about it.
     @discardableResult
     func tryOut(
-        _ wish: Wish, _ given: GivenCredentials?, isNew: Bool
+        _ wish: Wish, _ given: GivenCredentials?, isNew: Bool, isTrying: Bool = true
     ) async throws -> ProviderCatalog.Findings? {
-        guard isNew || given != nil else { return nil }
+        // What is left of another domain of this name is not this one's.
+        let kept = isNew ? nil : catalog.credentials.credentials(of: wish.name)
+        let all = given.map { $0.replacing(kept) } ?? kept
+        let hasNews = given?.hasPassword == true || all != kept
+        guard isNew || hasNews else { return nil }
         var findings: ProviderCatalog.Findings?
         let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
         do {
-            findings = try await catalog.tryOut(domain, wish.options, given: given)
+            if wish.options.isPaused != true, isTrying || given?.hasPassword == true {
+                findings = try await catalog.tryOut(domain, wish.options, given: all)
+            }
         } catch let error as FileProviderError {
             let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
             guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
         }
-        if let given { try keep(given, of: wish.name) }
+        if isNew || hasNews { try keep(all, of: wish.name) }
         return findings
     }
 
-    func keep(_ given: GivenCredentials, of name: String) throws {
+    private func keep(_ all: GivenCredentials?, of name: String) throws {
+        guard let all else { return catalog.credentials.forget(name) }
         do {
-            try catalog.credentials.keep(given, of: name)
+            try catalog.credentials.keep(all, of: name)
+        } catch let error as ControlError {
+            throw error
         } catch {
             throw ControlError(.failed, "the credentials cannot be kept: \(error)", path: name)
         }

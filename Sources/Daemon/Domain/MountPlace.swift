@@ -82,28 +82,57 @@ struct MountPlace: Sendable {
 
     /// A daemon that was killed leaves its mounts behind: whoever touches one gets ENOTCONN.
     private func removeDeadMount() throws(ControlError) {
+        _ = try Self.removeDeadMounts(on: path) { $0.type == "fuse.yonder" }
         guard let mount = (try? MountTable())?.mount(at: path) else { return }
         guard mount.type == "fuse.yonder" else {
             throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.string)
         }
-        // Opening asks whoever serves the mount; a dead one cannot be asked.
-        do {
-            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
-        } catch {
-            guard error as? Errno == .socketNotConnected else {
-                throw ControlError(.failed, "something is mounted there already", path: path.string)
-            }
-            do {
+        throw ControlError(
+            .failed, "another daemon has mounted '\(mount.source)' there; 'fusermount3 -u' takes that mount away",
+            path: path.string)
+    }
+
+    /// What /proc/mounts calls the mount of a domain.
+    static func source(of domain: String) -> String { "//yonder/\(domain)" }
+
+    /// Detaches what a daemon that was killed has left of a domain's mount. A mount that a daemon serves stays. Blocks for
+    /// moments.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `failed` for one that cannot be detached.
+    static func removeDeadMounts(of domain: String, on directory: String) throws(ControlError) -> Bool {
+        try removeDeadMounts(on: FilePath(directory)) { mount in
+            mount.type == "fuse.yonder" && mount.source.utf8.elementsEqual(source(of: domain).utf8)
+        }
+    }
+
+    /// A daemon may have been killed more than once: dead mounts can lie on each other.
+    private static func removeDeadMounts(
+        on path: FilePath, where isOurs: (MountTable.Mount) -> Bool
+    ) throws(ControlError) -> Bool {
+        var count = 0
+        while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), isDead(path) {
+            do throws(Errno) {
+                // Should the kernel go on to show it, trying for ever would not help.
+                guard count < 64 else { throw .resourceBusy }
                 try MountTable.detach(path)
-                return
             } catch {
                 throw ControlError(
                     .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
             }
+            count += 1
         }
-        throw ControlError(
-            .failed, "another daemon has mounted '\(mount.source)' there; 'fusermount3 -u' takes that mount away",
-            path: path.string)
+        return count > 0
+    }
+
+    /// Whether nobody serves the mount on a directory. Opening asks the daemon; without one the kernel answers ENOTCONN.
+    private static func isDead(_ path: FilePath) -> Bool {
+        do {
+            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
+            return false
+        } catch {
+            return error as? Errno == .socketNotConnected
+        }
     }
 
     /// Whether a path is, or lies in, a folder. By bytes.

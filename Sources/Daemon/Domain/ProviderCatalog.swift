@@ -30,9 +30,10 @@ struct ProviderCatalog: Sendable {
             return try DirectoryProvider(root: FilePath(domain.source), manager: manager)
         }
         if WebDAVSource.isOne(domain.source) {
+            let kept = credentials.credentials(of: domain.identifier)
             return try WebDAVProvider.make(
-                for: manager, findings: findings, credentials: { credentials.webDAV(domain.identifier) },
-                logger: logger)
+                for: manager, configuration: Self.configuration(kept), findings: findings,
+                credentials: { credentials.credentials(of: domain.identifier)?.webDAV }, logger: logger)
         }
         if S3Provider.serves(domain.source) {
             return try S3Provider.make(
@@ -45,39 +46,40 @@ struct ProviderCatalog: Sendable {
         throw Self.noProvider(domain.source)
     }
 
-    /// This process's environment with the variables of the shell that mounted in place of its own.
+    /// The environment of a domain: who the user is, and the variables of the shell that mounted it. Credentials,
+    /// certificates and proxies of the shell that started the daemon are another domain's, or nobody's.
     private static func environment(_ given: GivenCredentials?) -> [String: String] {
-        let own = ProcessInfo.processInfo.environment
-        guard let variables = given?.variables else { return own }
-        return own.filter { !$0.key.hasPrefix("AWS_") }.merging(variables) { $1 }
+        DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(given?.variables ?? [:]) { $1 }
+    }
+
+    private static func configuration(_ given: GivenCredentials?) -> HTTPTransport.Configuration {
+        var configuration = HTTPTransport.Configuration()
+        configuration.environment = environment(given)
+        return configuration
     }
 
     /// Connects to a remote once, so that whoever mounts it hears what is wrong: an unknown host, a wrong password.
     ///
-    /// - Parameter given: credentials that are not kept yet.
+    /// - Parameter given: the domain's credentials, kept yet or not.
     /// - Returns: what its provider has to know before it can ask.
     /// - Throws: what is wrong, in a sentence for the user.
     @discardableResult
     func tryOut(
         _ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?
     ) async throws -> Findings? {
-        if let given, given.variables == nil, !WebDAVSource.isOne(domain.source) {
+        if let given, given.hasPassword, !WebDAVSource.isOne(domain.source) {
             throw FileProviderError(
                 .notAuthenticated, "nobody asks for a password there: --password-stdin is for webdav:// and webdavs://")
         }
         if S3Provider.serves(domain.source) {
             try await S3Provider.tryOut(
                 domain.source, S3Provider.Options(options),
-                environment: Self.environment(given ?? credentials.credentials(of: domain.identifier)), logger: logger)
+                environment: Self.environment(given), logger: logger)
             return nil
         }
         guard WebDAVSource.isOne(domain.source) else { return nil }
         return try await WebDAVProvider.tryOut(
-            domain.source,
-            credentials: {
-                given.map { WebDAVCredentials(user: $0.user, password: $0.password) }
-                    ?? credentials.webDAV(domain.identifier)
-            }, logger: logger)
+            domain.source, configuration: Self.configuration(given), credentials: { given?.webDAV }, logger: logger)
     }
 
     private static func noProvider(_ source: String) -> FileProviderError {
@@ -95,8 +97,8 @@ extension S3Provider.Options {
     }
 }
 
-extension CredentialStore {
-    fileprivate func webDAV(_ domain: String) -> WebDAVCredentials? {
-        credentials(of: domain).map { WebDAVCredentials(user: $0.user, password: $0.password) }
+extension GivenCredentials {
+    fileprivate var webDAV: WebDAVCredentials? {
+        hasPassword ? WebDAVCredentials(user: user, password: password) : nil
     }
 }

@@ -15,7 +15,12 @@ struct Provisioner: Provisioning {
     func provide(
         _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
     ) -> any Cancellation {
-        TaskCancellation(
+        let completion: @Sendable (Errno?) -> Void = { error in
+            // Linux replaces an EAGAIN of setxattr by EOPNOTSUPP, which says that asking again is of no use.
+            let isLost = error == .resourceTemporarilyUnavailable && absence.isAskedByAttribute
+            completion(isLost ? .resourceBusy : error)
+        }
+        return TaskCancellation(
             task: Task {
                 do {
                     completion(try await provide(absence, for: caller))
@@ -90,6 +95,14 @@ extension Requester {
 }
 
 extension Absence {
+    /// Whether a process may have asked for it by writing an extended attribute.
+    fileprivate var isAskedByAttribute: Bool {
+        switch self {
+        case .download, .upload, .eviction: true
+        case .listing, .content, .whole: false
+        }
+    }
+
     /// The file whose content a process wants to read; nil for anything else.
     fileprivate var fileRead: InodeNumber? {
         switch self {
@@ -103,7 +116,7 @@ extension EvictionRefusal {
     /// What a process sees that asked by attribute.
     var errno: Errno {
         switch self {
-        case .unsyncedEdits: .resourceTemporarilyUnavailable
+        case .unsyncedEdits: .nowInProgress
         case .nonEvictable: .notPermitted
         case .isOpen: .resourceBusy
         case .isHardLinked: .tooManyLinks

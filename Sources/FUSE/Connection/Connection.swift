@@ -36,7 +36,12 @@ final class Connection: @unchecked Sendable {
         self.fileSystem = fileSystem
         var shimOptions = fuseshim_options()
         shimOptions.read_only = options.isReadOnly
-        shimOptions.allow_other = options.allowsOthers && fuseshim_may_allow_other()
+        // libfuse and fusermount3 only print why they refuse these.
+        guard !options.allowsOthers || SessionOptions.canAllowOthers else { throw .notPermitted }
+        guard !(options.allowsDevices || options.allowsSetID) || geteuid() == 0 else { throw .notPermitted }
+        shimOptions.allow_other = options.allowsOthers
+        shimOptions.allow_devices = options.allowsDevices
+        shimOptions.allow_set_id = options.allowsSetID
         shimOptions.default_permissions = options.defaultPermissions
         shimOptions.passthrough = options.passthrough
         shimOptions.writeback_cache = options.writebackCache

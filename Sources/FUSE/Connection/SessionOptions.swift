@@ -1,3 +1,5 @@
+import CFUSEShim
+
 /// How a session mounts, and what it asks of the kernel. What the kernel or the user's rights do not allow is left out;
 /// ``Session/negotiated`` tells what is had.
 package struct SessionOptions: Hashable, Sendable {
@@ -6,8 +8,12 @@ package struct SessionOptions: Hashable, Sendable {
     /// The type there is `fuse.` and this.
     package var subtype: String
     package var isReadOnly = false
-    /// Other users may use the mount, as far as its permissions let them. Left out where it is not allowed to ask.
-    package var allowsOthers = true
+    /// Other users may use the mount, as far as its permissions let them. Only where ``canAllowOthers``.
+    package var allowsOthers = false
+    /// Device files can be opened. For root alone.
+    package var allowsDevices = false
+    /// Set-user-ID and set-group-ID bits and file capabilities count. For root alone.
+    package var allowsSetID = false
     /// The kernel checks permissions by mode, owner and group.
     package var defaultPermissions = true
     /// Opened files can be passed through to backing files. Needs CAP_SYS_ADMIN and Linux 6.9.
@@ -28,6 +34,9 @@ package struct SessionOptions: Hashable, Sendable {
     package var maxBackground = 64
     /// How many threads answer the kernel.
     package var threads = 8
+
+    /// Whether this user may let others use a mount: root, or everybody where /etc/fuse.conf has `user_allow_other`.
+    package static var canAllowOthers: Bool { fuseshim_may_allow_other() }
 
     package init(source: String, subtype: String) {
         self.source = source

@@ -32,15 +32,20 @@ package enum WebDAVProvider {
     /// - Throws: what keeps the source from being mounted, in words for the user.
     @discardableResult
     package static func tryOut(
-        _ source: String, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+        _ source: String, configuration: HTTPTransport.Configuration? = nil,
+        credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
     ) async throws -> Findings {
         let source = try WebDAVSource(source)
-        var settings = HTTPTransport.Configuration()
+        var settings = configuration ?? HTTPTransport.Configuration()
+        let environment = settings.environment
         // Somebody waits.
         settings.retries.attempts = 2
         let remote = WebDAVRemote(
             source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: "/nonexistent",
-            credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
+            credentials: {
+                credentials()
+                    ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)
+            },
             report: { _ in })
         do {
             try await remote.connect()
@@ -60,10 +65,14 @@ package enum WebDAVProvider {
         let source = try WebDAVSource(manager.domain.source)
         var settings = configuration ?? HTTPTransport.Configuration()
         settings.connections = WebDAVRemote.concurrentCalls
+        let environment = settings.environment
         return WebDAVRemote(
             source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: manager.stateDirectory,
             findings: findings,
-            credentials: { credentials() ?? Netrc.credentials(for: source.url.host, user: source.user) },
+            credentials: {
+                credentials()
+                    ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)
+            },
             report: { manager.report($0) })
     }
 }

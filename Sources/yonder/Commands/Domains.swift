@@ -12,7 +12,10 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.unmount(DomainReference(name)))
+            let daemon = DaemonConnection()
+            // A daemon that was killed has left its mounts, which a new one can detach.
+            if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
+            let result = try await daemon.perform(.unmount(DomainReference(name)))
             guard case .unmounted(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 let rest =

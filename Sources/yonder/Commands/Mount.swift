@@ -13,12 +13,14 @@ extension Yonder {
             discussion: """
                 SOURCE is the path of a folder, webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
                 where one is wanted, or s3://BUCKET/PREFIX. Credentials come from ~/.netrc or by --password-stdin; for S3 \
-                from the AWS_… variables, which are kept in a file that only you can read, or from ~/.aws. DIR is made when it is missing, and must be empty. Returns when the \
+                from the AWS_… variables, or from ~/.aws. These variables, and those that name certificates and proxies \
+                (SSL_CERT_FILE, https_proxy and the like), are kept with the domain in a file that only you can read. \
+                DIR is made when it is missing, and must be empty. Returns when the \
                 mount can be used; doing it twice is fine. Starts the daemon if none runs.
 
                 What the options say is kept with the domain: on one that is known, those that are given replace what \
-                was said before, and the others stay. They hold at once on one that is mounted, but for --read-only \
-                and those of S3, for which it has to be unmounted first.
+                was said before, and the others stay. They hold at once on one that is mounted, but for \
+                --read-only, --allow-other, --dev, --suid and those of S3, for which it has to be unmounted first.
                 """)
 
         @Argument(
@@ -48,6 +50,22 @@ extension Yonder {
 
         @Flag(inversion: .prefixedNo, help: "Let nobody change anything.")
         var readOnly: Bool?
+
+        @Flag(
+            inversion: .prefixedNo,
+            help: """
+                Let other users use the mount, as far as modes and owners let them. An ordinary user needs a line \
+                'user_allow_other' in /etc/fuse.conf.
+                """)
+        var allowOther: Bool?
+
+        @Flag(inversion: .prefixedNo, help: "Let device files in the mount be opened. For root.")
+        var dev: Bool?
+
+        @Flag(
+            inversion: .prefixedNo,
+            help: "Let set-user-ID and set-group-ID bits and file capabilities in the mount count. For root.")
+        var suid: Bool?
 
         @Option(
             help: ArgumentHelp(
@@ -94,7 +112,8 @@ extension Yonder {
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
                 pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
                 waitsForRemote: fsync.map { $0 == .remote },
-                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, credentials: wish.credentials,
+                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, allowsOthers: allowOther,
+                allowsDevices: dev, allowsSetID: suid, credentials: wish.credentials,
                 objectStore: wish.objectStore)
             let daemon = DaemonConnection()
             // From before it can be seen that it is mounted.

@@ -4,8 +4,8 @@ import Foundation
 /// What the flags and this shell's environment say of an object store: the daemon has another environment.
 struct ObjectStoreWish {
     let options: ObjectStoreOptions
-    /// The variables that credentials come from; nil where a profile is named.
-    let credentials: GivenCredentials?
+    /// The variables that credentials come from; none where a profile is named.
+    let credentials: [String: String]
 
     init(
         endpoint: String?, region: String?, profile: String?,
@@ -19,13 +19,10 @@ struct ObjectStoreWish {
         options = ObjectStoreOptions(
             endpoint: endpoint ?? said("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
             region: region ?? said("AWS_REGION", "AWS_DEFAULT_REGION"), profile: profile)
-        var names = Self.places
-        if profile == nil { names += hasKey ? Self.keys : Self.container }
-        let variables = environment.filter { names.contains($0.key) && !$0.value.isEmpty }
-        credentials = variables.isEmpty ? nil : GivenCredentials(variables: variables)
+        let names = profile == nil ? (hasKey ? Self.keys : Self.container) : []
+        credentials = environment.filter { names.contains($0.key) && !$0.value.isEmpty }
     }
 
-    private static let places = ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"]
     private static let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
     private static let container = [
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",

@@ -48,13 +48,25 @@ enum AbsolutePath {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }
     }
 
-    /// Where Yonder's mounts are, as /proc says.
-    private static func mountpoints() -> [String] {
+    /// Whether a mount of Yonder's, dead or alive, belongs to a domain of this name, or is or contains this path.
+    static func isInMount(_ text: String) -> Bool {
+        let path = resolving(text)
+        return mounts().contains { mount in
+            mount.source.utf8.elementsEqual("//yonder/\(text)".utf8) || mount.path.utf8.elementsEqual(path.utf8)
+                || path.utf8.starts(with: (mount.path + "/").utf8)
+        }
+    }
+
+    /// Where Yonder's mounts are.
+    private static func mountpoints() -> [String] { mounts().map(\.path) }
+
+    /// Yonder's mounts, as /proc says.
+    private static func mounts() -> [(source: String, path: String)] {
         guard let table = FileManager.default.contents(atPath: "/proc/self/mounts") else { return [] }
         return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let fields = line.split(separator: UInt8(ascii: " "))
             guard fields.count > 2, fields[2].elementsEqual("fuse.yonder".utf8) else { return nil }
-            return unescaped(Array(fields[1]))
+            return (unescaped(Array(fields[0])), unescaped(Array(fields[1])))
         }
     }
 

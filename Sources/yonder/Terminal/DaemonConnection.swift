@@ -27,13 +27,25 @@ struct DaemonConnection: Sendable {
         }
     }
 
+    /// Whether a daemon listens.
+    func answers() async -> Bool { await ControlClient.answers(at: places.socket) }
+
     /// Makes sure that a daemon listens.
     ///
     /// - Parameter inForeground: it logs to our standard error and ends with our terminal.
     /// - Returns: the daemon's process, when it was started now.
     /// - Throws: `ExitCode` after saying what is wrong.
     func start(inForeground: Bool = false) async throws -> Process? {
-        if await ControlClient.answers(at: places.socket) { return nil }
+        if await answers() { return nil }
+        do {
+            try places.check()
+            try await SocketPlace(places.socket).check()
+        } catch {
+            // Another command may have started a daemon meanwhile.
+            guard error.code != .alreadyRunning else { return nil }
+            Output.complain(error.description)
+            throw ExitCode(error.code.exitStatus)
+        }
         let process = Process()
         guard let program = Self.program() else {
             Output.complain("'yonderd' is neither beside this program nor in PATH")
@@ -41,6 +53,7 @@ struct DaemonConnection: Sendable {
         }
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = inForeground ? [] : ["--background"]
+        process.environment = DaemonEnvironment.of(ProcessInfo.processInfo.environment)
         process.standardInput = FileHandle.nullDevice
         if !inForeground {
             let log = try logOrComplaint()
@@ -56,7 +69,7 @@ struct DaemonConnection: Sendable {
             throw ExitCode(69)
         }
         let deadline = ContinuousClock.now + .seconds(10)
-        while !(await ControlClient.answers(at: places.socket)) {
+        while !(await answers()) {
             // One that ended may have found that another was quicker.
             let isLate = ContinuousClock.now > deadline
             guard !isLate else {

@@ -38,9 +38,13 @@ struct RemoteOptions: ParsableArguments {
         let store =
             Self.isObjectStore(source)
             ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
-        return Wish(
-            credentials: passwordStdin ? try credentials(for: source) : store?.credentials,
-            objectStore: store?.options)
+        let variables = RemoteEnvironment.variables(for: source).merging(store?.credentials ?? [:]) { $1 }
+        var credentials = passwordStdin ? try credentials(for: source) : nil
+        if !variables.isEmpty {
+            credentials = credentials ?? GivenCredentials(variables: variables)
+            credentials?.variables = variables
+        }
+        return Wish(credentials: credentials, objectStore: store?.options)
     }
 
     private static func isObjectStore(_ source: String) -> Bool { source.hasPrefix("s3://") }

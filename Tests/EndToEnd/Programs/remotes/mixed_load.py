@@ -27,8 +27,7 @@ sys.dont_write_bytecode = True
 from trees import bucket_tree, compare, tree
 
 AWAY = {errno.EHOSTUNREACH, errno.ETIMEDOUT}
-# Linux makes EOPNOTSUPP of an EAGAIN that setxattr is answered with.
-REFUSALS = {errno.EAGAIN, errno.EOPNOTSUPP, errno.EBUSY, errno.ENOTEMPTY, errno.EPERM}
+REFUSALS = {errno.EINPROGRESS, errno.EBUSY, errno.ENOTEMPTY, errno.EPERM}
 
 
 class Wrong(Exception):

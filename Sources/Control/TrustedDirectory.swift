@@ -1,0 +1,86 @@
+import Syscalls
+import SystemPackage
+
+/// Directories whose content the daemon believes. Whoever can write one can give the daemon another database, other
+/// credentials or another socket, so the daemon uses none that another user owns or can write.
+package enum TrustedDirectory {
+    /// What a directory holds.
+    package enum Content: Sendable {
+        /// Files that are the daemon's alone: the state, the credentials. Nobody else may enter.
+        case secrets
+        /// A file that others may see: the configuration, the socket. The directory may be root's, and may be one like
+        /// `/tmp`, in which the sticky bit keeps others from replacing a file.
+        case file
+    }
+
+    /// Verifies a directory. One that is missing is fine. One of secrets that belongs to this user and is readable by
+    /// others gets mode 0700: nothing in it can have been changed.
+    ///
+    /// - Throws: ``ControlError``: `notPermitted` for a directory that another user owns or can write, with what to do;
+    ///   `failed` for what is no directory.
+    package static func check(_ path: String, for content: Content) throws(ControlError) {
+        guard let status = try status(of: path) else { return }
+        guard status.kind == .directory else { throw ControlError(.failed, "it is not a directory", path: path) }
+        try checkOwner(status, path, allowsRoot: content == .file)
+        let isSticky = status.permissions & 0o1000 != 0
+        if status.permissions & 0o022 != 0, content == .secrets || !isSticky {
+            let mode = String(status.permissions & 0o7777, radix: 8)
+            let remedy = content == .secrets ? "chmod 700" : "chmod go-w"
+            throw ControlError(
+                .notPermitted,
+                "other users can write this directory (mode \(mode)), so what it holds may be theirs; look at what it "
+                    + "holds, then '\(remedy) \(path)'", path: path)
+        }
+        guard content == .secrets, status.permissions & 0o077 != 0 else { return }
+        do {
+            try FilePath(path).setPermissions(0o700)
+        } catch {
+            throw ControlError(.failed, "its mode cannot be set to 700: \(error)", path: path)
+        }
+    }
+
+    /// Verifies a file that others may see and must not change. One that is missing is fine.
+    ///
+    /// - Throws: as ``check(_:for:)``.
+    package static func checkFile(_ path: String) throws(ControlError) {
+        guard let status = try status(of: path) else { return }
+        try checkOwner(status, path, allowsRoot: true)
+        guard status.kind == .regular, status.permissions & 0o022 != 0 else { return }
+        throw ControlError(
+            .notPermitted,
+            "other users can write this file (mode \(String(status.permissions, radix: 8))); look at what it says, then "
+                + "'chmod go-w \(path)'", path: path)
+    }
+
+    private static func checkOwner(
+        _ status: FileStatus, _ path: String, allowsRoot: Bool
+    ) throws(ControlError) {
+        guard status.owner != Machine.userIdentifier, !(allowsRoot && status.owner == 0) else { return }
+        throw ControlError(
+            .notPermitted,
+            "it belongs to user \(status.owner), and Yonder runs as user \(Machine.userIdentifier): run it as its owner, or "
+                + "name another place with YONDER_STATE_DIR, YONDER_CONFIG or YONDER_SOCKET", path: path)
+    }
+
+    private static func status(of path: String) throws(ControlError) -> FileStatus? {
+        do throws(Errno) {
+            return try FileStatus(following: FilePath(path))
+        } catch {
+            guard error != .noSuchFileOrDirectory else { return nil }
+            throw ControlError(.failed, "it cannot be looked at: \(error)", path: path)
+        }
+    }
+}
+
+extension Places {
+    /// Verifies every directory that the daemon uses, before anything in them is read or made.
+    ///
+    /// - Throws: as ``TrustedDirectory/check(_:for:)``.
+    package func check() throws(ControlError) {
+        try TrustedDirectory.check(stateDirectory, for: .secrets)
+        try TrustedDirectory.check(Self.directory(of: configuration), for: .file)
+        try TrustedDirectory.checkFile(configuration)
+        try TrustedDirectory.check(credentials, for: .secrets)
+        try TrustedDirectory.check(Self.directory(of: socket), for: .file)
+    }
+}

@@ -1,0 +1,167 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Which shell's variables count: those of the one that mounts.
+    @Suite struct DaemonEnvironments {
+        private static let keys = [
+            "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey, "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
+        ]
+
+        private func run(_ yonder: Installation, _ arguments: [String]) async throws -> Command.Outcome {
+            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
+        }
+
+        /// Starts a daemon from a shell that has these variables.
+        private func startDaemon(_ yonder: Installation, _ variables: [String: String], byHand: Bool) async throws {
+            if byHand {
+                // 'Installation' ends it.
+                _ = try BackgroundProgram(
+                    [Installation.program + "d"], environment: yonder.with(variables).environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+            } else {
+                let first = yonder.directory["first"].string
+                let mounted = try await run(yonder.with(variables), ["mount", yonder.source.string, first])
+                try #require(mounted.status == 0, "\(mounted.errors)")
+            }
+        }
+
+        @Test("S390: a daemon that 'yonder mount' starts has no variable of that shell that it does not need")
+        func startsClean() async throws {
+            try await Installation.run { yonder in
+                let odd = [
+                    "SSL_CERT_FILE": "/nonexistent", "https_proxy": "http://u:secret@127.0.0.1:1", "MY_TOKEN": "secret",
+                    "AWS_PROFILE": "secret", "LC_ALL": "C.UTF-8",
+                ]
+                try await startDaemon(yonder, odd.merging(Self.keys) { $1 }, byHand: false)
+                let daemon = try #require(yonder.daemon)
+                let environment = try await Command.shell("tr '\\0' '\\n' < /proc/\(daemon)/environ").output
+                #expect(environment.contains("YONDER_STATE_DIR=") && environment.contains("LC_ALL=C.UTF-8"))
+                for name in ["AWS_", "SSL_", "proxy", "MY_TOKEN"] {
+                    #expect(!environment.contains(name), "\(environment)")
+                }
+                #expect(try await yonder.yonder("unmount", "first").status == 0)
+            }
+        }
+
+        @Test(
+            "S390: a bucket that is mounted from a shell without credentials is not opened with those of the daemon's shell",
+            arguments: [false, true])
+        func credentials(byHand: Bool) async throws {
+            try await withBucket { store, yonder, mount in
+                try await startDaemon(yonder, Self.keys, byHand: byHand)
+                let refused = try await run(yonder, mount)
+                #expect(refused.status == 1, "\(refused.output)")
+                #expect(refused.errors.contains("no credentials for S3"), "\(refused.errors)")
+                let mounted = try await run(yonder.with(Self.keys), mount)
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("cat", yonder["one"]).output == "one")
+                // A shell that has no credentials takes none away.
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let again = try await run(yonder.with(["AWS_CONFIG_FILE": "/nonexistent"]), mount)
+                #expect(again.status == 0, "\(again.errors)")
+                #expect(try await Command.run("cat", yonder["one"]).output == "one")
+            }
+        }
+
+        @Test("S390: a container's credentials are those of the shell that mounts, whoever started the daemon")
+        func container() async throws {
+            try await withBucket { store, yonder, mount in
+                let address = yonder.directory["address"].string
+                let program = try BackgroundProgram(
+                    "python3", "-c",
+                    """
+                    import http.server, json, os, sys
+                    class Answer(http.server.BaseHTTPRequestHandler):
+                        def do_GET(self):
+                            right = self.path == '/creds' and self.headers['Authorization'] == 'token'
+                            body = json.dumps({'AccessKeyId': sys.argv[2], 'SecretAccessKey': sys.argv[3]}).encode()
+                            self.send_response(200 if right else 403)
+                            self.send_header('Content-Length', str(len(body)))
+                            self.end_headers()
+                            self.wfile.write(body)
+                    server = http.server.HTTPServer(('127.0.0.1', 0), Answer)
+                    open(sys.argv[1] + '.new', 'w').write(f'http://127.0.0.1:{server.server_port}/creds')
+                    os.rename(sys.argv[1] + '.new', sys.argv[1])
+                    server.serve_forever()
+                    """, address, ObjectStoreProgram.accessKey, ObjectStoreProgram.secretKey)
+                defer { program.kill() }
+                #expect(await eventually { FileManager.default.fileExists(atPath: address) })
+                try await startDaemon(yonder, [:], byHand: false)
+                let shell = yonder.with([
+                    "AWS_CONTAINER_CREDENTIALS_FULL_URI": try String(contentsOfFile: address, encoding: .utf8),
+                    "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token",
+                ])
+                let mounted = try await run(shell, mount)
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("cat", yonder["one"]).output == "one")
+                _ = try await yonder.yonder("shutdown")
+                #expect(try await run(yonder, ["mount", "mount"]).status == 0)
+                #expect(try await Command.run("cp", yonder["one"], yonder["two"]).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+            }
+        }
+
+        @Test(
+            "S390: certificates are those of the shell that mounts, are kept with the domain, and can be taken back",
+            .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
+        func certificates() async throws {
+            let server = try await DAVServer.start(.apache, isSecure: true)
+            do {
+                try Data("text".utf8).write(to: URL(fileURLWithPath: server.root.appending("file").string))
+                try await Installation.run { installation in
+                    let yonder = installation.with(["NETRC": "/nonexistent"])
+                    let authority = ["SSL_CERT_FILE": server.authorityFile.string]
+                    let mount = ["mount", server.source, yonder.mount.string]
+                    try await startDaemon(yonder, authority, byHand: false)
+                    let refused = try await run(yonder, mount)
+                    #expect(refused.status == 1 && refused.errors.contains("no safe connection"), "\(refused.errors)")
+                    let mounted = try await run(yonder.with(authority), mount)
+                    #expect(mounted.status == 0, "\(mounted.errors)")
+                    // Another daemon, from a shell that knows nothing of it.
+                    _ = try await yonder.yonder("shutdown")
+                    for again in [["mount", "mount"], mount] {
+                        #expect(try await run(yonder, again).status == 0)
+                        #expect(try await Command.run("cat", yonder["file"]).output == "text")
+                        #expect(try await yonder.yonder("evict", yonder["file"]).status == 0)
+                    }
+                    #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                    #expect(try await run(yonder.with(["SSL_CERT_FILE": ""]), mount).status == 0)
+                    let read = try await Command.run("cat", yonder["file"])
+                    #expect(read.errors.contains("No route to host"), "\(read.output)\(read.errors)")
+                }
+            } catch {
+                await server.stop()
+                throw error
+            }
+            await server.stop()
+        }
+
+        private func withBucket(
+            _ body: (ObjectStoreProgram, Installation, [String]) async throws -> Void
+        ) async throws {
+            let store = try await ObjectStoreProgram()
+            do {
+                let made = try await store.ask(
+                    "ask -X PUT \"$at/bucket\" && printf one | ask -T - \"$at/bucket/top/one\"")
+                #expect(made.status == 0, "\(made.errors)")
+                try await Installation.run { installation in
+                    let yonder = installation.with(["HOME": installation.directory.path.string])
+                    try await body(
+                        store, yonder,
+                        [
+                            "mount", "s3://bucket/top", yonder.mount.string, "--endpoint", store.endpoint, "--region",
+                            ObjectStoreProgram.region,
+                        ])
+                }
+            } catch {
+                store.stop()
+                throw error
+            }
+            store.stop()
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What a daemon leaves that was killed.
+    @Suite struct DeadMounts {
+        private func isInTable(_ path: String) throws -> Bool {
+            try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).contains(" \(path) ")
+        }
+
+        /// Mounts, leaves a change that is not sent, and kills the daemon.
+        private func withDeadMount(_ test: (Installation) async throws -> Void) async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo here > new")
+                try await yonder.killDaemon()
+                #expect(try await Command.run("ls", yonder.mount.string).errors.contains("not connected"))
+                try await test(yonder)
+                #expect(try !isInTable(yonder.mount.string))
+                #expect(try await Command.run("ls", "-A", yonder.mount.string).output == "")
+            }
+        }
+
+        @Test("S389: yonder remove detaches the dead mount of a daemon that was killed, and keeps what was not sent")
+        func remove() async throws {
+            try await withDeadMount { yonder in
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "mount", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                #expect(try await yonder.yonder("domains").output == "")
+                #expect(try await Command.shell("cat \"$1\"/*/new \"$1\"/new 2> /dev/null", kept).output == "here\n")
+            }
+        }
+
+        @Test("S389: yonder unmount detaches it, by name and by a path in it", arguments: [true, false])
+        func unmount(byName: Bool) async throws {
+            try await withDeadMount { yonder in
+                let unmounted = try await yonder.yonder("unmount", byName ? "mount" : yonder["some/where"])
+                #expect(unmounted.status == 0, "\(unmounted.errors)")
+                #expect(unmounted.output.contains("pending"), "\(unmounted.output)")
+                #expect(!unmounted.output.contains("nothing is pending"), "\(unmounted.output)")
+                let again = try await yonder.yonder("unmount", "mount")
+                #expect(again.status == 69, "\(again.output)")
+            }
+        }
+
+        @Test("S389: yonder mount on another directory detaches it where it was") func mountElsewhere() async throws {
+            try await withDeadMount { yonder in
+                let other = yonder.directory["other"].string
+                let mounted = try await yonder.yonder("mount", yonder.source.string, other, "--name", "mount")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("cat", other + "/new").output == "here\n")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+            }
+        }
+
+        @Test("S389: dead mounts that lie on each other go together, and a mount that is served stays")
+        func stacked() async throws {
+            try await withDeadMount { yonder in
+                // Another daemon serves a domain of the same name, and is not this one's to unmount.
+                try await Installation.run { other in
+                    try other.write("theirs", to: "theirs")
+                    try await other.mountSource()
+                    let moved = try await Command.run("mount", "--bind", other.mount.string, yonder.mount.string)
+                    // Only where the kernel lets mounts lie on a dead one.
+                    guard moved.status == 0 else { return }
+                    let unmounted = try await yonder.yonder("unmount", "mount")
+                    #expect(unmounted.status == 69, "\(unmounted.output)")
+                    #expect(try await Command.run("cat", yonder["theirs"]).output == "theirs")
+                    #expect(try await Command.run("umount", yonder.mount.string).status == 0)
+                }
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+            }
+        }
+    }
+}

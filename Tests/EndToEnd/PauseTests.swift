@@ -1,0 +1,75 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// A remote that is to be left alone.
+    @Suite struct Pausing {
+        @Test("S387: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
+        func isKept() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "there/file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", yonder.mount.string).output == "there\n")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo here > new")
+                for end in ["unmount", "kill", "shutdown"] {
+                    switch end {
+                    case "kill": try await yonder.killDaemon()
+                    case "shutdown": #expect(try await yonder.yonder("shutdown").status == 0)
+                    default: #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                    }
+                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                    #expect(try await yonder.status().connection == .paused, "\(end)")
+                    // Other options are said without resuming it.
+                    #expect(try await yonder.yonder("mount", "mount", "--cache-limit", "1G").status == 0)
+                    #expect(try await yonder.status().connection == .paused, "\(end)")
+                    let read = try await Command.run("ls", yonder["there"])
+                    #expect(read.errors.contains("No route to host"), "\(end): \(read.output)\(read.errors)")
+                    // A wait that runs into its limit shows that nothing is sent, also when somebody asks for it.
+                    #expect(try await yonder.yonder("wait", "--timeout", "2").status == 75, "\(end)")
+                    #expect(yonder.sourceText("new") == nil, "\(end)")
+                }
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("new") == "here\n")
+                try await yonder.killDaemon()
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.status().connection == .online)
+            }
+        }
+
+        @Test("S388: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "dir/file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("cat", yonder["dir/file"]).output == "x")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo more >> dir/file; mkdir new")
+                for name in ["dir/file", "new"] {
+                    var output = ""
+                    // The kernel tells of a close a moment after it: until then it is open.
+                    let isRefused = try await eventually {
+                        output = try await Command.python(
+                            """
+                            import errno, os, sys
+                            try: os.setxattr(sys.argv[1], 'user.yonder.evict', b'1')
+                            except OSError as error: print(errno.errorcode[error.errno])
+                            """, yonder[name]
+                        ).output
+                        return output != "EBUSY\n"
+                    }
+                    #expect(isRefused && output == "EINPROGRESS\n", "\(name): \(output)")
+                }
+                #expect(try await Command.run("cat", yonder["dir/file"]).output == "xmore\n")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                try await yonder.expectSent()
+                let evicted = try await Command.run(
+                    "setfattr", "-n", "user.yonder.evict", "-v", "1", yonder["dir/file"])
+                #expect(evicted.status == 0, "\(evicted.errors)")
+            }
+        }
+    }
+}

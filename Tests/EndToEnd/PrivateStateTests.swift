@@ -1,0 +1,169 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+extension RealMount {
+    /// Where the daemon's files lie, and who else could read or write them.
+    @Suite struct PrivateState {
+        @Test("S380: YONDER_SOCKET that names a directory or a file costs nobody that directory or file")
+        func socketInTheWay() async throws {
+            try await Installation.run { yonder in
+                let place = try yonder.directory.makeDirectory("precious").string
+                try Data("text".utf8).write(to: URL(fileURLWithPath: place + "/file"))
+                for path in [place, place + "/file"] {
+                    let outcome = try await yonder.with(["YONDER_SOCKET": path])
+                        .yonder("mount", yonder.source.string, yonder.mount.string, seconds: 30)
+                    #expect(outcome.status == 1, "\(outcome.errors)")
+                    #expect(outcome.errors.contains("YONDER_SOCKET"), "\(outcome.errors)")
+                    #expect(FileManager.default.contents(atPath: place + "/file") == Data("text".utf8))
+                }
+                // A daemon that is started by hand finds the same.
+                let daemon = try await Command(
+                    [Installation.program + "d"], environment: yonder.with(["YONDER_SOCKET": place]).environment,
+                    seconds: 10
+                ).run()
+                #expect(daemon.status == 1, "\(daemon.errors)")
+                #expect(FileManager.default.contents(atPath: place + "/file") == Data("text".utf8))
+            }
+        }
+
+        @Test(
+            "S382: no daemon starts on a directory that others can write, and the command says what to do",
+            arguments: ["state", "config", "config/credentials", "run"])
+        func laxDirectories(name: String) async throws {
+            try await Installation.run { installation in
+                let directory = installation.directory
+                for name in ["state", "config", "run"] { _ = try directory.makeDirectory(name) }
+                let yonder = installation.with([
+                    "YONDER_CONFIG": directory["config/config.toml"].string,
+                    "YONDER_SOCKET": directory["run/socket"].string,
+                ])
+                let place = try directory.makeDirectory(name).string
+                #expect(try await Command.run("chmod", "777", place).status == 0)
+                let mount = ["mount", yonder.source.string, yonder.mount.string]
+                let outcome = try await yonder.yonder(mount[0], mount[1], mount[2], seconds: 30)
+                #expect(outcome.status == 77, "\(outcome.status) \(outcome.errors)")
+                #expect(outcome.errors.contains(place) && outcome.errors.contains("chmod"), "\(outcome.errors)")
+                let daemon = try await Command(
+                    [Installation.program + "d"], environment: yonder.environment, seconds: 10
+                ).run()
+                #expect(daemon.status == 77, "\(daemon.status) \(daemon.errors)")
+                #expect(try await Command.run("find", directory["state"].string, "-mindepth", "1").output == "")
+                #expect(try await Command.run("chmod", "go-w", place).status == 0)
+                let again = try await yonder.yonder(mount[0], mount[1], mount[2], seconds: 30)
+                #expect(again.status == 0, "\(again.errors)")
+                #expect(try await Command.run("stat", "-c", "%a", directory["state"].string).line == "700")
+                _ = try await yonder.yonder("shutdown")
+            }
+        }
+
+        @Test(
+            "S382: nor on a state directory of another user",
+            .enabled("only root can make one") { FUSEAvailability.isRoot })
+        func anotherUsersState() async throws {
+            try await Installation.run { yonder in
+                let state = try yonder.directory.makeDirectory("state").string
+                #expect(try await Command.run("chown", "65534", state).status == 0)
+                let outcome = try await yonder.yonder("mount", yonder.source.string, yonder.mount.string, seconds: 30)
+                #expect(outcome.status == 77, "\(outcome.errors)")
+                #expect(outcome.errors.contains("65534"), "\(outcome.errors)")
+                #expect(try await Command.run("find", state, "-mindepth", "1").output == "")
+            }
+        }
+
+        @Test("S383: credentials that cannot be put on the disk are an error, and those of before stay")
+        func durableCredentials() async throws {
+            // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.
+            try await Installation.run { yonder in
+                try await yonder.mountSource("--fsync", "remote")
+                let store = CredentialStore(in: yonder.mount.appending("credentials"))
+                let (first, second) = (
+                    GivenCredentials(user: "a", password: "one"), GivenCredentials(user: "a", password: "two")
+                )
+                try await Task.detached { try store.keep(first, of: "name") }.value
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                await #expect(throws: Errno.noRouteToHost) {
+                    try await Task.detached { try store.keep(second, of: "name") }.value
+                }
+                #expect(await Task.detached { store.credentials(of: "name") }.value == first)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                try await Task.detached { try store.keep(second, of: "name") }.value
+                #expect(await Task.detached { store.credentials(of: "name") }.value == second)
+                let kept = try await Command.shell("ls -A \"$1\"; stat -c %a \"$1/name\"", yonder["credentials"])
+                #expect(kept.output == "name\n600\n", "\(kept.output)")
+                // What was answered is there, not only on its way.
+                #expect(yonder.sourceText("credentials/name")?.contains("two") == true)
+            }
+        }
+
+        @Test(
+            "S384: a daemon that crashes leaves no core dump, where other programs do",
+            .enabled("this machine writes no core dumps") { try await Self.leavesDump("sleep 60", "sleep") })
+        func noCoreDump() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let ready = yonder.environment["YONDER_SOCKET"] ?? ""
+                #expect(
+                    try await !Self.leavesDump(
+                        "exec '\(Installation.program)d'", "yonderd", ready: ready, environment: yonder.environment))
+            }
+        }
+
+        /// Whether the kernel says that it has dumped a program that was ended by SIGQUIT (wait(2), WCOREDUMP).
+        private static func leavesDump(
+            _ line: String, _ name: String, ready: String = "/", environment: [String: String] = [:]
+        ) async throws -> Bool {
+            let scratch = try TemporaryDirectory()
+            defer { scratch.remove() }
+            let outcome = try await Command(
+                [
+                    "python3", "-c",
+                    """
+                    import os, resource, signal, subprocess, sys, time
+                    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                    program = subprocess.Popen(['sh', '-c', 'exec ' + sys.argv[1].removeprefix('exec ')], cwd=sys.argv[4])
+                    end = time.monotonic() + 20
+                    while time.monotonic() < end:
+                        comm = open(f'/proc/{program.pid}/comm').read().strip()
+                        if comm == sys.argv[2] and os.path.exists(sys.argv[3]): break
+                        time.sleep(0.01)
+                    os.kill(program.pid, signal.SIGQUIT)
+                    status = os.waitpid(program.pid, 0)[1]
+                    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGQUIT, status
+                    print(os.WCOREDUMP(status))
+                    """, line, name, ready, scratch.path.string,
+                ], environment: environment, seconds: 60
+            ).run()
+            return outcome.line == "True"
+        }
+
+        @Test(
+            "S384: an ordinary user's daemon works with its /proc entries closed to that user",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") {
+                FUSEAvailability.ordinaryUserObstacle == nil
+            })
+        func closedToTheUser() async throws {
+            try await OrdinaryUser.run { user in
+                #expect(try await user.shell("yonder mount \"$SOURCE\" \"$MOUNT\"").status == 0)
+                let daemon = try #require(user.yonder.daemon)
+                let peek = try await user.shell("cat /proc/\(daemon)/environ || ls /proc/\(daemon)/fd")
+                #expect(peek.status != 0 && peek.output == "", "\(peek.output)")
+                let used = try await user.shell(
+                    """
+                    cd "$MOUNT" && echo text > file && mkdir dir && mv file dir/file && cat dir/file && setfattr -n user.a -v b dir
+                    yonder wait --timeout 20 && cat "$SOURCE/dir/file"
+                    tail -f dir/file > /dev/null & holder=$!
+                    until yonder why dir/file | grep -q tail; do :; done
+                    yonder evict dir/file; kill $holder
+                    """)
+                #expect(used.output == "text\ntext\n", "\(used.output) \(used.errors)")
+                #expect(used.errors.contains("tail"), "the holder is not named: \(used.errors)")
+            }
+        }
+    }
+}
