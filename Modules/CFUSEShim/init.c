@@ -29,6 +29,8 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
         unwanted &= ~FUSE_CAP_DONT_MASK;
     }
 
+    if (options->posix_acl) wanted |= FUSE_CAP_POSIX_ACL;
+
     if (options->async_read)
         wanted |= FUSE_CAP_ASYNC_READ;
     else
@@ -82,6 +84,7 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
         .splice_write = (want & FUSE_CAP_SPLICE_WRITE) != 0,
         .kill_privileges = (want & FUSE_CAP_HANDLE_KILLPRIV) != 0,
         .kill_privileges_v2 = session->patch_kill_privileges,
+        .posix_acl = (want & FUSE_CAP_POSIX_ACL) != 0,
     };
     session->operations.started(session->owner, &features);
 }

@@ -34,7 +34,8 @@ public struct FileProviderItem: Hashable, Sendable {
     public var group: UInt32?
     /// What a symbolic link points to, as it is; never followed.
     public var symlinkTargetPath: String?
-    /// Attributes in the `user.` namespace, by their name without it.
+    /// Extended attributes by their keys: attributes of the `user.` namespace by their name without it, others by two
+    /// slashes and their full name (``ExtendedAttributeName``). They include POSIX ACLs.
     public var extendedAttributes: [String: [UInt8]]?
     public var contentPolicy: ContentPolicy
     public var favoriteRank: Int64?

@@ -31,6 +31,9 @@ package final class MountedVolume: Sendable {
         options.passthrough = allowsPassthrough
         // Whoever reads is told of when he leaves: what only he waited for is given up.
         options.asynchronousRead = false
+        // A default ACL decides without the umask.
+        options.accessControlLists = true
+        options.keepsUmask = true
         session = try Session(fileSystem: fileSystem, options: options)
     }
 

@@ -207,7 +207,7 @@ extension Requester {
     init(_ request: Request) {
         self.init(
             processIdentifier: request.caller.processID, userIdentifier: request.caller.userID,
-            groupIdentifier: request.caller.groupID)
+            groupIdentifier: request.caller.groupID, umask: UInt16(request.caller.umask & 0o777))
     }
 }
 

@@ -166,7 +166,7 @@ final class VolumeFileSystem: FileSystem {
 
     func listExtendedAttributes(_ request: Request, node: NodeID, reply: consuming ExtendedAttributeReply) {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            try volume.extendedAttributeNames(of: node.rawValue).map { FileName($0) }
+            try volume.extendedAttributeNames(of: node.rawValue, caller: Requester(request)).map { FileName($0) }
         } succeed: { reply, names in
             reply.succeed(names: names)
         }
@@ -180,7 +180,7 @@ final class VolumeFileSystem: FileSystem {
         waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
-                mustExist: options.contains(.replace), isProvided: isProvided)
+                mustExist: options.contains(.replace), caller: Requester(request), isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }

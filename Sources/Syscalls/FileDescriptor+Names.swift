@@ -44,17 +44,21 @@ extension FileDescriptor {
         }
     }
 
-    /// The attributes in the `user.` namespace of a name in this directory, without that prefix. None where the file
-    /// system has no such thing. (llistxattr, lgetxattr)
-    package func userAttributes(named name: String) -> [String: [UInt8]] {
+    /// The extended attributes of a name in this directory, by their full names. None where the file system has no such
+    /// thing, and none that may not be read. (llistxattr, lgetxattr)
+    ///
+    /// - Parameter isWanted: whether a name is asked for.
+    package func extendedAttributes(
+        named name: String, where isWanted: (String) -> Bool = { _ in true }
+    ) -> [String: [UInt8]] {
         let path = "/proc/self/fd/\(rawValue)/\(name)"
         guard let list = Self.bytes({ yonder_llistxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
         var attributes: [String: [UInt8]] = [:]
-        for bytes in list.split(separator: 0) where bytes.starts(with: "user.".utf8) {
-            guard let attribute = String(validating: bytes, as: UTF8.self),
+        for bytes in list.split(separator: 0) {
+            guard let attribute = String(validating: bytes, as: UTF8.self), isWanted(attribute),
                 let value = Self.bytes({ yonder_lgetxattr(path, attribute, $0, $1) })
             else { continue }
-            attributes[String(attribute.dropFirst("user.".count))] = value
+            attributes[attribute] = value
         }
         return attributes
     }

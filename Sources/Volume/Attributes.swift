@@ -27,7 +27,7 @@ package struct Attributes: Hashable, Sendable {
     init(_ inode: InodeRecord, ownership: Ownership) {
         node = UInt64(bitPattern: inode.number.rawValue)
         kind = inode.kind
-        permissions = inode.permissions ?? Self.usualPermissions(of: inode.kind)
+        permissions = inode.permissions ?? InodeRecord.usualPermissions(of: inode.kind)
         size = inode.size
         blocks = Self.blocks(of: inode)
         linkCount = Self.linkCount(of: inode)
@@ -53,14 +53,6 @@ package struct Attributes: Hashable, Sendable {
 
     /// Kind and permissions in one, as `st_mode`.
     package var mode: UInt32 { kind.modeBits | UInt32(permissions) }
-
-    private static func usualPermissions(of kind: InodeKind) -> UInt16 {
-        switch kind {
-        case .directory: 0o755
-        case .symbolicLink: 0o777
-        case .file, .fifo, .characterDevice, .blockDevice, .socket: 0o644
-        }
-    }
 
     /// Of a directory that was never listed nobody knows how many subdirectories it has: one link means "not told", and
     /// tools that count links look for themselves.

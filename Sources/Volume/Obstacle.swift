@@ -30,8 +30,11 @@ package struct Requester: Hashable, Sendable {
     package var processIdentifier: Int32
     package var userIdentifier: UInt32
     package var groupIdentifier: UInt32
+    /// Not applied yet to the permissions of what it makes.
+    package var umask: UInt16
 
-    package init(processIdentifier: Int32, userIdentifier: UInt32, groupIdentifier: UInt32) {
+    package init(processIdentifier: Int32, userIdentifier: UInt32, groupIdentifier: UInt32, umask: UInt16 = 0) {
+        self.umask = umask
         self.processIdentifier = processIdentifier
         self.userIdentifier = userIdentifier
         self.groupIdentifier = groupIdentifier

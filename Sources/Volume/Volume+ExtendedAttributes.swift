@@ -34,17 +34,21 @@ extension Volume {
         return value
     }
 
-    /// The names of the attributes that are the item's own.
-    package func extendedAttributeNames(of node: UInt64) throws(Obstacle) -> [String] {
+    /// The names of the attributes that are the item's own. Those of the `trusted.` namespace are shown to root alone, as
+    /// `xattr(7)` has it; the kernel does not see to that.
+    package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(Obstacle) -> [String] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
-        return try known { try replica.database.extendedAttributeNames(of: number) }.map { "user." + $0 }
+        let names = try known { try replica.database.extendedAttributeNames(of: number) }
+            .map(ExtendedAttributeName.fullName)
+        return caller.userIdentifier == 0 ? names : names.filter { !$0.utf8.starts(with: "trusted.".utf8) }
     }
 
     /// Sets an attribute, or does what writing one of the daemon's asks for.
     ///
     /// - Parameter isProvided: whether it has been done.
     package func setExtendedAttribute(
-        _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, isProvided: Bool
+        _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, caller: Requester,
+        isProvided: Bool
     ) throws(Obstacle) {
         let number = InodeNumber(node)
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
@@ -60,7 +64,9 @@ extension Volume {
         }
         let stored = try Self.storedName(name)
         try change {
-            try $0.setExtendedAttribute(stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist)
+            try $0.setExtendedAttribute(
+                stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist,
+                caller: LocalCaller(caller))
         }
     }
 
@@ -108,11 +114,14 @@ extension Volume {
 
     /// The name under which one of the item's own attributes is kept.
     ///
-    /// - Throws: ENOTSUP outside the `user.` namespace, EINVAL where nothing follows it.
+    /// - Throws: ENOTSUP for what is not kept, EINVAL where nothing follows the namespace. Who may set which attribute the
+    ///   kernel knows: `trusted.` and `security.` ask for capabilities, an ACL for the owner.
     private static func storedName(_ name: String) throws(Obstacle) -> String {
-        guard name.utf8.starts(with: "user.".utf8) else { throw .refused(.notSupported) }
-        guard name != "user." else { throw .refused(.invalidArgument) }
-        return String(name.dropFirst("user.".count))
+        guard ExtendedAttributeName.isKept(name) else { throw .refused(.notSupported) }
+        guard name.utf8.last != UInt8(ascii: ".") || name.utf8.count(where: { $0 == UInt8(ascii: ".") }) > 1 else {
+            throw .refused(.invalidArgument)
+        }
+        return ExtendedAttributeName.key(of: name)
     }
 }
 

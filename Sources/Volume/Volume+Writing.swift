@@ -198,6 +198,7 @@ extension InodeNumber {
 extension LocalCaller {
     init(_ caller: Requester) {
         self.init(
-            user: caller.userIdentifier, group: caller.groupIdentifier, process: caller.processIdentifier)
+            user: caller.userIdentifier, group: caller.groupIdentifier, process: caller.processIdentifier,
+            umask: caller.umask)
     }
 }

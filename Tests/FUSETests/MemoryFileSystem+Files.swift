@@ -196,7 +196,11 @@ extension MemoryFileSystem {
     func getExtendedAttribute(
         _ request: Request, node: NodeID, name: FileName, reply: consuming ExtendedAttributeReply
     ) {
-        guard let value = state.withLock({ $0.nodes[node]?.extendedAttributes[name] }) else {
+        let value = state.withLock { state in
+            state.counts.extendedAttributes += 1
+            return state.nodes[node]?.extendedAttributes[name]
+        }
+        guard let value else {
             return reply.fail(.noData)
         }
         reply.succeed(value)

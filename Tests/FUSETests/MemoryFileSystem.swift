@@ -35,6 +35,7 @@ final class MemoryFileSystem: FileSystem {
         var writes = 0
         var releases = 0
         var interrupts = 0
+        var extendedAttributes = 0
     }
 
     /// A read that waits.

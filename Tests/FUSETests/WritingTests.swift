@@ -97,6 +97,19 @@ struct WritingTests {
         }
     }
 
+    @Test(arguments: [true, false]) func writesDoNotAskForAttributesEachTime(passthrough: Bool) async throws {
+        try await Mounted.run {
+            ($0.accessControlLists, $0.keepsUmask, $0.passthrough) = (true, true, passthrough)
+        } _: { mount async throws in
+            guard mount.session.negotiated?.clearsPrivilegesWithoutAsking == true else { return }
+            #expect(mount.session.negotiated?.accessControlLists == true)
+            let written = try await Command.run(
+                "dd", "if=/dev/zero", "of=\(mount["file"])", "bs=10", "count=500", "status=none")
+            #expect(written.status == 0, "\(written.errors)")
+            #expect(mount.fileSystem.counts.extendedAttributes <= 3)
+        }
+    }
+
     @Test func extendedAttributes() async throws {
         try await Mounted.run { mount async throws in
             mount.fileSystem.add("file", .bytes([]))

@@ -90,7 +90,7 @@ import Volume
         #expect((empty.owner, empty.group) == (7, 8))
         #expect(try volume.lookup("d", in: 1).linkCount == 1)
         try await replica.fill(number(a))
-        #expect(try volume.attributes(of: a.node).blocks == 20)
+        #expect(try volume.attributes(of: a.node).blocks == 24)
     }
 
     // MARK: - Content
@@ -179,10 +179,12 @@ import Volume
         #expect(try text("policy") == "inherited")
         #expect(errno { try text("error") } == .noData)
         #expect(errno { try text("nonsense") } == .noData)
-        #expect(try volume.extendedAttributeNames(of: a) == ["user.own"])
+        #expect(try volume.extendedAttributeNames(of: a, caller: caller) == ["user.own"])
         #expect(try volume.extendedAttribute("user.own", of: a) == [1, 2, 3])
         #expect(errno { try volume.extendedAttribute("user.other", of: a) } == .noData)
-        #expect(errno { try volume.extendedAttribute("security.capability", of: a) } == .notSupported)
+        #expect(errno { try volume.extendedAttribute("security.capability", of: a) } == .noData)
+        #expect(errno { try volume.extendedAttribute("security.selinux", of: a) } == .notSupported)
+        #expect(errno { try volume.extendedAttribute("system.other", of: a) } == .notSupported)
     }
 
     @Test("writing evict and download ask for it; the daemon's others cannot be written, the item's own can")
@@ -191,7 +193,7 @@ import Volume
         let a = try volume.lookup("a", in: 1)
         func set(_ name: String, isProvided: Bool = false) throws {
             try volume.setExtendedAttribute(
-                name, of: a.node, to: [1], mustBeNew: false, mustExist: false, isProvided: isProvided)
+                name, of: a.node, to: [1], mustBeNew: false, mustExist: false, caller: caller, isProvided: isProvided)
         }
         #expect(absence { try set("user.yonder.evict") } == .eviction(of: number(a)))
         #expect(absence { try set("user.yonder.download") } == .download(of: number(a)))
@@ -199,7 +201,13 @@ import Volume
         #expect(errno { try set("user.yonder.content") } == .notPermitted)
         try set("user.own")
         #expect(try volume.extendedAttribute("user.own", of: a.node) == [1])
-        #expect(try volume.extendedAttributeNames(of: a.node) == ["user.own"])
+        #expect(try volume.extendedAttributeNames(of: a.node, caller: caller) == ["user.own"])
+        try set("trusted.root")
+        try set("user.//own")
+        #expect(try volume.extendedAttributeNames(of: a.node, caller: caller) == ["user.//own", "user.own"])
+        let root = Requester(processIdentifier: 1, userIdentifier: 0, groupIdentifier: 0)
+        #expect(
+            try volume.extendedAttributeNames(of: a.node, caller: root) == ["trusted.root", "user.//own", "user.own"])
         try volume.removeExtendedAttribute("user.own", of: a.node)
         #expect(errno { try volume.removeExtendedAttribute("user.own", of: a.node) } == .noData)
     }

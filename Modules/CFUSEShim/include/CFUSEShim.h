@@ -129,6 +129,7 @@ struct fuseshim_features {
     bool splice_write;
     bool kill_privileges;
     bool kill_privileges_v2;
+    bool posix_acl;
 };
 
 /* ---- Operations ---- */
@@ -204,6 +205,7 @@ struct fuseshim_options {
     bool splice_read;      /* requests come through a pipe, so that the data of writes can go on by splicing */
     bool async_read;       /* several reads of one reader at a time, which then are not interrupted */
     bool keep_umask;       /* leave applying the umask to the file system (DONT_MASK) */
+    bool posix_acl;        /* the kernel checks POSIX ACLs; the file system keeps them in step with modes */
     uint32_t max_write;
     uint32_t max_background;  /* 0: the kernel's default */
 };

@@ -48,6 +48,7 @@ final class Connection: @unchecked Sendable {
         shimOptions.splice_read = options.spliceRead
         shimOptions.async_read = options.asynchronousRead
         shimOptions.keep_umask = options.keepsUmask
+        shimOptions.posix_acl = options.accessControlLists
         shimOptions.max_write = UInt32(clamping: options.maxWrite)
         shimOptions.max_background = UInt32(clamping: options.maxBackground)
         let created = options.source.withCString { source in

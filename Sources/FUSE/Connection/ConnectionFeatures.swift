@@ -23,6 +23,8 @@ package struct ConnectionFeatures: Hashable, Sendable {
     package var clearsPrivileges: Bool
     /// And so the kernel need not ask for `security.capability` before each write.
     package var clearsPrivilegesWithoutAsking: Bool
+    /// The kernel checks POSIX ACLs.
+    package var accessControlLists: Bool
 
     init(_ features: fuseshim_features) {
         protocolMinor = features.protocol_minor
@@ -40,5 +42,6 @@ package struct ConnectionFeatures: Hashable, Sendable {
         spliceWrite = features.splice_write
         clearsPrivileges = features.kill_privileges
         clearsPrivilegesWithoutAsking = features.kill_privileges_v2
+        accessControlLists = features.posix_acl
     }
 }

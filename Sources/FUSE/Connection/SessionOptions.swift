@@ -28,6 +28,9 @@ package struct SessionOptions: Hashable, Sendable {
     package var spliceRead = true
     /// The umask is applied by the file system, not by the kernel.
     package var keepsUmask = false
+    /// The kernel checks permissions by POSIX ACLs as well, and asks for them as extended attributes. It checks by mode,
+    /// owner and group then in any case, and the file system keeps mode and ACL in step.
+    package var accessControlLists = false
     package var maxWrite = 1 << 20
     /// How many requests that nobody waits for (reading ahead) may be unanswered. More than the kernel's 12, because a
     /// parked one counts too.

@@ -61,15 +61,13 @@ enum FolderAttributes {
         for (name, value) in old.extendedAttributes() {
             // These are about the bytes, which are others now.
             if ["security.capability", "security.ima", "security.evm"].contains(name) { continue }
-            if saysAttributes, name.utf8.starts(with: userPrefix.utf8) { continue }
+            if saysAttributes, ExtendedAttributeName.isKept(name) { continue }
             try? file.setExtendedAttribute(name, to: value)
         }
         // A file whose owner could not be carried over must not run as somebody else.
         let isSame = try FileStatus(of: file).owner == status.owner
         try? file.setPermissions(isSame ? status.permissions : status.permissions & 0o777)
     }
-
-    private static let userPrefix = "user."
 
     private static func notKept(_ fields: ItemFields, of item: FileProviderItem, _ status: FileStatus) -> ItemFields {
         var pending: ItemFields = []
@@ -103,8 +101,8 @@ enum FolderAttributes {
     ) throws(Errno) -> Bool {
         if status.kind == .symbolicLink { return wanted.isEmpty }
         var old: [String: [UInt8]] = [:]
-        for (name, value) in file.extendedAttributes() where name.utf8.starts(with: userPrefix.utf8) {
-            old[name] = value
+        for (name, value) in file.extendedAttributes() where ExtendedAttributeName.isKept(name) {
+            old[ExtendedAttributeName.key(of: name)] = value
         }
         var isDone = true
         var isOpened = false
@@ -124,11 +122,15 @@ enum FolderAttributes {
                 }
             }
         }
-        for (name, value) in wanted where old[userPrefix + name] != value {
-            try change { () throws(Errno) in try file.setExtendedAttribute(userPrefix + name, to: value) }
+        for (key, value) in wanted where old[key] != value {
+            try change { () throws(Errno) in
+                try file.setExtendedAttribute(ExtendedAttributeName.fullName(of: key), to: value)
+            }
         }
-        for name in old.keys where wanted[String(name.dropFirst(userPrefix.count))] == nil {
-            try change { () throws(Errno) in try file.removeExtendedAttribute(name) }
+        for key in old.keys where wanted[key] == nil {
+            try change { () throws(Errno) in
+                try file.removeExtendedAttribute(ExtendedAttributeName.fullName(of: key))
+            }
         }
         if isOpened { try file.setPermissions(status.permissions) }
         return isDone

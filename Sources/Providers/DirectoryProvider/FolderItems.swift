@@ -36,7 +36,14 @@ struct FolderItems: Sendable {
             documentSize: status.size, creationDate: status.birth.map(FileTimestamp.init),
             contentModificationDate: FileTimestamp(status.modified), permissions: status.permissions,
             owner: status.owner, group: status.group, symlinkTargetPath: target,
-            extendedAttributes: kind == .symbolicLink ? nil : directory.userAttributes(named: name))
+            extendedAttributes: kind == .symbolicLink ? nil : Self.attributes(of: name, in: directory))
+    }
+
+    /// The extended attributes that an item has, by their keys.
+    private static func attributes(of name: String, in directory: FileDescriptor) -> [String: [UInt8]] {
+        let found = directory.extendedAttributes(named: name, where: ExtendedAttributeName.isKept)
+        return Dictionary(
+            found.map { (ExtendedAttributeName.key(of: $0), $1) }, uniquingKeysWith: { first, _ in first })
     }
 
     func root(status: FileStatus) -> FileProviderItem {

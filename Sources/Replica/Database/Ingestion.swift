@@ -327,14 +327,16 @@ package struct Ingestion {
         effects.invalidations.append(.contents(inode.number))
     }
 
-    private func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws {
+    private mutating func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws {
         guard let attributes else { return }
+        let old = try db.extendedAttributes(of: number)
+        guard attributes != old else { return }
         try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
-        for (name, value) in attributes {
-            try db.run(
-                "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
-                [number.rawValue, name, Data(value)])
+        // The kernel keeps ACLs with the attributes of an inode.
+        if attributes[AccessControlList.accessKey] != old[AccessControlList.accessKey] {
+            effects.invalidations.append(.attributes(number))
         }
+        for (name, value) in attributes { try db.setExtendedAttribute(name, of: number, to: value) }
     }
 }
 

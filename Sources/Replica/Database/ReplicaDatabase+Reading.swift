@@ -131,13 +131,12 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The value of an extended attribute, or nil.
+    /// The value of an extended attribute, or nil. A file that waits to be written into the database has none: the kernel
+    /// asks for `security.capability` before the first write to each new file.
+    ///
+    /// - Parameter name: its key (``ExtendedAttributeName``).
     package func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
-        try glance { db in
-            try db.one(
-                "SELECT value FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name],
-                { [UInt8]($0[0] as Data) })
-        }
+        try peek { db in try db.extendedAttribute(name, of: number) }
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.

@@ -186,7 +186,8 @@ package struct Importing {
             target = text
         }
         let kind = try Self.kind(of: status, at: place)
-        let attributes = kind == .symbolicLink ? [:] : directory.userAttributes(named: name)
+        let attributes =
+            kind == .symbolicLink ? [:] : directory.extendedAttributes(named: name, where: ExtendedAttributeName.isKept)
         let item = Manifest.Item(
             path: name, kind: kind.rawValue,
             size: kind == .file ? status.size : Int64(target?.utf8.count ?? 0), isHere: true, identifier: nil,
@@ -194,7 +195,11 @@ package struct Importing {
             permissions: status.permissions, owner: status.owner, group: status.group,
             modified: FileTimestamp(status.modified).nanosecondsSince1970,
             created: FileTimestamp(status.birth ?? status.modified).nanosecondsSince1970, linkTarget: target,
-            attributes: attributes.isEmpty ? nil : attributes.mapValues { Data($0) })
+            attributes: attributes.isEmpty
+                ? nil
+                : Dictionary(
+                    attributes.map { (ExtendedAttributeName.key(of: $0), Data($1)) },
+                    uniquingKeysWith: { first, _ in first }))
         let (number, _) = try replica.database.write { db in try db.insertKept(item, as: nil, named: name, in: parent) }
         guard let number else { throw TakingError(description: "'\(place)' cannot be taken in") }
         if kind == .file { try takeContent(of: number, at: place, size: status.size) }

@@ -212,10 +212,11 @@ package struct Keeping {
         }
         let file = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
         defer { try? file.close() }
-        for (name, value) in item.attributes ?? [:] {
-            try? file.setExtendedAttribute("user." + name, to: [UInt8](value))
-        }
         if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
+        // After the owner, because changing that takes capabilities away.
+        for (name, value) in item.attributes ?? [:] {
+            try? file.setExtendedAttribute(ExtendedAttributeName.fullName(of: name), to: [UInt8](value))
+        }
         try? file.setPermissions(item.permissions ?? (kind == .directory ? 0o755 : 0o644))
         try file.setModified(FileMoment(item.modified))
     }

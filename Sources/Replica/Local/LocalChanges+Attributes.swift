@@ -39,12 +39,14 @@ extension LocalChanges {
         var fields: ItemFields = []
         if let permissions = changes.permissions {
             record.permissions = permissions & 0o7777
+            try permissionsWereSet(to: permissions, of: number)
             fields.insert(.permissions)
         }
         if changes.owner != nil || changes.group != nil {
             record.owner = changes.owner ?? record.owner
             record.group = changes.group ?? record.group
             fields.insert(.ownership)
+            try takeCapabilities(of: number)
             if changes.permissions == nil, let cleared = Self.withoutSetID(before, caller: caller) {
                 record.permissions = cleared
                 fields.insert(.permissions)
@@ -72,13 +74,15 @@ extension LocalChanges {
         return try inode(number)
     }
 
-    /// Sets an extended attribute of the `user.` namespace, by its name without it.
+    /// Sets an extended attribute.
     ///
-    /// - Throws: ``LocalObstacle``: EEXIST, ENODATA, EPERM where Linux keeps none.
+    /// - Parameter name: its key (``ExtendedAttributeName``).
+    /// - Throws: ``LocalObstacle``: EEXIST, ENODATA, EPERM where Linux keeps none, EINVAL for a wrong ACL.
     package mutating func setExtendedAttribute(
-        _ name: String, of number: InodeNumber, to value: [UInt8], mustBeNew: Bool, mustExist: Bool
+        _ name: String, of number: InodeNumber, to value: [UInt8], mustBeNew: Bool, mustExist: Bool,
+        caller: LocalCaller
     ) throws {
-        try checkAttributes(of: number)
+        try checkAttribute(name, of: number)
         let exists =
             try db.one(
                 "SELECT EXISTS (SELECT 1 FROM extendedAttribute WHERE inode = ? AND name = ?)",
@@ -86,23 +90,25 @@ extension LocalChanges {
                 { $0[0] as Bool }) ?? false
         if mustBeNew, exists { throw LocalObstacle.refused(.fileExists) }
         if mustExist, !exists { throw LocalObstacle.refused(.noData) }
-        try db.run(
-            "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
-            [number.rawValue, name, Data(value)])
+        try db.setExtendedAttribute(name, of: number, to: value)
         try attributesChanged(of: number)
+        if name == AccessControlList.accessKey { try accessListWasSet(value, of: number, caller: caller) }
     }
 
     /// - Throws: ``LocalObstacle``: ENODATA.
     package mutating func removeExtendedAttribute(_ name: String, of number: InodeNumber) throws {
-        try checkAttributes(of: number)
-        try db.run("DELETE FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name])
-        guard db.changesCount > 0 else { throw LocalObstacle.refused(.noData) }
+        try checkAttribute(name, of: number)
+        guard try db.removeExtendedAttribute(name, of: number) else { throw LocalObstacle.refused(.noData) }
         try attributesChanged(of: number)
     }
 
-    private func checkAttributes(of number: InodeNumber) throws {
-        let kind = try inode(number).kind
-        guard kind == .file || kind == .directory else { throw LocalObstacle.refused(.notPermitted) }
+    private func checkAttribute(_ name: String, of number: InodeNumber) throws {
+        switch try inode(number).kind {
+        case .file, .directory: break
+        case .symbolicLink: throw LocalObstacle.refused(.notPermitted)
+        case .fifo, .characterDevice, .blockDevice, .socket:
+            guard !ExtendedAttributeName.isOfUser(name) else { throw LocalObstacle.refused(.notPermitted) }
+        }
         try checkChangeable(number)
     }
 

@@ -56,6 +56,7 @@ extension LocalChanges {
         }
         try contentWasWritten(number)
         try clearSetID(of: number, caller: caller)
+        try takeCapabilities(of: number)
     }
 
     /// Somebody wrote into a content file through the daemon.

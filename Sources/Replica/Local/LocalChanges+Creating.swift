@@ -6,7 +6,7 @@ import SystemPackage
 /// A file, directory, link or node that is to be made.
 package struct NewInode: Hashable, Sendable {
     package var kind: InodeKind
-    /// The lower twelve bits of the mode, the caller's umask applied.
+    /// The lower twelve bits of the mode; the caller's umask is not applied yet.
     package var permissions: UInt16
     package var device: UInt32
     /// What a symbolic link points to.
@@ -56,9 +56,12 @@ extension LocalChanges {
         isListed: Bool, isWritten: Bool
     ) throws -> (inode: InodeRecord, content: FileDescriptor?) {
         let directory = try directory(for: name, in: parent, isListed: isListed)
+        var new = new
+        let attributes = try inheritAccess(by: &new, in: directory.inode.number, caller: caller)
         let creation = try creation(
             of: new, named: name, in: directory, caller: caller, usualGroup: usualGroup, isWritten: isWritten)
         let made = try db.insert(creation)
+        try insert(attributes, of: made.number)
         if creation.item.role != .top { try touch(directory, isOurs: creation.item.exclusion == .name) }
         if directory.trashRole == .files, let made = try db.item(id: made.row) {
             try noteTrash(of: made, named: name, movedTo: parent)

@@ -20,8 +20,11 @@ package struct LocalCaller: Hashable, Sendable {
     package var group: UInt32
     /// Who it is, to look at its other groups; nil when nobody asks for them.
     package var process: Int32?
+    /// The permissions that it takes from what it makes, where no default ACL decides.
+    package var umask: UInt16
 
-    package init(user: UInt32, group: UInt32, process: Int32? = nil) {
+    package init(user: UInt32, group: UInt32, process: Int32? = nil, umask: UInt16 = 0) {
+        self.umask = umask
         self.user = user
         self.group = group
         self.process = process

@@ -18,7 +18,7 @@ extension Replica {
         let creation = Creation(
             item: NewItem(
                 kind: .file, name: name, parent: parent, capabilities: ground.capabilities, madeAt: now),
-            new: NewInode(kind: .file, permissions: permissions), owner: caller.user,
+            new: NewInode(kind: .file, permissions: permissions & ~caller.umask), owner: caller.user,
             group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
         guard let content = try? contents.create(ticket.number, size: 0) else { return nil }
         guard let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) else {
@@ -41,7 +41,9 @@ extension Replica {
             let changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Self.now)
             let directory = try changes.directory(for: name, in: parent)
             let (role, isLocal) = try changes.trashRole(ofNew: name, .file, in: parent)
-            guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded else { return nil }
+            guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,
+                try db.extendedAttribute(AccessControlList.defaultKey, of: parent) == nil
+            else { return nil }
             return CreationGround(
                 directory: directory, capabilities: try changes.newCapabilities(), era: ticket.era)
         }
