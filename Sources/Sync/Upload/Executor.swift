@@ -339,7 +339,9 @@ struct Executor: Sendable {
         let enumerator = try await make { try $0.enumerator(for: directory, request: request) }
         defer { enumerator.invalidate() }
         var page = FileProviderPage.initial
-        for _ in 0..<Self.mostPages {
+        var check = ListingCheck(of: directory)
+        while true {
+            try Task.checkCancellation()
             let position = page
             let result = try await make { _ in
                 try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
@@ -351,12 +353,11 @@ struct Executor: Sendable {
         return nil
     }
 
-    private static let mostPages = 10_000
-
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
         if error is CancellationError { return }
         do {
             let failure = ProviderCalls.failure(from: error)
+            try check.take(result) { _ in false }
             switch failure.code {
             case .userCancelled, .domainDisabled: break
             case .deletionRejected, .directoryNotEmpty, .localVersionConflictingWithServer:
