@@ -107,7 +107,7 @@ struct WhyExplanation: Sendable {
     }
 
     private func content(of item: ItemRecord) -> String {
-        switch (item.inode.kind, item.inode.content) {
+        switch (item.inode.kind, item.inode.shownContent) {
         case (.symbolicLink, _): "Its target is always here."
         case (.fifo, _), (.characterDevice, _), (.blockDevice, _), (.socket, _): "It exists on this machine only."
         case (.directory, .materialized): "Its listing is here and is kept up to date."
