@@ -347,17 +347,16 @@ struct Executor: Sendable {
                 try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
             }
             if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) { return item }
+            try check.take(result) { _ in false }
             guard let next = result.nextPage else { return nil }
             page = next
         }
-        return nil
     }
 
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
         if error is CancellationError { return }
         do {
             let failure = ProviderCalls.failure(from: error)
-            try check.take(result) { _ in false }
             switch failure.code {
             case .userCancelled, .domainDisabled: break
             case .deletionRejected, .directoryNotEmpty, .localVersionConflictingWithServer:
@@ -384,7 +383,8 @@ struct Executor: Sendable {
 enum Backoff {
     /// What may pass by itself soon, what belongs to the item and passes when somebody does something about it later.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
-        let (first, most): (Int64, Int64) = failure.code.reaction == .retry ? (1, 60) : (30, 3600)
+        let passesSoon = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
+        let (first, most): (Int64, Int64) = passesSoon ? (1, 60) : (30, 3600)
         let seconds = min(most, first << Int64(min(max(attempts, 0), 12)))
         return Replica.now.advanced(by: .seconds(seconds))
     }
