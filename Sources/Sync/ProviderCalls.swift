@@ -24,6 +24,9 @@ final class ProviderCalls: Sendable {
         lanes = CallLanes(limit: provider.features.concurrentCalls)
     }
 
+    /// Whether nothing may be changed on the remote.
+    var isReadOnly: Bool { provider is ReadOnlyProvider }
+
     /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
     ///
     /// - Parameters:

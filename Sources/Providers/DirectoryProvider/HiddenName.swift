@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -20,6 +21,8 @@ extension Folder {
         let all = try directory.names()
         let hidden = all.filter { $0.starts(with: HiddenName.prefix.utf8) }
         if hidden.isEmpty { return all }
+        let remaining = all.filter { !$0.starts(with: HiddenName.prefix.utf8) }
+        if manager.domain.isReadOnly { return remaining }
         let now = Int64(Date().timeIntervalSince1970)
         for bytes in hidden {
             // The time of the last change, not of the last modification: that one is the item's.
@@ -29,6 +32,6 @@ extension Folder {
             else { continue }
             try? directory.unlink(named: name)
         }
-        return all.filter { !$0.starts(with: HiddenName.prefix.utf8) }
+        return remaining
     }
 }

@@ -50,11 +50,16 @@ actor Reimporting {
 
     /// Accepts a reimport. Returns when that is recorded.
     ///
-    /// - Throws: `noSuchItem`, `featureUnsupported`.
+    /// - Throws: `noSuchItem`; `featureUnsupported` where the remote cannot be written, or may not be.
     func begin(below number: InodeNumber) async throws {
         guard calls.provider.features.writing else {
             throw FileProviderError(
                 .featureUnsupported, "this remote cannot be written, so nothing can be offered to it again")
+        }
+        guard !calls.isReadOnly else {
+            throw FileProviderError(
+                .featureUnsupported,
+                "the domain is read-only, so nothing can be offered to its remote: mount it with --no-read-only first")
         }
         try await replica.beginReimport(below: number)
         wake()

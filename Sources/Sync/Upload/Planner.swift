@@ -41,6 +41,13 @@ struct Planner: Sendable {
     var delay: Duration = .seconds(1)
     /// How long a file that is open for writing has to be left alone.
     var writtenDelay: Duration = .seconds(5)
+    /// An item that is never left alone is sent this long after the first change that the remote does not have.
+    var longestDelay: Duration = .seconds(30)
+    /// Likewise a file that is open for writing, from a copy of what it contains at that moment.
+    var longestWrittenDelay: Duration = .seconds(50)
+
+    /// Whether nothing may be changed on the remote: then items are only offered to be recognized.
+    var isReadOnly = false
 
     init(_ replica: Replica) {
         self.replica = replica
@@ -67,6 +74,10 @@ struct Planner: Sendable {
         at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (UploadTraffic.Subject) -> Bool
     ) throws -> Plan {
         var plan = Plan()
+        if isReadOnly {
+            try planOffers(&plan, at: now, limit: limit, isBusy: isBusy)
+            return plan
+        }
         for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
             let step = Step(operation: .deletion(deletion.id), subject: try subject(of: deletion))
             if isBusy(step.subject) { continue }

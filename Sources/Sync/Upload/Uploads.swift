@@ -34,7 +34,7 @@ actor Uploads {
     /// - Parameter onIdle: called when all that could be sent has been.
     init(
         replica: Replica, connection: Connection, executor: Executor, traffic: UploadTraffic, listings: Listings,
-        limit: Int, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
+        limit: Int, isReadOnly: Bool = false, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.replica = replica
@@ -45,6 +45,7 @@ actor Uploads {
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
         planner = Planner(replica)
+        planner.isReadOnly = isReadOnly
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
