@@ -38,6 +38,8 @@ struct Executor: Sendable {
         self.conflictLabel = conflictLabel
     }
 
+    private static let pauseWhileWritten = Duration.seconds(1)
+
     // MARK: - Items
 
     /// Sends a new item, or changes of one.
@@ -68,8 +70,18 @@ struct Executor: Sendable {
     /// - Returns: nil where its content is not sent; the caller's to close.
     func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
         guard sent.fields.contains(.contents) else { return nil }
-        let opened = try await ContentSnapshot.open(
-            sent.inode, in: replica, growing: early?.content(of: sent.inode), progress: transfer.advance)
+        let opened: ContentSnapshot
+        do {
+            opened = try await ContentSnapshot.open(
+                sent.inode, in: replica, growing: early?.content(of: sent.inode),
+                isBeingWritten: try replica.database.inode(sent.inode)?.contentStamp != nil,
+                progress: transfer.advance)
+        } catch let written as ContentSnapshot.Written {
+            // It may be due because it is never left alone: it is looked at again after a while, not at once.
+            let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseWhileWritten))
+            try await commits.commit(changingNames: false) { try $0.wait(row, until: time) }
+            throw written
+        }
         sent.contentStamp = opened.stamp
         sent.item.documentSize = opened.size
         transfer.begin(opened.size)

@@ -179,10 +179,10 @@ struct Planner: Sendable {
         var fields = item.changedFields
         guard !fields.isEmpty, !item.isExcluded else { return .nothing }
         if let time = state.nextTry, time > now { return .notBefore(time) }
-        let due = item.inode.changedAt.advanced(by: delay)
+        let due = min(item.inode.changedAt.advanced(by: delay), state.since.advanced(by: longestDelay))
         if !isHurried, due > now { return .notBefore(due) }
         if item.inode.contentStamp != nil, fields.contains(.contents) {
-            let quiet = try quietTime(of: item, isHurried: isHurried)
+            let quiet = try quietTime(of: item, since: state.since, isHurried: isHurried)
             if quiet > now { return .notBefore(quiet) }
         }
         if item.inode.kind == .directory, fields.contains(.contentModificationDate),
@@ -225,9 +225,14 @@ struct Planner: Sendable {
         return .ready([])
     }
 
-    private func quietTime(of item: ItemRecord, isHurried: Bool) throws -> FileTimestamp {
+    private func quietTime(
+        of item: ItemRecord, since: FileTimestamp, isHurried: Bool
+    ) throws -> FileTimestamp {
         let status = try replica.contentStatus(of: item.inode.number)
-        return status.changedAt.advanced(by: isHurried ? .zero : writtenDelay)
+        let quiet = status.changedAt.advanced(by: isHurried ? .zero : writtenDelay)
+        // A larger file could only be sent as it is, and would be written again before all of it is there.
+        guard status.size <= ContentSnapshot.mostCopied else { return quiet }
+        return min(quiet, since.advanced(by: longestWrittenDelay))
     }
 }
 
