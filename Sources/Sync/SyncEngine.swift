@@ -196,9 +196,11 @@ package final class SyncEngine: Sendable {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            refresh: { [feed, trashKeeper, poller] in
+            refresh: { [feed, trashKeeper, poller, schedule] in
                 let start = ContinuousClock.now
-                try? await feed.refresh()
+                var failure: FileProviderError?
+                do throws(FileProviderError) { try await feed.refresh() } catch { failure = error }
+                schedule.roundEnded(with: failure)
                 poller.roundEnded(after: .now - start)
                 trashKeeper.wake()
             }, connection: connection)
