@@ -4,10 +4,14 @@ public struct FileProviderDomain: Hashable, Sendable {
     public var identifier: String
     /// Where the remote is, as the user named it.
     public var source: String
+    /// Whether the domain is mounted read-only. The system then makes no call that changes the remote, and the provider
+    /// changes nothing there by itself either: it does not remove what an interrupted upload left behind.
+    public var isReadOnly: Bool
 
-    public init(identifier: String, source: String) {
+    public init(identifier: String, source: String, isReadOnly: Bool = false) {
         self.identifier = identifier
         self.source = source
+        self.isReadOnly = isReadOnly
     }
 
     /// Whether a text can name a domain.

@@ -13,7 +13,7 @@ extension FileProviderError {
         case .deletionRejected: .notPermitted
         case .filenameCollision, .fileWriteFileExists: .fileExists
         case .featureUnsupported, .excludedFromSync: .notSupportedOnSocket
-        case .fileReadNoPermission: .permissionDenied
+        case .fileReadNoPermission: errno ?? .permissionDenied
         case .userCancelled: .interrupted
         case .domainDisabled: .shutDown
         case .posix: errno ?? .ioError

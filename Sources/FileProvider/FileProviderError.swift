@@ -13,7 +13,7 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
     /// The item as the remote has it: the one in the way for `filenameCollision`, the one that stays for
     /// `deletionRejected`.
     public var item: FileProviderItem?
-    /// For ``Code/posix``: which error.
+    /// For ``Code/posix`` and ``Code/fileReadNoPermission``: which error, where it is another than the usual one.
     public var errno: Errno?
     /// What lies behind it; for `nonEvictableChildren` one error for each child that refused.
     public var underlyingErrors: [any Error]

@@ -54,6 +54,12 @@ package struct InodeRecord: Hashable, Sendable {
 }
 
 extension InodeRecord {
+    /// How much of the content is here, as users see it. A transfer that has recorded nothing yet, or has failed, leaves a
+    /// content file behind for whoever has the file open, and none of the content.
+    package var shownContent: ContentState {
+        kind == .file && content == .partial && localBytes == 0 && size > 0 ? .dataless : content
+    }
+
     /// The change time after its content file was written.
     ///
     /// The kernel takes the content file's time from a clock that ticks every few milliseconds, and so it may lie before

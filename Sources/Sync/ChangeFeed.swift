@@ -189,7 +189,7 @@ actor ChangeFeed {
             return try await startAnew(enumerator)
         }
         var vanished: Set<ItemIdentifier> = []
-        var check = AnchorCheck(from: anchor)
+        var check = CycleCheck(from: anchor)
         while true {
             let start = anchor
             let moment = replica.answers.now
@@ -209,7 +209,7 @@ actor ChangeFeed {
                 try await newest(&batch, askedAt: moment)
                 try await commit(&batch, vanished: &vanished, askedAt: moment)
             }
-            let isStuck = batch.moreComing && (batch.anchor == anchor || check.isCircle(batch.anchor))
+            let isStuck = batch.moreComing && (batch.anchor == anchor || check.closes(with: batch.anchor))
             anchor = batch.anchor
             if isStuck {
                 warnings.report("the provider says that more changes are coming and gives the same sync anchor again")

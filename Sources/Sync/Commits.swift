@@ -50,6 +50,14 @@ final class Commits: Sendable {
         }
     }
 
+    /// Finds out what was written to files that are open, which the kernel writes by itself.
+    func noteWrittenFiles() throws {
+        for number in try replica.database.filesBeingWritten() {
+            let (_, effects) = try replica.change(open: open) { try $0.compareContent(number) }
+            publish(effects)
+        }
+    }
+
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report("the provider gave something that cannot be shown: \(defect)") }

@@ -3,7 +3,8 @@ import Logging
 import Synchronization
 
 /// Whether the remote answers. A failure that concerns the whole domain latches it: what needs the remote then fails at
-/// once with that failure, but for one call now and then that tries whether it has passed.
+/// once with that failure, but for one call now and then that tries whether it has passed. Such a failure of one item does
+/// not reach this type as long as the remote answers for its root (``RootProbe``).
 package final class Connection: Sendable {
     package enum State: Hashable, Sendable {
         case online

@@ -4,7 +4,10 @@ import Synchronization
 /// have gone, but the disk or the account that holds them.
 final class DeletionGuard: Sendable {
     private struct State {
+        /// Whether the round that runs, or ran last, was held.
         var isHolding = false
+        /// Whether the round before the one that runs was held, and this one has not come as far yet.
+        var wasHolding = false
         var isReleased = false
         /// What was said of the round that is held.
         var warning: String?
@@ -22,14 +25,19 @@ final class DeletionGuard: Sendable {
     }
 
     func beginRound() {
-        state.withLock { $0.isHolding = false }
+        state.withLock { state in
+            state.wasHolding = state.wasHolding || state.isHolding
+            state.isHolding = false
+        }
     }
 
-    /// A round is over. Leave to remove was given for one.
+    /// A round is over. Leave to remove was given for one: what was held in this round before the leave was given is removed
+    /// in the next.
     func endRound() {
         let outdated = state.withLock { state -> String? in
-            state.isReleased = false
+            state.wasHolding = false
             guard !state.isHolding else { return nil }
+            state.isReleased = false
             defer { state.warning = nil }
             return state.warning
         }
@@ -56,8 +64,8 @@ final class DeletionGuard: Sendable {
         return false
     }
 
-    /// What is held may be removed. Without anything held this does nothing.
+    /// What is held may be removed, also while a round runs that may hold it once more. Without anything held this does nothing.
     func release() {
-        state.withLock { if $0.isHolding { $0.isReleased = true } }
+        state.withLock { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
     }
 }

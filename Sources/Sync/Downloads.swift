@@ -147,6 +147,10 @@ actor Downloads {
     }
 
     private func begin(_ number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        // What cannot be fetched is not begun: the file stays dataless.
+        if let inode = try replica.database.inode(number), inode.content == .dataless, inode.size > 0 {
+            try calls.connection.check()
+        }
         do {
             return try await replica.beginContent(of: number, version: version)
         } catch let error as FileProviderError {

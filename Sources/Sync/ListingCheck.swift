@@ -55,25 +55,3 @@ struct ListingCheck {
         FileProviderError(.malformedResponse, "the provider gave \(what) for '\(container)'")
     }
 }
-
-/// Notices a history that leads in a circle, without keeping the way: one anchor is remembered, and after twice as many
-/// steps as before the next.
-struct AnchorCheck {
-    private var remembered: SyncAnchor
-    private var steps = 0
-    private var reach = 1
-
-    init(from anchor: SyncAnchor) {
-        remembered = anchor
-    }
-
-    /// Whether an anchor was reached before.
-    mutating func isCircle(_ anchor: SyncAnchor) -> Bool {
-        if anchor == remembered { return true }
-        steps += 1
-        if steps == reach {
-            (remembered, steps, reach) = (anchor, 0, reach * 2)
-        }
-        return false
-    }
-}

@@ -44,12 +44,16 @@ actor ListingRetries {
         waiting = [:]
     }
 
-    private static func passes(_ error: FileProviderError) -> Bool {
+    /// Whether a failure passes by itself, so that the same call is worth making again.
+    static func passes(_ error: FileProviderError) -> Bool {
         error.code.reaction == .retry && error.code != .malformedResponse
     }
 
+    /// How long to wait before the call is made again that has failed so many times since the first.
+    static func pause(after attempts: Int) -> Duration { min(longest, first * (1 << min(max(attempts, 0), 10))) }
+
     private func schedule(_ number: InodeNumber, attempts: Int) {
-        let pause = min(Self.longest, Self.first * (1 << min(attempts, 10)))
+        let pause = Self.pause(after: attempts)
         waiting[number] = Task {
             try? await Task.sleep(for: pause)
             guard !Task.isCancelled else { return }

@@ -10,6 +10,7 @@ final class ProviderCalls: Sendable {
     private let onLatch: @Sendable () -> Void
     private let onRecovery: @Sendable () -> Void
     private let watchdog: Watchdog
+    private let root: RootProbe
     private static let attempts = 3
 
     init(
@@ -21,8 +22,12 @@ final class ProviderCalls: Sendable {
         self.onLatch = onLatch
         self.onRecovery = onRecovery
         watchdog = Watchdog(patience: patience)
+        root = RootProbe(provider: provider, patience: patience)
         lanes = CallLanes(limit: provider.features.concurrentCalls)
     }
+
+    /// Whether nothing may be changed on the remote.
+    var isReadOnly: Bool { provider is ReadOnlyProvider }
 
     /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
     ///
@@ -42,7 +47,12 @@ final class ProviderCalls: Sendable {
                     // Those who waited for their turn while the remote went away do not ask it one after the other.
                     do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
-                    return try await watchdog.run(progress) { [provider] in try await body(provider) }
+                    do {
+                        return try await watchdog.run(progress) { [provider] in try await body(provider) }
+                    } catch {
+                        // While its place is kept: calls that wait for one do not ask before it is known.
+                        throw await judged(error)
+                    }
                 }
                 if connection.succeeded() { onRecovery() }
                 return value
@@ -55,6 +65,14 @@ final class ProviderCalls: Sendable {
                 attempt += 1
             }
         }
+    }
+
+    /// A failure that could concern the whole domain concerns the item alone where the remote answers for its root.
+    private func judged(_ error: any Error) async -> any Error {
+        guard let failure = error as? FileProviderError, failure.code.reaction == .latchDomain,
+            connection.failure == nil, await root.answers()
+        else { return error }
+        return failure.ofItemAlone
     }
 
     /// Whether somebody waits for what is asked for.

@@ -1,3 +1,4 @@
+import FileProvider
 import Synchronization
 
 /// When to look for changes unasked: on a signal, on a timer, and, while the remote is away, to find out whether it is
@@ -12,6 +13,10 @@ final class Schedule: Sendable {
         /// Looks every so often; nil while nothing runs, or nobody wants that.
         var timer: Task<Void, Never>?
         var isRunning = false
+        /// Waits to ask for a round again that has failed.
+        var retry: Task<Void, Never>?
+        /// How many rounds in a row have failed because of something that passes.
+        var failures = 0
     }
 
     private let probes: AsyncStream<Void>
@@ -26,6 +31,25 @@ final class Schedule: Sendable {
     /// Asks for a round soon.
     func refresh() {
         signal.yield()
+    }
+
+    /// A round has ended. One that has failed because of something that passes by itself is made again, also where nobody
+    /// asks for rounds.
+    func roundEnded(with failure: FileProviderError?) {
+        state.withLock { state in
+            state.retry?.cancel()
+            state.retry = nil
+            guard state.isRunning, let failure, ListingRetries.passes(failure) else {
+                state.failures = 0
+                return
+            }
+            let pause = ListingRetries.pause(after: state.failures)
+            state.failures += 1
+            state.retry = Task {
+                try? await Task.sleep(for: pause)
+                if !Task.isCancelled { self.refresh() }
+            }
+        }
     }
 
     /// The remote has gone away: tries until it is back.
@@ -81,6 +105,7 @@ final class Schedule: Sendable {
         state.withLock { state in
             for task in state.tasks { task.cancel() }
             state.timer?.cancel()
+            state.retry?.cancel()
             state.isRunning = false
         }
     }

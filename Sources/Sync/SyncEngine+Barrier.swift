@@ -40,6 +40,7 @@ extension SyncEngine {
             if isFailing { try await lift(mark) }
             while try replica.database.isPending(mark, since: start) {
                 if isFailing {
+                    if isReadOnly { throw ReadOnlyProvider.refusal }
                     try connection.check()
                     if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
                 }

@@ -54,10 +54,7 @@ extension SyncEngine {
 
     /// Finds out what was written to files that are open, which the kernel writes by itself.
     package func noteWrittenFiles() throws {
-        for number in try replica.database.filesBeingWritten() {
-            let (_, effects) = try replica.change(open: open) { try $0.compareContent(number) }
-            commits.publish(effects)
-        }
+        try commits.noteWrittenFiles()
     }
 
     /// Lifts every latch and every wait, or one inode's. Without one, what was held because it would remove much is let

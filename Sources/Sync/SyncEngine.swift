@@ -9,6 +9,8 @@ package final class SyncEngine: Sendable {
     package let connection: Connection
     package let warnings: Warnings
     let isInteractive: Bool
+    /// Whether nothing may be changed on the remote.
+    package let isReadOnly: Bool
     let open: any OpenInodes
     let replica: Replica
     let calls: ProviderCalls
@@ -47,6 +49,7 @@ package final class SyncEngine: Sendable {
     ///   - polling: how often to look for changes unasked.
     ///   - domainName: what the user calls the domain.
     ///   - patience: how long a call may make no progress.
+    ///   - isReadOnly: nothing is changed on the remote. Changes that were made here before stay pending.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
     ///   - cacheLimits: how much content may be here.
     ///   - accounting: told what is fetched for which process; nil for nobody.
@@ -54,10 +57,13 @@ package final class SyncEngine: Sendable {
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, polling: Polling,
-        domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isInteractive: Bool = false,
-        cacheLimits: CacheLimits = CacheLimits(), accounting: (any FetchAccounting)? = nil,
+        domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isReadOnly: Bool = false,
+        isInteractive: Bool = false, cacheLimits: CacheLimits = CacheLimits(),
+        accounting: (any FetchAccounting)? = nil,
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
+        let provider = isReadOnly ? ReadOnlyProvider(provider) : provider
+        self.isReadOnly = isReadOnly
         self.replica = replica
         traffic = UploadTraffic(answers: replica.answers)
         connection = Connection(logger: logger)
@@ -157,7 +163,7 @@ package final class SyncEngine: Sendable {
                 },
                 conflictLabel: conflictLabel),
             traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
-            isInteractive: isInteractive,
+            isReadOnly: isReadOnly, isInteractive: isInteractive,
             onIdle: {
                 trashKeeper.wake()
                 attached.reimporting?.wake()
@@ -190,9 +196,11 @@ package final class SyncEngine: Sendable {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            refresh: { [feed, trashKeeper, poller] in
+            refresh: { [feed, trashKeeper, poller, schedule] in
                 let start = ContinuousClock.now
-                try? await feed.refresh()
+                var failure: FileProviderError?
+                do throws(FileProviderError) { try await feed.refresh() } catch { failure = error }
+                schedule.roundEnded(with: failure)
                 poller.roundEnded(after: .now - start)
                 trashKeeper.wake()
             }, connection: connection)
@@ -203,6 +211,7 @@ package final class SyncEngine: Sendable {
         schedule.refresh()
         room.ask()
         Task {
+            await retryWhatWasReadOnly()
             await uploads.start()
             await reimporting.start()
             if hasTrash { await trashKeeper.start() }
@@ -212,6 +221,23 @@ package final class SyncEngine: Sendable {
                 for notice in notices { await notice.start() }
             }
             await budget.start()
+        }
+    }
+
+    /// Why nothing is sent at present: the domain is read-only, or the remote is not asked.
+    package var obstacleToSending: FileProviderError? {
+        isReadOnly ? ReadOnlyProvider.refusal : connection.failure
+    }
+
+    /// A domain that was read-only when it was mounted last may be written again: what was refused for that is tried now.
+    private func retryWhatWasReadOnly() async {
+        do {
+            let wasReadOnly = try replica.database.value(of: .wasReadOnly) != nil
+            guard wasReadOnly != isReadOnly else { return }
+            if wasReadOnly { try await commits.commit { try $0.retryNow(nil) } }
+            try replica.database.set(.wasReadOnly, to: isReadOnly ? "1" : nil)
+        } catch {
+            warnings.report("whether the domain is read-only cannot be recorded: \(error)")
         }
     }
 

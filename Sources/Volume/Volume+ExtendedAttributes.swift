@@ -102,7 +102,7 @@ extension Volume {
             throw .refused(.staleNFSFileHandle)
         }
         switch attribute {
-        case .content: return item.inode.content.name
+        case .content: return item.inode.shownContent.name
         case .sync: return try known { try replica.database.syncState(of: item) }.rawValue
         case .identifier: return item.identifier?.rawValue
         case .version: return item.base.version.contentVersion.printable

@@ -43,8 +43,20 @@ final class MemoryPathRemote: PathRemote {
     /// Likewise in the middle of writing.
     let duringWrite = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
+    /// The tokens with which a listing goes on, in a cycle without an end; empty for a listing that ends. Its parts have no
+    /// entries.
+    let cycle = Mutex<[String]>([])
+
     init(habits: Habits = Habits()) {
         self.habits = habits
+    }
+
+    /// The part of an endless listing that follows a token; nil where listings end.
+    private func endless(after token: [UInt8]?) -> [UInt8]? {
+        let tokens = cycle.withLock { $0.map { Array($0.utf8) } }
+        guard !tokens.isEmpty else { return nil }
+        let index = token.flatMap { tokens.firstIndex(of: $0) } ?? tokens.count - 1
+        return tokens[(index + 1) % tokens.count]
     }
 
     var traits: RemoteTraits {
@@ -159,6 +171,7 @@ final class MemoryPathRemote: PathRemote {
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         let listing = try call("entries", path) { state in
             guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
+            if let next = endless(after: token) { return RemoteListing(entries: [], next: next) }
             let all = state.nodes.filter { $0.key.names.count == path.names.count + 1 && $0.key.parent == path }
                 .filter { habits.listsHiddenNames || $0.key.name?.utf8.first != UInt8(ascii: ".") }
                 .sorted { ($0.key.name ?? "").utf8.lexicographicallyPrecedes(($1.key.name ?? "").utf8) }
@@ -180,6 +193,7 @@ final class MemoryPathRemote: PathRemote {
     func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
         try call("tree", path) { state in
             guard state.nodes[path]?.kind == .directory else { throw Self.missing(path) }
+            if let next = endless(after: token) { return RemoteTreeListing(entries: [], next: next) }
             let below = state.nodes.filter { $0.key != path && $0.key.isBelow(path) }
             return RemoteTreeListing(entries: below.map { ($0.key.parent, entry($0.key, $0.value)) })
         }

@@ -48,6 +48,7 @@ extension EngineTests {
                 try await fixture.list()
                 let gate = fixture.provider.faults.hold(.fetch)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)
+                fixture.provider.faults.fail(.item, with: FileProviderError(.serverUnreachable), times: nil)
                 await withTaskGroup(of: FileProviderError.Code?.self) { group in
                     for number in 0..<50 {
                         group.addTask {
@@ -104,6 +105,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.notAuthenticated))
+                fixture.provider.faults.fail(.item, with: FileProviderError(.notAuthenticated))
                 #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .notAuthenticated)
                 fixture.engine.errorWasResolved()
                 #expect(try await fixture.read("f1") == Array("x".utf8))

@@ -81,13 +81,14 @@ struct CheckCommand: Sendable {
         }
         do {
             let manager = DomainManager(
-                domain: FileProviderDomain(identifier: name, source: source),
+                domain: FileProviderDomain(identifier: name, source: source, isReadOnly: options.isReadOnly),
                 stateDirectory: directory.appending("provider"), replica: replica, logger: logger)
             try FileManager.default.createDirectory(
                 atPath: manager.stateDirectory.string, withIntermediateDirectories: true)
             let engine = SyncEngine(
                 provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
-                kernel: NoKernel(), polling: .never, domainName: name, isInteractive: true, logger: logger)
+                kernel: NoKernel(), polling: .never, domainName: name, isReadOnly: options.isReadOnly,
+                isInteractive: true, logger: logger)
             if options.isPaused == true { engine.connection.pause(true) }
             await compare(engine, replica, below: nil, &report)
             await engine.stop()

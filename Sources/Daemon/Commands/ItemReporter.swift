@@ -29,7 +29,7 @@ struct ItemReporter: Sendable {
             size: inode.size,
             modified: Timestamp.text(
                 seconds: inode.modifiedAt.seconds, nanoseconds: inode.modifiedAt.nanoseconds),
-            content: inode.content.name, localBytes: inode.localBytes, sync: sync.rawValue,
+            content: inode.shownContent.name, localBytes: inode.localBytes, sync: sync.rawValue,
             pendingFields: item.changedFields.names, policy: item.policy.name,
             effectivePolicy: try host.replica.effectivePolicy(of: item).name,
             contentVersion: item.base.version.contentVersion.printable,

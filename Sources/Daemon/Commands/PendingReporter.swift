@@ -13,8 +13,8 @@ struct PendingReporter: Sendable {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)
         let database = host.replica.database
-        // While the remote is away everything waits for the same reason.
-        let common = host.engine.connection.failure.map {
+        // While the remote is away, or the domain is read-only, everything waits for the same reason.
+        let common = host.engine.obstacleToSending.map {
             ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
         }
         var row: Int64 = 0

@@ -70,6 +70,9 @@ struct WhyExplanation: Sendable {
             ? "The remote does not have it yet"
             : "Not on the remote yet: \(item.changedFields.names.joined(separator: ", "))"
         var lines = ["\(what); it waits since \(Timestamp.text(state.since))."]
+        if host.engine.isReadOnly, let obstacle = host.engine.obstacleToSending {
+            lines.append("It is not sent: \(obstacle.message).")
+        }
         if await host.engine.isUploading(item) { lines.append("It is on its way.") }
         if let next = state.nextTry {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' does it now.")
@@ -107,7 +110,7 @@ struct WhyExplanation: Sendable {
     }
 
     private func content(of item: ItemRecord) -> String {
-        switch (item.inode.kind, item.inode.content) {
+        switch (item.inode.kind, item.inode.shownContent) {
         case (.symbolicLink, _): "Its target is always here."
         case (.fifo, _), (.characterDevice, _), (.blockDevice, _), (.socket, _): "It exists on this machine only."
         case (.directory, .materialized): "Its listing is here and is kept up to date."

@@ -46,6 +46,8 @@ package final class DomainHost: Sendable {
         makeProvider: ProviderMaker
     ) throws {
         let gatekeeper = gatekeeper ?? Gatekeeper(rules: .usual, logger: logger)
+        var domain = domain
+        domain.isReadOnly = options.isReadOnly
         var logger = logger
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
@@ -55,12 +57,13 @@ package final class DomainHost: Sendable {
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
             let provider = try makeProvider(manager)
+            let isReadOnly = options.isReadOnly || !provider.features.writing
             let kernel = KernelForgetting()
             let closing = ClosedInodes()
             let volume = Volume(
                 replica: replica,
                 ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
-                isReadOnly: options.isReadOnly || !provider.features.writing,
+                isReadOnly: isReadOnly,
                 waitsForRemote: options.waitsForRemote ?? false, logger: logger,
                 didClose: { closing.engine?.inodeWasClosed($0) },
                 didOpenDirectory: { number, caller in
@@ -79,7 +82,7 @@ package final class DomainHost: Sendable {
             let engine = SyncEngine(
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
-                cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
+                isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
                 conflictLabel: Self.conflictLabel, logger: logger)
             if options.isPaused == true { engine.connection.pause(true) }
             closing.attach(engine)

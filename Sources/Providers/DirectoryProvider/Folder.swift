@@ -54,6 +54,7 @@ final class Folder: Sendable {
             isOnNetwork = root.isOnNetworkFileSystem
             state = Mutex(State(identity: items.identifier(of: status, named: "", parent: .rootContainer)))
         } catch {
+            if error.isShortageHere { throw FileProviderError.shortageHere(error) }
             throw FileProviderError(
                 .serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
         }
@@ -66,6 +67,7 @@ final class Folder: Sendable {
         do {
             root = try FileDescriptor.openDirectory(path)
         } catch {
+            if error.isShortageHere { throw FileProviderError.shortageHere(error) }
             throw FileProviderError(.serverUnreachable, "the source '\(path)' cannot be opened: \(error)")
         }
         do {

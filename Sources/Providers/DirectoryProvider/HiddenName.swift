@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -18,6 +19,7 @@ extension Folder {
     /// Whether a name in a directory may be shown. Removes what a crash has left behind.
     func isShown(_ bytes: [UInt8], in directory: FileDescriptor) -> Bool {
         guard bytes.starts(with: HiddenName.prefix.utf8) else { return true }
+        if manager.domain.isReadOnly { return false }
         // The time of the last change, not of the last modification: that one is the item's.
         if let name = String(validating: bytes, as: UTF8.self),
             let status = try? FileStatus(of: name, in: directory), status.kind == .regular,

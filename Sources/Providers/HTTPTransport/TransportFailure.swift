@@ -19,6 +19,10 @@ struct TransportFailure: Error {
     }
 
     init(_ cause: any Error, host: String) {
+        if let shortage = Self.shortage(in: cause) {
+            self.init(.shortageHere(shortage), isBroken: false)
+            return
+        }
         switch cause {
         case let failure as TransportFailure:
             self = failure
@@ -89,6 +93,19 @@ struct TransportFailure: Error {
         } else {
             self.init(Self.unreachable(host, "the connection broke (\(error))"), isBroken: true)
         }
+    }
+
+    /// What this machine has run out of, where that is why a connection could not be made or used.
+    private static func shortage(in cause: any Error) -> Errno? {
+        let errno: Errno? =
+            switch cause {
+            case let error as IOError: Errno(rawValue: error.errnoCode)
+            case let error as Errno: error
+            case let error as NIOConnectionError:
+                error.connectionErrors.lazy.compactMap { shortage(in: $0.error) }.first
+            default: nil
+            }
+        return errno.flatMap { $0.isShortageHere ? $0 : nil }
     }
 
     private static func sentence(_ error: IOError) -> String {

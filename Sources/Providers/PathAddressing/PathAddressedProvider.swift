@@ -231,7 +231,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     private func removeIfLeftOver(_ entry: RemoteEntry, _ path: RemotePath) {
         let now = Int64(Date().timeIntervalSince1970)
         guard let date = entry.attributes.contentModificationDate, now - date.seconds >= leftoverAge,
-            remote.traits.isWritable
+            remote.traits.isWritable, !manager.domain.isReadOnly
         else { return }
         Task { [self] in
             try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag))

@@ -7,6 +7,7 @@ final class PathEnumerator: FileProviderEnumerator {
         var page = 0
         var waiting: [FileProviderItem] = []
         var next: [UInt8]?
+        var check = CycleCheck<[UInt8]>()
         var names: Set<[UInt8]> = []
         var beganAt = 0
     }
@@ -53,6 +54,7 @@ final class PathEnumerator: FileProviderEnumerator {
             }
             return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
         }
+        try state.withLock { try $0.check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'") }
         let (began, before) = state.withLock { ($0.beganAt, $0.names) }
         var entries = provider.shown(part.entries, in: path)
         var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []

@@ -284,8 +284,10 @@ final class PathIdentities: Sendable {
     private func names(in path: RemotePath) async throws -> Set<[UInt8]> {
         var names: Set<[UInt8]> = []
         var token: [UInt8]?
+        var check = CycleCheck<[UInt8]>()
         repeat {
             let part = try await remote.entries(in: path, from: token, limit: 1000)
+            try check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
             for entry in part.entries where !HiddenName.isOne(entry.name) { names.insert(Array(entry.name.utf8)) }
             token = part.next
         } while token != nil

@@ -86,9 +86,11 @@ final class TreeListings: Sendable {
 
     private func readAll(below top: RemotePath) async -> Bool {
         var token: [UInt8]?
+        var check = CycleCheck<[UInt8]>()
         repeat {
             guard let part = try? await remote.tree(below: top, from: token, limit: 5000) else { return false }
             token = part.next
+            if let token, check.closes(with: token) { return false }
             let goesOn = state.withLock { state -> Bool in
                 guard state.tree?.top == top, !Task.isCancelled else { return false }
                 for (parent, entry) in part.entries {

@@ -71,8 +71,10 @@ extension S3Remote {
     /// in the end, so that what is broken off is still a directory.
     private func deleteTree(_ prefix: String) async throws {
         var token: String?
+        var check = CycleCheck<String>()
         repeat {
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
+            try check.check(listing.next, of: "'\(prefix)'")
             let keys = listing.entries.map(\.key).filter { !$0.utf8.elementsEqual(prefix.utf8) }
             try await delete(keys)
             token = listing.next

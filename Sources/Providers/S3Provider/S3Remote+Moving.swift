@@ -289,6 +289,7 @@ struct KeyReader {
     private var page: [S3Object] = []
     private var index = 0
     private var token: String?
+    private var check = CycleCheck<String>()
     private var isLast = false
     private(set) var hasNotBegun = true
     private(set) var current: S3Object?
@@ -311,6 +312,7 @@ struct KeyReader {
                 return
             }
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
+            try check.check(listing.next, of: "'\(prefix)'")
             page = listing.entries.compactMap { if case .object(let object) = $0 { object } else { nil } }
             index = 0
             token = listing.next

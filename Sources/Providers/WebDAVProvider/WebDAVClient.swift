@@ -283,6 +283,9 @@ final class WebDAVClient: Sendable {
         case 507: return FileProviderError(.insufficientQuota, "\(host) has no room for '\(what)'")
         case 502, 503, 504:
             return FileProviderError(.serverUnreachable, "\(host) is not working at present (\(response.status))")
+        case 408, 425, 429, 500, 505...599:
+            return FileProviderError(
+                .providerDomainTemporarilyUnavailable, "\(host) failed for '\(what)' (\(response.status))")
         case 200..<300: return nonsense(response.head)
         default:
             return FileProviderError(.malformedResponse, "\(host) answers \(response.status) for '\(what)'")

@@ -39,6 +39,14 @@ extension Replica {
             changedAt: status.changedAt, stamp: contents.stamp(of: status))
     }
 
+    /// A file without a name on the disk of the contents, open for reading and writing: it goes with its descriptor, which
+    /// is the caller's to close.
+    package func makeScratchFile() throws(Errno) -> FileDescriptor {
+        let directory = try FileDescriptor.openDirectory(contents.directory)
+        defer { try? directory.close() }
+        return try directory.makeNamelessFile(permissions: 0o600)
+    }
+
     /// Puts a file's content, and all that the database says, on the disk.
     package func synchronizeContent(of number: InodeNumber) throws {
         if let file = try? contents.open(number, .readOnly) {

@@ -27,6 +27,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case newFilesWritten
     /// The names that are never sent, separated by slashes, as they were applied last.
     case ignoredNames
+    /// Whether the domain was read-only when it was mounted last.
+    case wasReadOnly
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

@@ -198,6 +198,11 @@ extension Ingestion {
         try db.recordFailure(error, of: sent.inode, at: now)
     }
 
+    /// A change is not to be sent before a moment, though nothing is wrong with it.
+    package func wait(_ row: Int64, until time: FileTimestamp) throws {
+        try db.run("UPDATE item SET nextTry = ? WHERE id = ?", [time.nanosecondsSince1970, row])
+    }
+
     package func postpone(_ deletion: PendingDeletion, _ error: FileProviderError, until time: FileTimestamp?) throws {
         try db.run(
             "UPDATE deletion SET attempts = attempts + 1, nextTry = ?, code = ?, message = ? WHERE id = ?",

@@ -39,6 +39,10 @@ extension Executor {
     private func offer(
         _ prepared: SentChange, _ offer: Offer, recognizing isOnly: Bool, _ transfer: UploadTransfer
     ) async throws -> Bool {
+        if calls.isReadOnly, !isOnly {
+            try await postpone(prepared, ReadOnlyProvider.refusal)
+            return true
+        }
         var sent = prepared
         var snapshot: ContentSnapshot?
         defer { snapshot?.close() }

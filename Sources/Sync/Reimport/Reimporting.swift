@@ -13,6 +13,8 @@ actor Reimporting {
     private let events: SyncEvents
     private let onFinish: @Sendable () -> Void
     private var task: Task<Void, Never>?
+    private var retry: Task<Void, Never>?
+    private var failures = 0
     private let wakes: AsyncStream<Void>
     private nonisolated let wakeUp: AsyncStream<Void>.Continuation
 
@@ -45,16 +47,22 @@ actor Reimporting {
     func stop() async {
         wakeUp.finish()
         task?.cancel()
+        retry?.cancel()
         await task?.value
     }
 
     /// Accepts a reimport. Returns when that is recorded.
     ///
-    /// - Throws: `noSuchItem`, `featureUnsupported`.
+    /// - Throws: `noSuchItem`; `featureUnsupported` where the remote cannot be written, or may not be.
     func begin(below number: InodeNumber) async throws {
         guard calls.provider.features.writing else {
             throw FileProviderError(
                 .featureUnsupported, "this remote cannot be written, so nothing can be offered to it again")
+        }
+        guard !calls.isReadOnly else {
+            throw FileProviderError(
+                .featureUnsupported,
+                "the domain is read-only, so nothing can be offered to its remote: mount it with --no-read-only first")
         }
         try await replica.beginReimport(below: number)
         wake()
@@ -68,6 +76,7 @@ actor Reimporting {
             uploads.wake()
             guard try await replica.completeReimports() else { return }
             try await tellTheEnd()
+            failures = 0
             events.tell(.importFinished, of: .root, named: "")
             onFinish()
         } catch is CancellationError {
@@ -75,6 +84,17 @@ actor Reimporting {
             // The remote's return wakes us.
         } catch {
             warnings.report("the reimport cannot go on: \(error)")
+            if let error = error as? FileProviderError, ListingRetries.passes(error) { retryLater() }
+        }
+    }
+
+    private func retryLater() {
+        let pause = ListingRetries.pause(after: failures)
+        failures += 1
+        retry?.cancel()
+        retry = Task {
+            try? await Task.sleep(for: pause)
+            if !Task.isCancelled { self.wake() }
         }
     }
 

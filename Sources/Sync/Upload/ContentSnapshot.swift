@@ -13,19 +13,33 @@ struct ContentSnapshot: Sendable {
     let stamp: Int64
     let size: Int64
 
+    /// Files up to this size are copied before they are sent while a program goes on writing them.
+    static let mostCopied: Int64 = 64 << 20
+    /// A file that was written so recently is likely to be written again while it is sent.
+    private static let restless = Duration.seconds(5)
+    private static let mostCopies = 20
+
     /// Opens a file's content. All that was written up to now is put on the disk first: from then on the kernel notices
     /// every write, through a mapping, too.
     ///
     /// - Parameters:
     ///   - growing: what was sent of it while it was being written.
+    ///   - isBeingWritten: whether a program has it open for writing. When it was written just now, what is sent is a
+    ///     copy, so that writing can go on meanwhile.
     ///   - progress: told how many bytes more were taken.
     static func open(
-        _ number: InodeNumber, in replica: Replica, growing: GrowingContent? = nil,
+        _ number: InodeNumber, in replica: Replica, growing: GrowingContent? = nil, isBeingWritten: Bool = false,
         progress: @escaping @Sendable (Int64) -> Void
     ) async throws -> ContentSnapshot {
         let descriptor = try replica.openContent(of: number)
         do {
             try descriptor.synchronize()
+            if isBeingWritten, let copy = try await copy(of: number, in: replica, descriptor) {
+                try? descriptor.close()
+                let source = ContentSource(
+                    descriptor: copy.descriptor, size: copy.size, growing: growing, confirm: {}, progress: progress)
+                return ContentSnapshot(source: source, stamp: copy.stamp, size: copy.size)
+            }
             var status = try replica.contentStatus(of: number)
             // A change time that was given just now may be given again to the next write.
             while status.stamp == Replica.unknownStamp {
@@ -47,6 +61,42 @@ struct ContentSnapshot: Sendable {
             try? descriptor.close()
             throw error
         }
+    }
+
+    /// Copies a small file that is being written, between two writes, to a file without a name.
+    ///
+    /// - Returns: nil for a file that is large, or was left alone for a while: it is sent as it is.
+    /// - Throws: ``Written`` when it is written too often to be copied, or there is no room for a copy.
+    private static func copy(
+        of number: InodeNumber, in replica: Replica, _ descriptor: FileDescriptor
+    ) async throws -> (descriptor: FileDescriptor, stamp: Int64, size: Int64)? {
+        for _ in 0..<mostCopies {
+            let status = try replica.contentStatus(of: number)
+            guard status.size <= mostCopied, status.changedAt.advanced(by: restless) > Replica.now else { return nil }
+            guard status.stamp != Replica.unknownStamp else {
+                try await Task.sleep(for: .milliseconds(5))
+                continue
+            }
+            try waitForWrite(to: descriptor)
+            let copy: FileDescriptor
+            do {
+                copy = try replica.makeScratchFile()
+            } catch {
+                throw Written()
+            }
+            do {
+                let copied = try copy.copy(from: descriptor, at: 0, to: 0, count: status.size)
+                let now = try replica.contentStatus(of: number)
+                if copied == status.size, now.stamp == status.stamp, now.size == status.size {
+                    return (copy, status.stamp, status.size)
+                }
+                try copy.close()
+            } catch {
+                try? copy.close()
+                throw Written()
+            }
+        }
+        throw Written()
     }
 
     /// A write gives the file its change time when it begins: one that is under way could not be told from one that

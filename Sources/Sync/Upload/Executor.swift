@@ -38,6 +38,8 @@ struct Executor: Sendable {
         self.conflictLabel = conflictLabel
     }
 
+    private static let pauseWhileWritten = Duration.seconds(1)
+
     // MARK: - Items
 
     /// Sends a new item, or changes of one.
@@ -68,8 +70,18 @@ struct Executor: Sendable {
     /// - Returns: nil where its content is not sent; the caller's to close.
     func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
         guard sent.fields.contains(.contents) else { return nil }
-        let opened = try await ContentSnapshot.open(
-            sent.inode, in: replica, growing: early?.content(of: sent.inode), progress: transfer.advance)
+        let opened: ContentSnapshot
+        do {
+            opened = try await ContentSnapshot.open(
+                sent.inode, in: replica, growing: early?.content(of: sent.inode),
+                isBeingWritten: try replica.database.inode(sent.inode)?.contentStamp != nil,
+                progress: transfer.advance)
+        } catch let written as ContentSnapshot.Written {
+            // It may be due because it is never left alone: it is looked at again after a while, not at once.
+            let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseWhileWritten))
+            try await commits.commit(changingNames: false) { try $0.wait(row, until: time) }
+            throw written
+        }
         sent.contentStamp = opened.stamp
         sent.item.documentSize = opened.size
         transfer.begin(opened.size)
@@ -339,19 +351,19 @@ struct Executor: Sendable {
         let enumerator = try await make { try $0.enumerator(for: directory, request: request) }
         defer { enumerator.invalidate() }
         var page = FileProviderPage.initial
-        for _ in 0..<Self.mostPages {
+        var check = ListingCheck(of: directory)
+        while true {
+            try Task.checkCancellation()
             let position = page
             let result = try await make { _ in
                 try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
             }
             if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) { return item }
+            try check.take(result) { _ in false }
             guard let next = result.nextPage else { return nil }
             page = next
         }
-        return nil
     }
-
-    private static let mostPages = 10_000
 
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
         if error is CancellationError { return }
@@ -383,7 +395,8 @@ struct Executor: Sendable {
 enum Backoff {
     /// What may pass by itself soon, what belongs to the item and passes when somebody does something about it later.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
-        let (first, most): (Int64, Int64) = failure.code.reaction == .retry ? (1, 60) : (30, 3600)
+        let passesSoon = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
+        let (first, most): (Int64, Int64) = passesSoon ? (1, 60) : (30, 3600)
         let seconds = min(most, first << Int64(min(max(attempts, 0), 12)))
         return Replica.now.advanced(by: .seconds(seconds))
     }

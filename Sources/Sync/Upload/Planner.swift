@@ -41,6 +41,13 @@ struct Planner: Sendable {
     var delay: Duration = .seconds(1)
     /// How long a file that is open for writing has to be left alone.
     var writtenDelay: Duration = .seconds(5)
+    /// An item that is never left alone is sent this long after the first change that the remote does not have.
+    var longestDelay: Duration = .seconds(30)
+    /// Likewise a file that is open for writing, from a copy of what it contains at that moment.
+    var longestWrittenDelay: Duration = .seconds(50)
+
+    /// Whether nothing may be changed on the remote: then items are only offered to be recognized.
+    var isReadOnly = false
 
     init(_ replica: Replica) {
         self.replica = replica
@@ -67,6 +74,10 @@ struct Planner: Sendable {
         at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (UploadTraffic.Subject) -> Bool
     ) throws -> Plan {
         var plan = Plan()
+        if isReadOnly {
+            try planOffers(&plan, at: now, limit: limit, isBusy: isBusy)
+            return plan
+        }
         for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
             let step = Step(operation: .deletion(deletion.id), subject: try subject(of: deletion))
             if isBusy(step.subject) { continue }
@@ -168,10 +179,10 @@ struct Planner: Sendable {
         var fields = item.changedFields
         guard !fields.isEmpty, !item.isExcluded else { return .nothing }
         if let time = state.nextTry, time > now { return .notBefore(time) }
-        let due = item.inode.changedAt.advanced(by: delay)
+        let due = min(item.inode.changedAt.advanced(by: delay), state.since.advanced(by: longestDelay))
         if !isHurried, due > now { return .notBefore(due) }
         if item.inode.contentStamp != nil, fields.contains(.contents) {
-            let quiet = try quietTime(of: item, isHurried: isHurried)
+            let quiet = try quietTime(of: item, since: state.since, isHurried: isHurried)
             if quiet > now { return .notBefore(quiet) }
         }
         if item.inode.kind == .directory, fields.contains(.contentModificationDate),
@@ -214,9 +225,14 @@ struct Planner: Sendable {
         return .ready([])
     }
 
-    private func quietTime(of item: ItemRecord, isHurried: Bool) throws -> FileTimestamp {
+    private func quietTime(
+        of item: ItemRecord, since: FileTimestamp, isHurried: Bool
+    ) throws -> FileTimestamp {
         let status = try replica.contentStatus(of: item.inode.number)
-        return status.changedAt.advanced(by: isHurried ? .zero : writtenDelay)
+        let quiet = status.changedAt.advanced(by: isHurried ? .zero : writtenDelay)
+        // A larger file could only be sent as it is, and would be written again before all of it is there.
+        guard status.size <= ContentSnapshot.mostCopied else { return quiet }
+        return min(quiet, since.advanced(by: longestWrittenDelay))
     }
 }
 

@@ -3,7 +3,7 @@ import Replica
 import Synchronization
 
 /// Picks what is sent to the remote, and when: so many at once, what was changed first goes first, and nothing while the
-/// remote is away.
+/// remote is away. An item that was left alone for its delay is sent though others go on changing.
 actor Uploads {
     private let replica: Replica
     private let connection: Connection
@@ -23,7 +23,9 @@ actor Uploads {
     private var isPaused = false
     private var hurries = 0
     private nonisolated let lastChange = LastChange()
-    private var busySince: ContinuousClock.Instant?
+    /// No plan is made before: making one costs time that the programs here need.
+    private var nextPlan = ContinuousClock.now
+    private var watch: Task<Void, Never>?
     private var hasFinishedSome = false
     private let onIdle: @Sendable () -> Void
     private var loop: Task<Void, Never>?
@@ -34,7 +36,7 @@ actor Uploads {
     /// - Parameter onIdle: called when all that could be sent has been.
     init(
         replica: Replica, connection: Connection, executor: Executor, traffic: UploadTraffic, listings: Listings,
-        limit: Int, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
+        limit: Int, isReadOnly: Bool = false, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.replica = replica
@@ -45,6 +47,7 @@ actor Uploads {
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
         planner = Planner(replica)
+        planner.isReadOnly = isReadOnly
         (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -77,6 +80,7 @@ actor Uploads {
         wakeUp.finish()
         loop?.cancel()
         timer?.cancel()
+        watch?.cancel()
         let tasks = Array(running.values)
         for task in tasks { task.cancel() }
         await withTaskGroup(of: Void.self) { group in
@@ -90,6 +94,7 @@ actor Uploads {
     /// Somebody waits: nothing is held back for a moment to see whether it changes again.
     func hurry(_ isHurried: Bool) {
         hurries += isHurried ? 1 : -1
+        nextPlan = .now
         wake()
     }
 
@@ -128,15 +133,26 @@ actor Uploads {
     // MARK: - Private
 
     private static let shortestPause = Duration.milliseconds(20)
+    /// Programs count as busy for this long after their last change.
     private static let quiet = Duration.milliseconds(250)
-    private static let longestHold = Duration.seconds(10)
     private static let planSize = 512
+    /// After a plan the next one waits for this many times as long as the plan took, unless somebody waits.
+    private static let pauseInPlans = 4
+    /// While programs are busy, what has become due is collected for this long.
+    private static let busyPause = Duration.milliseconds(100)
+    private static let longestPauseBetweenPlans = Duration.seconds(1)
+    /// How often files that are open for writing are looked at: the kernel writes them without telling.
+    private static let writtenInterval = Duration.seconds(5)
 
     private func pump() {
-        guard !isStopped, !isPaused, connection.state == .online, !holdsBack() else { return }
+        guard !isStopped, !isPaused, connection.state == .online else { return }
         do {
-            while running.count < limit {
+            while running.count < places {
                 if queue.isEmpty {
+                    guard ContinuousClock.now >= nextPlan else {
+                        let wait = nextPlan - ContinuousClock.now
+                        return sleep(until: Replica.now.advanced(by: wait))
+                    }
                     try plan()
                     if queue.isEmpty {
                         if running.isEmpty, hasFinishedSome {
@@ -154,27 +170,46 @@ actor Uploads {
         }
     }
 
-    /// While a program writes one file after the other it has the machine for itself, for a while.
-    private func holdsBack() -> Bool {
-        let now = ContinuousClock.now
-        guard hurries == 0, now - lastChange.value < Self.quiet else {
-            busySince = nil
-            return false
-        }
-        let since = busySince ?? now
-        busySince = since
-        guard now - since < Self.longestHold else { return false }
-        sleep(until: Replica.now.advanced(by: Self.quiet))
-        return true
-    }
+    /// Whether programs are changing files here right now, and nobody waits for the remote.
+    private var isBusyHere: Bool { hurries == 0 && ContinuousClock.now - lastChange.value < Self.quiet }
+
+    /// How many operations may run now: while programs change files here they get most of the machine.
+    private var places: Int { isBusyHere ? max(1, limit / 4) : limit }
 
     private func plan() throws {
-        let now = Replica.now
+        let (now, start) = (Replica.now, ContinuousClock.now)
         let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { isBusy($0) }
+        try watchWrittenFiles()
+        if hurries == 0 {
+            let pause = (ContinuousClock.now - start) * Self.pauseInPlans
+            nextPlan =
+                ContinuousClock.now
+                + min(Self.longestPauseBetweenPlans, max(pause, isBusyHere ? Self.busyPause : .zero))
+        }
         // What ran may have another identifier by now, and so be no more what is busy: it is planned when it has ended.
         queue = plan.steps.filter { running[$0.operation] == nil }
         if queue.isEmpty, running.isEmpty, plan.next == nil, let blocked = plan.blocked.first { queue = [blocked] }
         if let next = plan.next { sleep(until: next) }
+    }
+
+    /// As long as files are open for writing, has what was written to them noted every few seconds.
+    private func watchWrittenFiles() throws {
+        guard watch == nil, !isInteractive, try !replica.database.filesBeingWritten().isEmpty else { return }
+        watch = Task {
+            try? await Task.sleep(for: Self.writtenInterval)
+            if !Task.isCancelled { self.lookAtWrittenFiles() }
+        }
+    }
+
+    private func lookAtWrittenFiles() {
+        watch = nil
+        guard !isStopped else { return }
+        do {
+            try executor.commits.noteWrittenFiles()
+        } catch {
+            executor.warnings.report("what was written to open files cannot be noted: \(error)")
+        }
+        wake()
     }
 
     private func sleep(until time: FileTimestamp) {

@@ -26,7 +26,7 @@ final class Machine: Sendable {
 
     /// Opens what is in a folder, or makes it anew.
     init(
-        in folder: FilePath, provider: InMemoryProvider, isInteractive: Bool = true,
+        in folder: FilePath, provider: InMemoryProvider, isReadOnly: Bool = false, isInteractive: Bool = true,
         cacheLimits: CacheLimits = CacheLimits()
     ) throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -35,7 +35,7 @@ final class Machine: Sendable {
         replica = try Replica(at: folder, readers: 4, logger: logger)
         engine = SyncEngine(
             provider: provider, replica: replica, open: open, kernel: kernel, polling: .never,
-            isInteractive: isInteractive, cacheLimits: cacheLimits, logger: logger)
+            isReadOnly: isReadOnly, isInteractive: isInteractive, cacheLimits: cacheLimits, logger: logger)
     }
 
     /// Runs a test with a machine of its own that has listed all of the remote.

@@ -1,0 +1,51 @@
+import FileProvider
+
+/// Asks the remote for its root after a call has failed in a way that could concern the whole domain: what fails for one item
+/// alone, such as a response that was cut off or a file that is forbidden, is no reason to ask nothing more of the remote.
+///
+/// Calls that fail together share one probe.
+actor RootProbe {
+    private let provider: any FileProviderReplicatedExtension
+    private let request = FileProviderRequest(reason: .synchronization)
+    private let watchdog: Watchdog
+    private var running: Task<Bool, Never>?
+
+    /// A root that takes longer counts as one that does not answer.
+    private static let patience = Duration.seconds(10)
+
+    init(provider: any FileProviderReplicatedExtension, patience: Duration) {
+        self.provider = provider
+        watchdog = Watchdog(patience: min(patience, Self.patience))
+    }
+
+    /// Whether the remote answers for its root.
+    func answers() async -> Bool {
+        if let running { return await running.value }
+        let task = Task { [provider, request, watchdog] in
+            do {
+                _ = try await watchdog.run { try await provider.item(for: .rootContainer, request: request) }
+                return true
+            } catch {
+                return false
+            }
+        }
+        running = task
+        let isThere = await task.value
+        running = nil
+        return isThere
+    }
+}
+
+extension FileProviderError {
+    /// The failure as one of the item that was asked for, where the remote as a whole answers: a process sees the same
+    /// errno, and the domain is not latched.
+    var ofItemAlone: FileProviderError {
+        var error = self
+        switch code {
+        case .notAuthenticated: (error.code, error.errno) = (.fileReadNoPermission, readerErrno)
+        case .serverUnreachable: (error.code, error.errno) = (.posix, readerErrno)
+        default: break
+        }
+        return error
+    }
+}

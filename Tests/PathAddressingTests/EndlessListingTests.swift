@@ -1,0 +1,62 @@
+import FileProvider
+import FileProviderTesting
+import PathAddressing
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Listings that a remote never ends.
+@Suite struct EndlessListingTests {
+    private static let cycles = [["A"], ["A", "B"], ["A", "B", "C", "D", "E"]]
+
+    @Test("S366: a listing whose tokens go round in a cycle ends with an error", arguments: cycles)
+    func listingEnds(cycle: [String]) async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(RemotePath(["d"]), kind: .directory) }
+            let directory = try await session.find("d").itemIdentifier
+            remote.cycle.withLock { $0 = cycle }
+            _ = remote.takeCalls()
+            let error = await #expect(throws: FileProviderError.self) { _ = try await session.list(directory) }
+            #expect(error?.code == .malformedResponse)
+            #expect(remote.takeCalls().count { $0.hasPrefix("entries") } < 20)
+        }
+    }
+
+    @Test("S366: a directory whose listing goes round in a cycle is not searched for ever before it is deleted")
+    func deletingEnds() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.listsTrees = true
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { $0.make(RemotePath(["d"]), kind: .directory) }
+            let directory = try await session.find("d")
+            remote.cycle.withLock { $0 = ["A", "B"] }
+            _ = remote.takeCalls()
+            _ = try? await session.provider.deleteItem(
+                identifier: directory.itemIdentifier, baseVersion: directory.itemVersion, options: [],
+                request: FileProviderRequest(reason: .synchronization))
+            _ = try? await session.list(directory.itemIdentifier)
+            #expect(remote.takeCalls().count < 100)
+        }
+    }
+}
+
+@Suite struct CycleCheckTests {
+    @Test("S366: a cycle of any length is noticed, wherever it begins", arguments: 1...12, 0...5)
+    func noticed(length: Int, before: Int) {
+        var check = CycleCheck(from: 0)
+        var steps = 0
+        var token = 0
+        while steps < 1000 {
+            token = token < before ? token + 1 : before + (token - before + 1) % length
+            steps += 1
+            if check.closes(with: token) { break }
+        }
+        #expect(steps <= 3 * (length + before) + 3)
+    }
+
+    @Test("S366: a sequence that never comes back is no cycle") func longSequence() {
+        var check = CycleCheck<Int>()
+        #expect((1...100_000).allSatisfy { !check.closes(with: $0) })
+    }
+}

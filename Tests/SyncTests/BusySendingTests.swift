@@ -1,0 +1,104 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What is sent while programs go on changing files.
+    @Suite struct BusySendingTests {
+        @Test("S361: an item that is left alone is sent within its delay while others change")
+        func sentWhileOthersChange() async throws {
+            try await Machine.run(isInteractive: false) { machine async throws in
+                try await machine.write("first", to: "first")
+                let start = ContinuousClock.now
+                var number = 0
+                while machine.provider.tree.identifier(at: "first") == nil, .now - start < .seconds(8) {
+                    number += 1
+                    try await machine.write("\(number)", to: "n\(number)")
+                    try await Task.sleep(for: .milliseconds(30))
+                }
+                #expect(machine.provider.tree.identifier(at: "first") != nil)
+                #expect(ContinuousClock.now - start < .seconds(5))
+            }
+        }
+
+        @Test("S361: a program that makes files all the time has most of them on the remote when it ends")
+        func mostFilesArriveMeanwhile() async throws {
+            try await Machine.run(isInteractive: false) { machine async throws in
+                let start = ContinuousClock.now
+                var number = 0
+                while .now - start < .seconds(4) {
+                    number += 1
+                    try await machine.write("\(number)", to: "n\(number)")
+                    try await Task.sleep(for: .milliseconds(25))
+                }
+                let arrived = machine.provider.tree.entries().count
+                #expect(arrived > number / 4, "\(arrived) of \(number)")
+            }
+        }
+
+        @Test("S361: an item that is changed again and again is sent after the longest delay")
+        func anItemThatIsNeverLeftAloneIsSent() async throws {
+            try await Machine.run { machine async throws in
+                try await machine.write("one", to: "n")
+                try await Task.sleep(for: .milliseconds(150))
+                try await machine.write("two", to: "n")
+                let row = try await machine.item("n").id
+                let (item, state) = try #require(try machine.replica.database.pendingItem(row))
+                var planner = Planner(machine.replica)
+                let now = item.inode.changedAt.advanced(by: .milliseconds(100))
+                guard case .notBefore = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                    return #expect(Bool(false), "it was changed just now, and is sent")
+                }
+                planner.longestDelay = .milliseconds(200)
+                guard case .ready = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                    return #expect(Bool(false), "it is not sent though it has waited for the longest delay")
+                }
+                // The two delays are those that users are told of.
+                #expect(Planner(machine.replica).longestDelay == .seconds(30))
+                #expect(Planner(machine.replica).longestWrittenDelay < .seconds(60))
+            }
+        }
+
+        @Test("S361: a file that is written while it is sent arrives as it was at one moment")
+        func aFileThatIsBeingWrittenIsSentFromACopy() async throws {
+            var options = InMemoryProvider.Options()
+            options.uploadChunkSize = 4
+            try await Machine.run(options: options) { machine async throws in
+                let number = try await machine.open("n")
+                try machine.put("11111111", into: number)
+                try machine.engine.noteWrittenFiles()
+                let gate = Gate()
+                machine.provider.faults.add(.holdUpload(after: 4, gate), to: .create, times: 1)
+                let creation = try #require(try await machine.operations().first)
+                let sending = Task { await machine.engine.runAlone(creation) }
+                #expect(await eventually { gate.waiting == 1 })
+                try machine.put("22222222", into: number)
+                gate.open()
+                await sending.value
+                #expect(machine.provider.tree.entries()["n"]?.content == "11111111")
+                try await machine.close(number)
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
+                let complaints = try await machine.complaints()
+                #expect(complaints == [])
+            }
+        }
+
+        @Test("S361: what was written to a file that stays open is sent without anybody asking")
+        func anOpenFileIsSent() async throws {
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine async throws in
+                let number = try await machine.open("a")
+                try machine.put("appended", into: number)
+                #expect(
+                    await eventually(within: .seconds(30)) {
+                        machine.provider.tree.entries()["a"]?.content == "appended"
+                    })
+                try await machine.close(number)
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Failures of one item that look like failures of the whole remote.
+    @Suite struct ItemFailureTests {
+        private static let codes: [(FileProviderError.Code, Errno)] = [
+            (.serverUnreachable, .noRouteToHost), (.notAuthenticated, .keyRejected),
+        ]
+
+        private func files(_ tree: inout RemoteTree) {
+            for number in 0..<40 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        }
+
+        @Test("S362: a file that cannot be fetched does not take the domain offline", arguments: codes)
+        func aFileDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                let error = FileProviderError(code, "not this one")
+                fixture.provider.faults.fail(.fetch, of: "f0", with: error, times: nil)
+                for number in 1..<40 {
+                    let failure = await fixture.failure { _ = try await fixture.read("f0") }
+                    #expect(failure?.readerErrno == errno)
+                    #expect(failure?.message == "not this one")
+                    #expect(try await fixture.read(ItemIdentifier("f\(number)")) == Array("x".utf8))
+                }
+                #expect(fixture.engine.connection.state == .online)
+                #expect(try fixture.replica.database.failure(of: fixture.number("f0"))?.message == "not this one")
+                fixture.provider.faults.clear()
+                #expect(try await fixture.read("f0") == Array("x".utf8))
+            }
+        }
+
+        @Test("S362: a change that the remote does not take is tried later, and the others are sent", arguments: codes)
+        func aChangeDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
+            try await Machine.run(isInteractive: false, fill: files) { machine async throws in
+                machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code, "not now"), times: nil)
+                for number in 0..<10 { try await machine.write("new \(number)", to: "f\(number)") }
+                let number = try await machine.number("f0")
+                _ = try await machine.engine.waitUntilSynced(within: .seconds(2))
+                #expect(try machine.replica.database.pendingCounts().items == 1)
+                #expect(try machine.replica.database.failure(of: number)?.message == "not now")
+                #expect(machine.engine.connection.state == .online)
+                // It is not sent again and again.
+                #expect(machine.provider.log.calls(of: .modify).count { $0.identifier == "f0" } < 5)
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                let entries = machine.provider.tree.entries()
+                #expect((0..<10).allSatisfy { entries["f\($0)"]?.content == "new \($0)" })
+            }
+        }
+
+        @Test("S362: the domain goes offline when its root cannot be asked for either", arguments: codes)
+        func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                fixture.provider.faults.fail(.fetch, of: "f0", with: FileProviderError(code), times: nil)
+                fixture.provider.faults.fail(.item, of: .rootContainer, with: FileProviderError(code), times: nil)
+                #expect(await fixture.failure { _ = try await fixture.read("f0") }?.code == code)
+                #expect(fixture.engine.connection.state != .online)
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == code)
+                #expect(fixture.provider.log.count(of: .fetch) == 1)
+            }
+        }
+
+        @Test("S362: calls that fail together ask for the root once") func oneProbe() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                fixture.provider.log.clear()
+                let gate = fixture.provider.faults.hold(.item, of: .rootContainer)
+                fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)
+                await withTaskGroup(of: Void.self) { group in
+                    for number in 0..<8 {
+                        group.addTask { _ = try? await fixture.read(ItemIdentifier("f\(number)")) }
+                    }
+                    #expect(await eventually { fixture.provider.log.count(of: .fetch) >= 8 && gate.waiting > 0 })
+                    #expect(gate.waiting == 1)
+                    gate.open()
+                    await group.waitForAll()
+                }
+            }
+        }
+    }
+}

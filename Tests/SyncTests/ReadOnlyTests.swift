@@ -1,0 +1,154 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// A read-only domain changes nothing on the remote, whatever was changed here before.
+    @Suite struct ReadOnlyTests {
+        private static let writes: [ProviderCallKind] = [.create, .modify, .delete]
+
+        private func writes(_ machine: Machine) -> Int {
+            Self.writes.reduce(0) { $0 + machine.provider.log.count(of: $1) }
+        }
+
+        /// Runs one engine after the other on one replica and one remote.
+        private func run(
+            _ provider: InMemoryProvider, in directory: TemporaryDirectory, isReadOnly: Bool,
+            _ body: (Machine) async throws -> Void
+        ) async throws {
+            let machine = try Machine(
+                in: directory["replica"], provider: provider, isReadOnly: isReadOnly, isInteractive: false)
+            do {
+                try await body(machine)
+            } catch {
+                await machine.stop()
+                try? machine.replica.close()
+                throw error
+            }
+            await machine.stop()
+            try machine.replica.close()
+        }
+
+        @Test("S360: changes made before wait while the domain is read-only, and are sent when it is writable again")
+        func pendingChangesWait() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            provider.change(ScriptRun.fill)
+            try await run(provider, in: directory, isReadOnly: false) { machine async throws in
+                try await machine.listAll()
+                await machine.engine.pause(true)
+                try await machine.write("new", to: "n")
+                try await machine.write("other", to: "a")
+                try await machine.rename("b", to: "d/b")
+                try await machine.remove("d/x")
+            }
+            provider.log.clear()
+            let before = provider.tree.entries()
+            try await run(provider, in: directory, isReadOnly: true) { machine async throws in
+                machine.engine.start()
+                #expect(try await !machine.engine.waitUntilSynced(within: .seconds(2)))
+                try await machine.engine.retry()
+                try await machine.engine.refresh()
+                #expect(try await !machine.engine.waitUntilSynced(within: .milliseconds(300)))
+                let number = try await machine.number("n")
+                await #expect { try await machine.engine.send(number) } throws: {
+                    ($0 as? FileProviderError)?.errno == .readOnlyFileSystem
+                }
+                #expect(writes(machine) == 0)
+                #expect(try await machine.read("n") == "new")
+            }
+            #expect(provider.tree.entries() == before)
+            try await run(provider, in: directory, isReadOnly: false) { machine async throws in
+                machine.engine.start()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                try await machine.engine.refresh()
+                let complaints = try await machine.complaints()
+                #expect(complaints == [])
+                #expect(machine.provider.tree.entries()["n"]?.content == "new")
+                #expect(machine.provider.tree.entries()["d/x"] == nil)
+            }
+        }
+
+        @Test("S360: a reimport that is under way recognizes items of a read-only domain and makes none")
+        func reimportMakesNothing() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            provider.change(ScriptRun.fill)
+            try await run(provider, in: directory, isReadOnly: false) { machine async throws in
+                try await machine.listAll()
+                #expect(try await machine.read("a") == "first a")
+                #expect(try await machine.read("b") == "first b")
+                await machine.engine.pause(true)
+                try await machine.engine.reimport(below: .root)
+            }
+            provider.change { $0.delete("a") }
+            let before = provider.tree.entries()
+            try await run(provider, in: directory, isReadOnly: true) { machine async throws in
+                machine.engine.start()
+                let (lost, kept) = (try await machine.localNumber("a"), try await machine.localNumber("b"))
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        try machine.replica.database.item(ofInode: kept)?.identifier == "b"
+                            && machine.replica.database.failure(of: lost)?.message == ReadOnlyProvider.refusal.message
+                    })
+                #expect(try await machine.read(lost) == "first a")
+                #expect(machine.provider.tree.applied.isEmpty)
+            }
+            #expect(provider.tree.entries() == before)
+            try await run(provider, in: directory, isReadOnly: false) { machine async throws in
+                machine.engine.start()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(machine.provider.tree.entries()["a"]?.content == "first a")
+            }
+        }
+
+        @Test("S360: a reimport of a read-only domain is refused") func aReimportIsRefused() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            try await run(provider, in: directory, isReadOnly: true) { machine async throws in
+                await #expect { try await machine.engine.reimport(below: .root) } throws: {
+                    ($0 as? FileProviderError)?.code == .featureUnsupported
+                }
+            }
+        }
+
+        @Test("S360: a read-only provider passes no call that writes, and every call that reads")
+        func theProviderRefuses() async throws {
+            let provider = InMemoryProvider()
+            provider.change(ScriptRun.fill)
+            let guarded = ReadOnlyProvider(provider)
+            let request = FileProviderRequest(reason: .synchronization)
+            let item = try await guarded.item(for: "a", request: request)
+            await #expect(throws: FileProviderError.self) {
+                _ = try await guarded.createItem(
+                    basedOn: item, fields: [.filename], contents: nil, options: [.mayAlreadyExist], request: request)
+            }
+            await #expect(throws: FileProviderError.self) {
+                _ = try await guarded.modifyItem(
+                    item, baseVersion: item.itemVersion, changedFields: [.filename], contents: nil, options: [],
+                    request: request)
+            }
+            await #expect(throws: FileProviderError.self) {
+                try await guarded.deleteItem(
+                    identifier: "a", baseVersion: item.itemVersion, options: [], request: request)
+            }
+            #expect(provider.tree.applied.isEmpty)
+            #expect(!((guarded as Any) is any EarlyContentReceiver))
+        }
+    }
+}
+
+extension Machine {
+    /// The inode of a name in the root, without asking the remote.
+    func localNumber(_ name: String) async throws -> InodeNumber {
+        try #require(try replica.database.lookup(name, in: .root).inode).number
+    }
+}

@@ -1,0 +1,37 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Rounds of remote changes that fail.
+    @Suite struct RoundRetryTests {
+        private func files(_ tree: inout RemoteTree) {
+            for number in 0..<40 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        }
+
+        @Test("S363: a round that fails because of something that passes is made again though nobody asks")
+        func aRoundIsMadeAgain() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                fixture.engine.start()
+                #expect(await fixture.provider.log.waits(.anchor))
+                try await fixture.engine.refresh()
+                fixture.provider.log.clear()
+                let error = FileProviderError(.providerDomainTemporarilyUnavailable, "status 500")
+                fixture.provider.faults.fail(.changes, with: error, times: 4)
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("new")) }
+                fixture.engine.signal()
+                #expect(
+                    try await eventually(within: .seconds(20)) { try fixture.names().contains("new") })
+                #expect(fixture.provider.log.count(of: .changes) > 4)
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Files of which nothing has come.
+    @Suite struct UnfetchedContentTests {
+        private func files(_ tree: inout RemoteTree) {
+            for number in 0..<40 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        }
+
+        @Test("S365: a read while the domain is paused leaves the file dataless") func pausedRead() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                await fixture.engine.pause(true)
+                fixture.open.insert(try fixture.number("f1"))
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .serverUnreachable)
+                #expect(try fixture.inode("f1").content == .dataless)
+                await fixture.engine.pause(false)
+                #expect(try await fixture.read("f1") == Array("x".utf8))
+            }
+        }
+
+        @Test("S365: a read that is refused leaves a file that is shown as dataless, while it is open as well")
+        func refusedRead() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                let number = try fixture.number("f1")
+                fixture.open.insert(number)
+                fixture.provider.faults.fail(.fetch, with: FileProviderError(.fileReadNoPermission), times: nil)
+                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .fileReadNoPermission)
+                #expect(try fixture.inode("f1").shownContent == .dataless)
+                fixture.open.remove(number)
+                fixture.engine.inodeWasClosed(number)
+                #expect(try await eventually { try fixture.inode("f1").content == .dataless })
+            }
+        }
+    }
+}
