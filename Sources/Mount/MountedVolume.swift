@@ -107,14 +107,20 @@ package final class MountedVolume: Sendable {
 
 /// Registers local files with the kernel, once there is a session that may.
 final class Passthrough: PassthroughRegistry {
+    /// The session, as long as its mount holds it. A strong reference would be a cycle (session, file system, registry),
+    /// which would keep /dev/fuse open after the unmount.
     final class Slot: Sendable {
-        private let session = Mutex<Session?>(nil)
-
-        func store(_ session: Session) {
-            self.session.withLock { $0 = session }
+        private struct Reference {
+            weak var session: Session?
         }
 
-        var value: Session? { session.withLock { $0 } }
+        private let reference = Mutex(Reference())
+
+        func store(_ session: Session) {
+            reference.withLock { $0.session = session }
+        }
+
+        var value: Session? { reference.withLock { $0.session } }
     }
 
     let session = Slot()

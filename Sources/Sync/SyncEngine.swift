@@ -42,6 +42,7 @@ package final class SyncEngine: Sendable {
     package let hasTrash: Bool
     private let traffic: UploadTraffic
     private let happenings = SyncEvents()
+    private let attached: Attached
 
     /// - Parameters:
     ///   - open: which inodes somebody has open.
@@ -75,6 +76,7 @@ package final class SyncEngine: Sendable {
         self.isInteractive = isInteractive
         self.open = open
         let attached = Attached()
+        self.attached = attached
         hasTrash = provider.features.trash && provider.features.writing
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
@@ -281,6 +283,7 @@ package final class SyncEngine: Sendable {
             await group.next()
             group.cancelAll()
         }
+        attached.detach()
     }
 
     /// A process has had as much fetched as it may, and wanted more of a file.
@@ -400,6 +403,11 @@ private final class Attached: Sendable {
 
     func attach(_ parts: Parts) {
         state.withLock { $0 = parts }
+    }
+
+    /// Breaks the cycles: the parts hold this, and through each other the provider with its descriptors.
+    func detach() {
+        state.withLock { $0 = nil }
     }
 
     var uploads: Uploads? { state.withLock { $0?.uploads } }

@@ -14,7 +14,9 @@ final class DomainManager: FileProviderManager {
     private let state = Mutex(State())
 
     private struct State {
-        var engine: SyncEngine?
+        /// Held by the domain. A strong reference would be a cycle (engine, provider, manager), which would keep the
+        /// provider's descriptors open after the unmount.
+        weak var engine: SyncEngine?
         /// What the provider said before there was an engine to say it to.
         var isSignalled = false
         var warnings: [String] = []

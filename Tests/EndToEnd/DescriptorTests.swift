@@ -1,0 +1,49 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What the daemon holds open.
+    @Suite struct Descriptors {
+        /// The descriptors of a process by what they are: `anon_inode:inotify`, `/dev/fuse`, `pipe`, a path.
+        private func kinds(of process: Int32) throws -> [String: Int] {
+            let directory = "/proc/\(process)/fd"
+            let targets = try FileManager.default.contentsOfDirectory(atPath: directory).compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\($0)")
+            }
+            return Dictionary(grouping: targets.map { $0.hasPrefix("/dev") ? $0 : String($0.prefix { $0 != "[" }) }) {
+                $0
+            }
+            .mapValues(\.count)
+        }
+
+        @Test("S305: a daemon holds no more descriptors after many mounts than after one") func remounting()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "directory/file")
+                try await yonder.mountSource()
+                let daemon = try #require(yonder.daemon)
+                func turn() async throws {
+                    #expect(try await Command.run("cat", yonder["directory/file"]).output == "text")
+                    try await yonder.shell("echo more > directory/new; rm directory/new")
+                    #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                }
+                try await turn()
+                let before = try kinds(of: daemon)
+                #expect(before["/dev/fuse"] == 1)
+                #expect(before["anon_inode:inotify"] == 1)
+                for _ in 0..<6 { try await turn() }
+                var now = before
+                let isSame = try await eventually {
+                    now = try kinds(of: daemon)
+                    return now.allSatisfy { $0.value <= before[$0.key] ?? 0 }
+                }
+                #expect(isSame, "before \(before), now \(now)")
+                #expect(yonder.daemon == daemon)
+            }
+        }
+    }
+}
