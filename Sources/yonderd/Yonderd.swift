@@ -24,7 +24,7 @@ struct Yonderd: AsyncParsableCommand {
             throw ValidationError("'\(logLevel)' is no level of logging")
         }
         if background { Machine.leaveTerminal() }
-        LoggingSystem.bootstrap { label in StreamLogHandler.standardError(label: label) }
+        LoggingSystem.bootstrap { label in OneLineLog(StreamLogHandler.standardError(label: label)) }
         var logger = Logger(label: "yonderd")
         logger.logLevel = level
         do {
