@@ -13,6 +13,10 @@ package struct ScriptedServer: Sendable {
     }
 
     package init(_ script: String, _ arguments: String...) async throws {
+        try await self.init(script, arguments: arguments)
+    }
+
+    package init(_ script: String, arguments: [String]) async throws {
         let scratch = try TemporaryDirectory()
         let file = scratch["port"].string
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
