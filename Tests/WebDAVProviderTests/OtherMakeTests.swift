@@ -84,4 +84,68 @@ struct OtherMakeTests {
             #expect(await eventually { (try? await server.state().connections.open) == 1 })
         }
     }
+
+    // MARK: - Who asks
+
+    private static let credentials = WebDAVCredentials(user: "user", password: "word")
+
+    @Test(
+        "S269: where a server offers several ways to be let in, the next is taken when one is refused",
+        arguments: ["basic", "session", "stale"])
+    func fallsBack(_ kind: String) async throws {
+        try await PlainServer.run("auth=\(kind)") { server async throws in
+            let session = try server.session(Self.credentials)
+            try await work(session)
+            await session.provider.invalidate()
+            // It is found out once, and not for each request.
+            let refused = try await server.state().refused
+            #expect(refused.filter { $0 == "Digest" }.count <= (kind == "stale" ? 6 : 1), "\(refused)")
+            #expect(!refused.contains("Basic"))
+        }
+    }
+
+    @Test("S269: when all ways are refused the request fails, and each way was tried once") func refusesAll()
+        async throws
+    {
+        try await PlainServer.run("auth=none") { server async throws in
+            let session = try server.session(Self.credentials)
+            for attempt in 1...2 {
+                do {
+                    try await session.list()
+                    Issue.record("it was let in")
+                } catch let error as FileProviderError {
+                    #expect(error.code == .notAuthenticated)
+                }
+                let refused = try await server.state().refused.filter { !$0.isEmpty }
+                #expect(refused.count == 2 * attempt && refused.contains("Basic"), "\(refused)")
+            }
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test("S269: a refused digest is not followed by the password where others can read it")
+    func neverInTheClear() async throws {
+        let fields: HTTPFields = [
+            "WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", algorithm=MD5-sess, qop=auth, Basic realm=\"r\""
+        ]
+        func scheme(_ url: String) async throws -> String? {
+            let url = try #require(HTTPURL(url))
+            let authorization = Authorization { Self.credentials }
+            let head = HTTPResponseHead(status: 401, fields: fields, url: url)
+            try authorization.learn(head, refused: authorization.pass())
+            do {
+                try authorization.learn(head, refused: authorization.pass())
+            } catch let error as FileProviderError where error.code == .notAuthenticated {
+                return nil
+            }
+            var request = HTTPRequest("GET", url)
+            try await authorization.pass().authorize(&request)
+            return request.fields["Authorization"]?.split(separator: " ").first.map(String.init)
+        }
+        #expect(try await scheme("http://example.org/") == nil)
+        #expect(try await scheme("http://127.0.0.1.example.org/") == nil)
+        for url in ["https://example.org/", "http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/"] {
+            #expect(try await scheme(url) == "Basic", "\(url)")
+        }
+    }
 }
