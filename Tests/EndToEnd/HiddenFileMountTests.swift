@@ -8,8 +8,9 @@ extension RealMount {
     @Suite(.enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed")) struct HiddenFileMounts {
         /// The names on the server that are not the user's.
         private func hidden(_ remote: FarRemote) -> [String] {
-            let names = remote.folder.map { try? FileManager.default.contentsOfDirectory(atPath: $0.string) }
-            return (names ?? nil ?? []).filter { $0.hasPrefix(".yonder-") }
+            guard let folder = remote.folder?.string else { return [] }
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            return names.filter { $0.hasPrefix(".yonder-") }
         }
 
         /// Mounts a folder, and writes a file until the server has some hidden ones.
