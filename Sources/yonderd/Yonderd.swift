@@ -26,7 +26,7 @@ struct Yonderd: AsyncParsableCommand {
         // Also when something else than 'yonder' has started it.
         Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
-        LoggingSystem.bootstrap { label in StreamLogHandler.standardError(label: label) }
+        LoggingSystem.bootstrap { label in OneLineLog(StreamLogHandler.standardError(label: label)) }
         var logger = Logger(label: "yonderd")
         logger.logLevel = level
         do {

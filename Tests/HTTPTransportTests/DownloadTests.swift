@@ -47,6 +47,28 @@ import Testing
         }
     }
 
+    @Test(
+        "S265: a server that gives a few bytes in each answer is given up, whatever ends its answers",
+        arguments: ["/file?short=1", "/file?short=100", "/file?cut=1"])
+    func givesUpWhatHardlyMoves(target: String) async throws {
+        try await withServer({ $1.retries.firstPause = .milliseconds(1) }) { server, transport in
+            let url = try server.at(target)
+            let error = await failure {
+                _ = try await transport.download(download(url), into: CollectingSink())
+            }
+            #expect(error?.code == .malformedResponse, "\(String(describing: error))")
+            #expect(try await server.log().entries(below: "/file").count == 64)
+        }
+    }
+
+    @Test("A short file may come byte by byte") func takesLittleOfAShortFile() async throws {
+        try await withServer { server, transport in
+            let sink = CollectingSink()
+            _ = try await transport.download(download(server.at("/file?short=1"), range: 5..<55), into: sink)
+            #expect(try sink.bytes(in: 5..<55) == Array(servedContent[5..<55]))
+        }
+    }
+
     @Test(arguments: ["/file?shift=5", "/file?gzip"])
     func refusesWhatIsNotTheRange(target: String) async throws {
         try await withServer { server, transport in

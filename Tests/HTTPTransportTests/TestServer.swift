@@ -12,8 +12,10 @@ struct TestServer: Sendable {
     let scratch: TemporaryDirectory
     private let program: BackgroundProgram
 
-    /// - Parameter isSecure: with a certificate of its own authority: ``certificate``.
-    init(isSecure: Bool = false) async throws {
+    /// - Parameters:
+    ///   - isSecure: with a certificate of its own authority: ``certificate``.
+    ///   - version: the only version of TLS that it speaks, such as `TLSv1_1`.
+    init(isSecure: Bool = false, version: String? = nil) async throws {
         scratch = try TemporaryDirectory()
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "Programs/server.py")
@@ -24,7 +26,8 @@ struct TestServer: Sendable {
                 scratch["certificate"].string)
             guard made.status == 0 else { throw TestFailure("openssl: \(made.errors)") }
             program = try BackgroundProgram(
-                "python3", script.path, scratch["port"].string, scratch["certificate"].string, scratch["key"].string)
+                ["python3", script.path, scratch["port"].string, scratch["certificate"].string, scratch["key"].string]
+                    + (version.map { [$0] } ?? []))
         } else {
             program = try BackgroundProgram("python3", script.path, scratch["port"].string)
         }

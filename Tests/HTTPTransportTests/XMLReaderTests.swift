@@ -87,6 +87,42 @@ import Testing
         #expect(isRefused("<a>\(String(repeating: "<c>0123456789</c>", count: 1000))</a>"))
     }
 
+    @Test("S268: a tag with very many attributes is refused before they are compared", .timeLimit(.minutes(1)))
+    func capsAttributes() throws {
+        func document(_ count: Int) -> [UInt8] {
+            Array("<a><b \((0..<count).map { "a\($0)='1' " }.joined())/></a>".utf8)
+        }
+        #expect(try XMLReader.document(document(256)).children.first?.attributes.count == 256)
+        for count in [257, 60_000] {
+            do {
+                _ = try XMLReader.document(document(count))
+                Issue.record("\(count) attributes are taken")
+            } catch let error as FileProviderError {
+                #expect(error.code == .malformedResponse && error.message.contains("256 attributes"))
+            }
+        }
+    }
+
+    @Test(
+        "S268: a long tag, comment or text that comes byte by byte is read once", .timeLimit(.minutes(1)),
+        arguments: ["<b a='%'/>", "<b><!--%--></b>", "<b><![CDATA[%]]></b>", "<b>%</b>", "<b><?x %?></b>"])
+    func readsSmallPiecesOnce(form: String) throws {
+        var reader = XMLReader()
+        let text =
+            "<a>"
+            + form.replacing("%", with: String(repeating: "x>", count: 200_000).dropLast(form.contains("?x") ? 1 : 0))
+            + "</a>"
+        var found: [XMLElement] = []
+        for byte in text.utf8 { found += try reader.feed(CollectionOfOne(byte)) }
+        _ = try reader.finish()
+        #expect(found.count == 1)
+    }
+
+    @Test("S268: very many small elements in one are refused") func capsElements() {
+        let text = "<a><b>\(String(repeating: "<c/>", count: 200_000))</b></a>"
+        #expect(throws: FileProviderError.self) { try XMLReader.document(Array(text.utf8)) }
+    }
+
     @Test func takesManyElementsAsTheyCome() async throws {
         try await withServer { server, transport in
             let seen = Mutex((count: 0, calls: 0))

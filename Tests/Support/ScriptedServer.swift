@@ -14,6 +14,11 @@ package struct ScriptedServer: Sendable {
 
     /// Starts a server of `Tests/WebDAVProviderTests/Programs`.
     package init(_ script: String, _ arguments: String...) async throws {
+        try await self.init(script, arguments: arguments)
+    }
+
+    /// The same.
+    package init(_ script: String, arguments: [String]) async throws {
         try await self.init(program: "WebDAVProviderTests/Programs/" + script, arguments)
     }
 

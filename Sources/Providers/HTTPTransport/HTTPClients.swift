@@ -62,6 +62,8 @@ final class HTTPClients: Sendable {
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connections
         settings.connectionPool.retryConnectionEstablishment = false
         var tls = TLSConfiguration.makeClientConfiguration()
+        // RFC 8996: older versions are broken.
+        tls.minimumTLSVersion = .tlsv12
         if let file = configuration.environment["SSL_CERT_FILE"], !file.isEmpty {
             tls.trustRoots = .file(file)
         } else if let folder = configuration.environment["SSL_CERT_DIR"], !folder.isEmpty {

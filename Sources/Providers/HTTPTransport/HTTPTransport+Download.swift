@@ -31,16 +31,24 @@ package struct HTTPDownload: Sendable {
 
 extension HTTPTransport {
     /// Fetches content into a sink as it arrives. Where the connection breaks it goes on from there, as long as each
-    /// attempt brings something; the content must then still be what it was at first, by its `ETag` or `Last-Modified`.
+    /// attempt brings something, and many together enough; the content must then still be what it was at first, by its
+    /// `ETag` or `Last-Modified`.
     ///
     /// - Returns: the first answer's head.
     /// - Throws: what `check` and `failure` say; `versionNoLongerAvailable` when it changed in the middle;
-    ///   `malformedResponse` for too few or too many bytes; what the sink throws.
+    ///   `malformedResponse` for too few or too many bytes, also in each of many answers; what the sink throws.
     package func download(_ download: HTTPDownload, into sink: any ContentSink) async throws -> HTTPResponseHead {
         let progress = DownloadProgress(start: download.range?.lowerBound ?? 0)
         var fruitless = 0
+        var requests = 0
         while true {
             let (first, before) = (progress.first, progress.position)
+            requests += 1
+            guard requests <= Self.freeRequests || progress.count >= Int64(requests) * Self.leastPerRequest else {
+                throw FileProviderError(
+                    .malformedResponse,
+                    "\(download.request.url.host) has given \(progress.count) bytes in \(requests - 1) answers")
+            }
             do {
                 try await fetch(download, progress, into: sink)
                 // A server may give less than it was asked for, as long as it says so.
@@ -66,6 +74,11 @@ extension HTTPTransport {
             }
         }
     }
+
+    /// So many requests may bring as little as they like.
+    private static let freeRequests = 64
+    /// How many bytes each must bring on the average when there are more.
+    private static let leastPerRequest: Int64 = 1024
 
     /// One request for what is missing, as far as it gets.
     private func fetch(
@@ -96,13 +109,17 @@ extension HTTPTransport {
 /// How far a download has come. Used by one attempt after the other.
 private final class DownloadProgress: Sendable {
     private let state: Mutex<DownloadState>
+    private let start: Int64
 
     init(start: Int64) {
+        self.start = start
         state = Mutex(DownloadState(position: start))
     }
 
     var first: HTTPResponseHead? { state.withLock { $0.first } }
     var position: Int64 { state.withLock { $0.position } }
+    /// How many bytes have come.
+    var count: Int64 { position - start }
     var end: Int64? { state.withLock { $0.end } }
 
     /// - Throws: when the content is not the one of the first answer.

@@ -76,6 +76,14 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(scheme)://\(authority)\(target)" }
 
+    /// Whether what is sent there stays on this machine, as far as the address itself says so.
+    package var isLoopback: Bool {
+        let name = host.lowercased()
+        if name == "localhost" || name.hasSuffix(".localhost") || name == "::1" || name == "[::1]" { return true }
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+
     /// Whether both lie on one server, reached in one way.
     package func hasSameOrigin(as other: HTTPURL) -> Bool {
         isSecure == other.isSecure && host == other.host && port == other.port

@@ -117,7 +117,12 @@ struct TransportFailure: Error {
     }
 
     private static func untrusted(_ host: String, _ cause: String) -> FileProviderError {
-        FileProviderError(
+        // As BoringSSL calls it, also when the server's alert says so.
+        if cause.contains("UNSUPPORTED_PROTOCOL") || cause.contains("PROTOCOL_VERSION") {
+            return FileProviderError(
+                .serverUnreachable, "no safe connection to \(host): it offers neither TLS 1.2 nor TLS 1.3 (\(cause))")
+        }
+        return FileProviderError(
             .serverUnreachable,
             "no safe connection to \(host): \(cause); a certificate authority of your own is named in SSL_CERT_FILE")
     }

@@ -3,17 +3,29 @@ import Foundation
 import HTTPTransport
 import Synchronization
 
-/// Lets a server see who asks, in the way that it wants: nothing until it asks for it, and nothing to any other server.
+/// Lets a server see who asks, in the way that it wants: nothing until it asks for it, and nothing to any other server. Of
+/// several ways the strongest comes first, and the next when that one is refused.
 final class Authorization: Sendable {
     private enum Scheme: Sendable {
         case none
         case basic
-        case digest(DigestAnswer)
+        case digest(DigestAnswer, clientNonce: String)
+
+        /// What it is called in ``State/refused``; nil for none.
+        var name: String? {
+            switch self {
+            case .none: nil
+            case .basic: "basic"
+            case .digest(let answer, _): answer.name
+            }
+        }
     }
 
     private struct State {
         var scheme = Scheme.none
         var credentials: WebDAVCredentials?
+        /// The schemes that the server refused with these credentials.
+        var refused: Set<String> = []
         /// How often the scheme was learned.
         var generation = 0
         /// How often the present nonce was used.
@@ -50,20 +62,24 @@ final class Authorization: Sendable {
             case .none: return nil
             case .basic:
                 return "Basic " + Data("\(credentials.user):\(credentials.password)".utf8).base64EncodedString()
-            case .digest(let answer):
+            case .digest(let answer, let clientNonce):
                 state.count += 1
                 return answer.authorization(
                     request.method, request.url.target, credentials, count: state.count,
-                    clientNonce: String(UInt64.random(in: .min ... .max), radix: 16))
+                    // A session's secret is made with the client's nonce of its first request (RFC 7616 3.4.2).
+                    clientNonce: answer.isSession ? clientNonce : Self.makeNonce())
             }
         }
     }
 
+    private static func makeNonce() -> String { String(UInt64.random(in: .min ... .max), radix: 16) }
+
     /// A request was refused with 401.
     ///
+    /// - Parameter isAgain: the request was refused before for no more than an old nonce: another one would not help.
     /// - Returns: when it is worth while to send it again.
     /// - Throws: `notAuthenticated` when it is not.
-    func learn(_ head: HTTPResponseHead, refused pass: Pass) throws {
+    func learn(_ head: HTTPResponseHead, refused pass: Pass, isAgain: Bool = false) throws {
         let host = head.url.host
         // Another request has learned meanwhile.
         if state.withLock({ $0.generation != pass.generation }) { return }
@@ -73,26 +89,32 @@ final class Authorization: Sendable {
                 "\(host) wants credentials: put them into ~/.netrc, or mount again with --password-stdin")
         }
         let challenges = Challenge.all(in: head.fields)
-        let scheme: Scheme
-        // The stronger first.
-        let answers = challenges.compactMap(DigestAnswer.init)
-        if let answer = answers.first(where: { $0.algorithm == .sha256 }) ?? answers.first {
-            scheme = .digest(answer)
-        } else if challenges.contains(where: { $0.scheme == "basic" }) {
-            scheme = .basic
-        } else {
+        let schemes = Self.schemes(for: challenges)
+        guard let strongest = schemes.first else {
             throw FileProviderError(
                 .notAuthenticated,
                 "\(host) wants credentials of a kind that is not known here: "
                     + challenges.map(\.scheme).joined(separator: ", "))
         }
-        let isStale = challenges.contains { $0.parameters["stale"]?.lowercased() == "true" }
+        let isStale = !isAgain && challenges.contains { $0.parameters["stale"]?.lowercased() == "true" }
         let isNew = state.withLock { state in
             guard state.generation == pass.generation else { return true }
+            if state.credentials != credentials { state.refused = [] }
             // The same again would be refused again.
-            if case .none = state.scheme {} else if pass.credentials == credentials, !isStale { return false }
-            (state.scheme, state.credentials, state.count) = (scheme, credentials, 0)
+            if let name = state.scheme.name, pass.credentials == credentials, !isStale { state.refused.insert(name) }
+            let next = schemes.first { scheme in
+                guard let name = scheme.name, !state.refused.contains(name) else { return false }
+                // Whoever listens in could have had the stronger one refused to get the password.
+                return name != "basic" || state.refused.isEmpty || Self.isPrivate(head.url)
+            }
+            (state.credentials, state.count) = (credentials, 0)
             state.generation += 1
+            guard let next else {
+                // The next request begins anew: the server may have changed its mind.
+                (state.scheme, state.refused) = (strongest, [])
+                return false
+            }
+            state.scheme = next
             return true
         }
         guard isNew else {
@@ -100,4 +122,15 @@ final class Authorization: Sendable {
                 .notAuthenticated, "\(host) does not let '\(credentials.user)' in with the password that is known here")
         }
     }
+
+    /// The ways that can be gone of those that a server offers, the strongest first.
+    private static func schemes(for challenges: [Challenge]) -> [Scheme] {
+        let digests = challenges.compactMap(DigestAnswer.init)
+        return (digests.filter { $0.algorithm == .sha256 } + digests.filter { $0.algorithm != .sha256 })
+            .map { .digest($0, clientNonce: makeNonce()) }
+            + (challenges.contains { $0.scheme == "basic" } ? [.basic] : [])
+    }
+
+    /// Whether nobody on the way can read what is sent.
+    private static func isPrivate(_ url: HTTPURL) -> Bool { url.isSecure || url.isLoopback }
 }

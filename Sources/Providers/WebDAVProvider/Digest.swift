@@ -105,6 +105,9 @@ struct DigestAnswer: Sendable {
     let isSession: Bool
     let hasQuality: Bool
 
+    /// Of its kind, whatever nonce it has.
+    var name: String { "digest \(algorithm)\(isSession ? "-sess" : "")" }
+
     /// - Returns: nil for a challenge that cannot be answered.
     init?(_ challenge: Challenge) {
         guard challenge.scheme == "digest", let realm = challenge.parameters["realm"],

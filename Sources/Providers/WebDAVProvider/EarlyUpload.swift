@@ -171,11 +171,11 @@ final class EarlyUpload: Sendable {
 extension WebDAVRemote: EarlyRemote {
     package func receive(_ content: GrowingContent, in directory: RemotePath) async {
         guard (try? await connect()) != nil, !isOwnCloud, habitStore.habits?.takesAnyLength != false,
-            !content.isGivenUp
+            !content.isGivenUp, let hidden = try? makeHiddenPath(in: directory)
         else { return }
         // To find out a server that nothing is known of takes as long as much of a file.
         async let trial: Void = giveUpUnlessTaken(content, in: directory)
-        let upload = EarlyUpload(content, hidden: directory.appending(HiddenName.make()))
+        let upload = EarlyUpload(content, hidden: hidden)
         content.upload = upload
         do {
             let response = try await client.send(

@@ -1,5 +1,6 @@
 import FileProvider
 import HTTPTransport
+import Logging
 import PathAddressing
 import Synchronization
 
@@ -13,98 +14,114 @@ struct HabitTrial: Sendable {
 
     /// - Throws: what keeps files from being made there.
     func run() async throws -> ServerHabits {
-        let prefix = HiddenName.make()
-        let paths = (1...8).map { directory.appending("\(prefix)-\($0)") }
-        // Names that are not listed everywhere go by name.
-        let odd = ServerHabits.OddPart.allCases.enumerated().map { OddTrial($1, $0, prefix, in: directory) }
+        let prefix = directory.appending(HiddenName.make())
+        try remote.hiddenFiles.add(prefix, isTrial: true)
+        let result: Result<ServerHabits, any Error>
         do {
-            var habits = ServerHabits(server: server)
-            // The first says whether anything can be made here at all.
-            try await put("a", paths[0])
-            // Some servers cannot list a directory while something in it goes: nothing is listed between here ...
-            habits.listsHiddenNames = try await names(beginningWith: prefix).contains { $0 == paths[0].name }
-            // Each on files of its own, all at the same time: whoever waits is far away.
-            async let moves = moves(paths[0], paths[1])
-            async let survival = survivesMoves(paths[2], paths[3])
-            async let tags = followsContent(paths[4])
-            async let deletions = deletions(paths[5])
-            async let oddNames = fates(of: odd)
-            async let sending = sending(paths[6], paths[7])
-            async let reports = reports(in: directory.appending("\(prefix)-9"))
-            (habits.refusesOverwriting, habits.movesConditionally) = try await moves
-            (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
-            habits.tagsFollowContent = try await tags
-            habits.deletions = try await deletions
-            habits.oddNames = try await oddNames
-            let sent = try await sending
-            habits.refusesReplacing = sent.refusesReplacing
-            habits.showsOnlyWhole = sent.showsOnlyWhole
-            habits.headsAreTrue = sent.headsAreTrue
-            habits.takesAnyLength = sent.takesAnyLength
-            (habits.reportsCollections, habits.reportsAll) = try await reports
-            // ... and here.
-            if habits.oddNames.values.contains(.sent) {
-                let listed = Set(try await names(beginningWith: prefix).map { Array($0.utf8) })
-                for trial in odd where habits.oddNames[trial.part] == .sent && !listed.contains(trial.sentName) {
-                    habits.oddNames[trial.part] = .lost
-                }
-            }
-            await removeAll(prefix, paths + odd.flatMap(\.paths))
-            return habits
+            result = .success(try await habits(Self.names(prefix)))
+        } catch is MovesNothing {
+            result = .failure(FileProviderError(.cannotSynchronize, "\(client.base.host) moves nothing"))
         } catch {
-            await removeAll(prefix, paths + odd.flatMap(\.paths))
-            throw error
+            result = .failure(error)
         }
-    }
-
-    /// Also what the server called otherwise than it was told.
-    private func removeAll(_ prefix: String, _ paths: [RemotePath]) async {
-        let names = (try? await names(beginningWith: prefix)) ?? []
-        await withTaskGroup(of: Void.self) { group in
-            for path in Set(paths + names.map { directory.appending($0) }) {
-                group.addTask { _ = try? await client.send("DELETE", client.url(of: path)) }
-            }
-        }
+        // Also when this task was cancelled, in which no request would be made.
+        let isGone = await Task { [remote] in await Self.removeAll(of: prefix, on: remote) }.value
+        if isGone { remote.hiddenFiles.remove(prefix) }
         // A server with a trash bin keeps them there; nobody waits for that.
-        Task { await remote.clearTrash(ofNamesBeginningWith: prefix) }
+        Task { [remote] in await remote.clearTrash(ofNamesBeginningWith: prefix.name ?? HiddenName.prefix) }
+        return try result.get()
     }
 
-    private func names(beginningWith prefix: String) async throws -> [String] {
-        for attempt in 1... {
-            do {
-                return try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
-                    .filter { $0.utf8.starts(with: prefix.utf8) }
-            } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
-                // Something that is not the trial's may go at the same time.
-                try await Task.sleep(for: .milliseconds(100 * attempt))
+    private func habits(_ trial: Names) async throws -> ServerHabits {
+        let (paths, odd) = (trial.plain, trial.odd)
+        var habits = ServerHabits(server: server)
+        // The first says whether anything can be made here at all.
+        try await put("a", paths[0])
+        // Some servers cannot list a directory while something in it goes: nothing is listed between here ...
+        habits.listsHiddenNames = try await names(beginningWith: trial.prefix).contains { $0 == paths[0].name }
+        // Each on files of its own, all at the same time: whoever waits is far away.
+        async let moves = probe((false, false)) { try await self.moves(paths[0], paths[1]) }
+        async let survival = probe((false, false)) { try await survivesMoves(paths[2], paths[3]) }
+        async let tags = probe(false) { try await followsContent(paths[4]) }
+        async let deletions = probe(.none) { try await self.deletions(paths[5]) }
+        async let oddNames = fates(of: odd)
+        async let sending = probe(ServerHabits()) { try await self.sending(paths[6], paths[7]) }
+        async let reports = probe((nil, nil)) { try await self.reports(in: trial.folder) }
+        (habits.refusesOverwriting, habits.movesConditionally) = try await moves
+        (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
+        habits.tagsFollowContent = try await tags
+        habits.deletions = try await deletions
+        habits.oddNames = try await oddNames
+        let sent = try await sending
+        habits.refusesReplacing = sent.refusesReplacing
+        habits.showsOnlyWhole = sent.showsOnlyWhole
+        habits.headsAreTrue = sent.headsAreTrue
+        habits.takesAnyLength = sent.takesAnyLength
+        (habits.reportsCollections, habits.reportsAll) = try await reports
+        // ... and here.
+        if habits.oddNames.values.contains(.sent) {
+            let listed = Set(try await names(beginningWith: trial.prefix).map { Array($0.utf8) })
+            for trial in odd where habits.oddNames[trial.part] == .sent && !listed.contains(trial.sentName) {
+                habits.oddNames[trial.part] = .lost
             }
         }
-        return []
+        return habits
+    }
+
+    /// Nothing can be written on such a server.
+    private struct MovesNothing: Error {}
+
+    // MARK: - Probes
+
+    /// Makes one probe. A server that answers a probe with nonsense, or breaks its connection each time, is not known to do
+    /// what the probe is about, and is used for all the rest.
+    ///
+    /// - Parameter caution: what is assumed then.
+    /// - Throws: what says nothing about the probe: no connection, no room, other credentials.
+    private func probe<Value: Sendable>(
+        _ caution: Value, _ body: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        var isSecond = false
+        while true {
+            do {
+                return try await body()
+            } catch let error as FileProviderError {
+                switch error.code {
+                case .malformedResponse, .fileReadNoPermission, .cannotSynchronize: return giveUp(error, caution)
+                case .serverUnreachable where isSecond && !Task.isCancelled:
+                    // A connection that breaks twice where another request is answered is broken by what was asked.
+                    guard (try? await remote.sight(of: directory, isDirectory: true)) != nil else { throw error }
+                    return giveUp(error, caution)
+                case .serverUnreachable where !Task.isCancelled: isSecond = true
+                default: throw error
+                }
+            } catch let failure as RemoteConditionFailure {
+                return giveUp(failure, caution)
+            }
+        }
+    }
+
+    private func giveUp<Value>(_ error: any Error, _ caution: Value) -> Value {
+        client.transport.logger.debug("\(client.base.host) cannot be tried out in one respect: \(error)")
+        return caution
+    }
+
+    /// What was sent whole the server may act on after the answer to the deletion of it: it is waited for, also when the
+    /// trial is cancelled.
+    private func completed<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try Task.checkCancellation()
+        return try await Task { try await body() }.value
     }
 
     // MARK: - Names
 
-    /// The files with which one kind of name is tried.
-    private struct OddTrial: Sendable {
-        let part: ServerHabits.OddPart
-        let source: RemotePath
-        let moved: RemotePath
-        let sent: RemotePath
-
-        init(_ part: ServerHabits.OddPart, _ number: Int, _ prefix: String, in directory: RemotePath) {
-            self.part = part
-            source = directory.appending("\(prefix)-from-\(number)")
-            moved = directory.appending("\(prefix)-a\(part.example)a")
-            sent = directory.appending("\(prefix)-b\(part.example)b")
-        }
-
-        var paths: [RemotePath] { [source, moved, sent] }
-        var sentName: [UInt8] { Array((sent.name ?? "").utf8) }
-    }
-
     private func fates(of trials: [OddTrial]) async throws -> [ServerHabits.OddPart: ServerHabits.NameFate] {
         try await withThrowingTaskGroup(of: (ServerHabits.OddPart, ServerHabits.NameFate).self) { group in
-            for trial in trials { group.addTask { (trial.part, try await fate(of: trial)) } }
+            for trial in trials {
+                group.addTask { (trial.part, try await probe(.lost) { try await fate(of: trial) }) }
+            }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
     }
@@ -112,11 +129,11 @@ struct HabitTrial: Sendable {
     /// - Returns: `sent` where that which was sent has still to be looked for in a listing.
     private func fate(of trial: OddTrial) async throws -> ServerHabits.NameFate {
         try await put("a", trial.source)
-        if [200, 201, 204].contains(try await move(trial.source, to: trial.moved, ["Overwrite": "F"])),
-            try await isThere(trial.moved)
-        {
-            return .kept
+        // Cyrus writes the new name into a field of its answer as it is, and with a line's end in it that is no HTTP.
+        let isMoved = try await unlessRefused {
+            [200, 201, 204].contains(try await move(trial.source, to: trial.moved, ["Overwrite": "F"]))
         }
+        if isMoved, try await isThere(trial.moved) { return .kept }
         let isTaken = try await unlessRefused {
             try await put("a", trial.sent)
             return true
@@ -172,7 +189,7 @@ struct HabitTrial: Sendable {
         let kept = try await attributesAreSet(one)
         let before = try await remote.sight(of: one)
         guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else {
-            throw FileProviderError(.cannotSynchronize, "\(client.base.host) moves nothing")
+            throw MovesNothing()
         }
         let after = try await remote.sight(of: two)
         let isSame = before?.entry.tag == after?.entry.tag && after != nil
@@ -187,15 +204,19 @@ struct HabitTrial: Sendable {
         guard remote.reportHabits.isOffered else { return (nil, nil) }
         let inner = top.appending("a")
         defer { remote.removeLater(top, isDirectory: true) }
-        guard try await client.send("MKCOL", client.url(of: top, isDirectory: true)).head.isSuccess,
-            let first = try await remote.token(of: top),
-            try await client.send("MKCOL", client.url(of: inner, isDirectory: true)).head.isSuccess
+        guard try await makeDirectory(top), let first = try await remote.token(of: top), try await makeDirectory(inner)
         else { return (false, false) }
         let ofCollections = try await isReported(inner, since: first, in: top, .members)
         guard let second = try await remote.token(of: top) else { return (ofCollections, false) }
         try await put("a", inner.appending("a"))
         let ofAll = try await isReported(inner.appending("a"), since: second, in: top, .all)
         return (ofCollections ?? false, ofAll)
+    }
+
+    private func makeDirectory(_ path: RemotePath) async throws -> Bool {
+        try await completed {
+            try await client.send("MKCOL", client.url(of: path, isDirectory: true)).head.isSuccess
+        }
     }
 
     /// - Returns: nil where nothing is reported at this level.
@@ -214,25 +235,38 @@ struct HabitTrial: Sendable {
         async let showsOnlyWhole = showsOnlyWhole(two)
         var habits = ServerHabits()
         let text = [UInt8]("abc".utf8)
-        let given = Mutex(false)
-        let status = try await client.send(
-            "PUT", client.url(of: one), ["If-None-Match": "*"],
-            body: .pieces(count: nil) { take(given) ? nil : text }
-        ).status
-        habits.takesAnyLength = (200..<300).contains(status)
+        let given = Once()
+        habits.takesAnyLength = try await unlessRefused {
+            try await completed {
+                try await client.send(
+                    "PUT", client.url(of: one), ["If-None-Match": "*"],
+                    body: .pieces(count: nil) { given.take() ? nil : text }
+                ).head.isSuccess
+            }
+        }
         if !habits.takesAnyLength { try await put("abc", one) }
         let sight = try await remote.sight(of: one)
         habits.takesAnyLength = habits.takesAnyLength && sight?.entry.size == Int64(text.count)
         habits.headsAreTrue = try await remote.glance(at: one)?.entry == sight?.entry && sight != nil
-        let again = try await client.send(
-            "PUT", client.url(of: one), ["If-None-Match": "*"], body: .bytes(Array("abcd".utf8)))
-        habits.refusesReplacing = again.status == 412
+        let again = try await completed {
+            try await client.send(
+                "PUT", client.url(of: one), ["If-None-Match": "*"], body: .bytes(Array("abcd".utf8))
+            ).status
+        }
+        habits.refusesReplacing = again == 412
         habits.showsOnlyWhole = try await showsOnlyWhole
         return habits
     }
 
     /// Whether nobody sees what has come in part: neither while more is to come, nor when no more does.
     private func showsOnlyWhole(_ path: RemotePath) async throws -> Bool {
+        let isWhole = try await isNeverSeenInPart(path)
+        // A server that shows a part may make it of what was broken off as late as it likes.
+        if !isWhole { remote.removeLater(path) }
+        return isWhole
+    }
+
+    private func isNeverSeenInPart(_ path: RemotePath) async throws -> Bool {
         struct BrokenOff: Error {}
         let isSeen = Mutex(false)
         let count = Mutex(0)
@@ -260,10 +294,15 @@ struct HabitTrial: Sendable {
         return true
     }
 
-    private func take(_ isTaken: borrowing Mutex<Bool>) -> Bool {
-        isTaken.withLock { isTaken in
-            defer { isTaken = true }
-            return isTaken
+    /// Says once that something has not been taken.
+    private final class Once: Sendable {
+        private let isTaken = Mutex(false)
+
+        func take() -> Bool {
+            isTaken.withLock { isTaken in
+                defer { isTaken = true }
+                return isTaken
+            }
         }
     }
 
@@ -332,12 +371,14 @@ struct HabitTrial: Sendable {
     }
 
     private func put(_ text: String, _ path: RemotePath) async throws {
-        try await remote.put(.bytes(Array(text.utf8)), at: path, for: path.name ?? "/")
+        try await completed { try await remote.put(.bytes(Array(text.utf8)), at: path, for: path.name ?? "/") }
     }
 
     private func move(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> Int {
         var fields = fields
         fields["Destination"] = client.url(of: newPath).description
-        return try await client.send("MOVE", client.url(of: path), fields).status
+        return try await completed { [fields] in
+            try await client.send("MOVE", client.url(of: path), fields).status
+        }
     }
 }

@@ -12,7 +12,9 @@ final class WebDAVClient: Sendable {
     /// The names that its path consists of; nil when it is none.
     private let root: RemotePath?
     private let authorization: Authorization
-    private static let mostRefusals = 4
+    private static let mostRefusals = 6
+    /// After so many a nonce is not what is wrong.
+    private static let mostNonces = 3
     /// A server copies, moves or deletes much before it answers.
     static let longPatience = Duration.seconds(600)
 
@@ -255,7 +257,7 @@ final class WebDAVClient: Sendable {
                     throw FileProviderError(
                         .notAuthenticated, "\(refused.head.url.host) wants other credentials again and again")
                 }
-                try authorization.learn(refused.head, refused: pass)
+                try authorization.learn(refused.head, refused: pass, isAgain: refusals >= Self.mostNonces)
             }
         }
     }

@@ -23,7 +23,7 @@ extension WebDAVRemote {
             return try await make(contents, at: path, attributes, habits)
         }
         let early = try await sentEarly(contents, habits)
-        let hidden = early ?? path.parent.appending(HiddenName.make())
+        let hidden = try early ?? makeHiddenPath(in: path.parent)
         var held: HeldAttributes?
         do {
             if early == nil { try await put(.content(contents), at: hidden, for: name) }
@@ -41,6 +41,7 @@ extension WebDAVRemote {
                 unanswered.note(name, tag: sent.entry.tag, date: attributes.contentModificationDate)
             }
             try await publish(hidden, at: path, if: condition, habits)
+            hiddenFiles.remove(hidden)
             if let sent { unanswered.forget(name, tag: sent.entry.tag) }
             if let sent, habits.tagsSurviveMoves {
                 var entry = sent.entry.with(held)
@@ -220,21 +221,9 @@ extension WebDAVRemote {
         }
     }
 
-    /// What a call broken off has left goes without anybody waiting for it. A server may notice late that a transfer has
-    /// been broken off, and make the file only then.
-    func removeLater(_ hidden: RemotePath, isDirectory: Bool = false) {
-        Task {
-            for pause in [0, 1, 4, 20] {
-                try? await Task.sleep(for: .seconds(pause))
-                let url = client.url(of: hidden, isDirectory: isDirectory)
-                guard let response = try? await client.send("DELETE", url) else { continue }
-                if pause > 0, response.status == 404 { return }
-            }
-        }
-    }
-
     package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try await connect()
+        if let name = path.name, HiddenName.isOne(name) { try hiddenFiles.add(path, isDirectory: true) }
         // What comes into it needs to know.
         async let trial = habits(tryingIn: path.parent)
         let made = try await makeDirectory(at: path, attributes)
@@ -296,6 +285,7 @@ extension WebDAVRemote {
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         try await connect()
         try await delete(path, kind: kind, if: condition, isKept: false)
+        if let name = path.name, HiddenName.isOne(name) { hiddenFiles.remove(path) }
     }
 
     /// - Parameter isKept: it has to be in the server's trash bin afterwards.

@@ -30,6 +30,7 @@ package final class WebDAVRemote: PathRemote {
     let report: @Sendable (String) -> Void
     let unanswered: UnansweredContents
     let lost: LostContents
+    let hiddenFiles: HiddenFiles
     let reportHabits = ReportHabits()
     let chunkedUploads: ChunkedUploads
     let trashBins: TrashBinStore
@@ -53,6 +54,7 @@ package final class WebDAVRemote: PathRemote {
         habitStore = HabitStore(in: stateDirectory)
         unanswered = UnansweredContents(in: stateDirectory)
         lost = LostContents(in: stateDirectory)
+        hiddenFiles = HiddenFiles(in: stateDirectory)
         chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
         trashBins = TrashBinStore(in: stateDirectory, base: source.url, findings: findings)
         restorations = RestorationJournal(in: stateDirectory)
@@ -110,9 +112,11 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func close() async {
+        hiddenFiles.close()
         let tasks = knowledge.withLock { ($0.connecting, $0.trying) }
         tasks.0?.cancel()
         tasks.1?.cancel()
+        await removeHidden(endingTrial: tasks.1)
         await client.transport.close()
     }
 
@@ -172,6 +176,7 @@ package final class WebDAVRemote: PathRemote {
             knowledge.hasAttributes = root.heldAttributes != nil
             knowledge.hasIdentifiers = root.fileIdentifier != nil
         }
+        removeLeftBehind()
     }
 
     /// What the server does; tried on files of our own in a directory the first time.

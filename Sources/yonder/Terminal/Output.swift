@@ -47,20 +47,7 @@ struct Output: Sendable {
 
     /// A name as a terminal can show it on one line: control characters are escaped. Elsewhere as it is.
     static func shown(_ name: String) -> String {
-        guard Terminal.isStandardOutput, name.unicodeScalars.contains(where: isControl) else { return name }
-        return name.unicodeScalars.reduce(into: "") { text, scalar in
-            switch scalar {
-            case "\n": text += "\\n"
-            case "\t": text += "\\t"
-            case "\r": text += "\\r"
-            case _ where isControl(scalar): text += "\\x{" + String(scalar.value, radix: 16) + "}"
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-    }
-
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+        Terminal.isStandardOutput ? LineText.escaped(name) : name
     }
 
     /// Columns, each as wide as its widest text; the last is as it is.

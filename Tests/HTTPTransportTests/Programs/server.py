@@ -1,4 +1,6 @@
-"""A server for tests, whose answers are as bad as the path says. usage: server.py PORTFILE [CERTIFICATE KEY]"""
+"""A server for tests, whose answers are as bad as the path says. usage: server.py PORTFILE [CERTIFICATE KEY [VERSION]]
+
+VERSION is the only one of TLS that it speaks, such as TLSv1_1."""
 
 import hashlib
 import http.server
@@ -179,6 +181,10 @@ def main():
     if len(sys.argv) > 3:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[2], sys.argv[3])
+        if len(sys.argv) > 4:
+            # Old versions sign with SHA-1, which OpenSSL lets nobody do without this.
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            context.minimum_version = context.maximum_version = ssl.TLSVersion[sys.argv[4]]
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     with open(sys.argv[1] + ".new", "w") as file:
         file.write(str(server.server_address[1]))

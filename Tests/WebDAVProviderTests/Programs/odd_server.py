@@ -80,6 +80,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 + file("/elsewhere/good")
             )
             return self.multistatus(own + inner)
+        if name == "forged":
+            return self.multistatus(own + file("/outside&#10;forged line&#27;[31m") + file("/forged/good"))
         if name == "truncated":
             body = (HEAD + own + file("/truncated/file")).encode()
             return self.answer(207, body, [("Content-Type", "application/xml")], length=len(body) + 500)

@@ -71,9 +71,11 @@ extension UInt8 {
 /// How much of XML is taken from a server.
 package struct XMLLimits: Sendable, Hashable {
     package var depth = 64
+    /// Of one tag, declarations of namespaces among them.
+    package var attributes = 256
     /// The bytes of one piece: a tag, an element's text.
     package var piece = 1 << 20
-    /// The bytes of one child of the root with all that is in it.
+    /// The bytes of one child of the root with all that is in it, and 64 for each element.
     package var element = 8 << 20
     package var total: Int64 = 4 << 30
 

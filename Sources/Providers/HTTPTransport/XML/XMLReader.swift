@@ -20,6 +20,8 @@ package struct XMLReader {
     /// The parts of names that were met: a listing has few, many thousand times.
     private var parts: [[UInt8]: (prefix: String, local: String)] = [:]
     private static let mostParts = 256
+    /// What an element takes in memory beside its text: thousands of empty ones are not nothing.
+    private static let ownBytes = 64
 
     package init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
@@ -88,7 +90,7 @@ package struct XMLReader {
         guard root == nil else { throw XMLTokenizer.wrong("it has two roots") }
         guard open.count < limits.depth else { throw XMLTokenizer.wrong("it is deeper than \(limits.depth)") }
         if open.count == 1 { elementBytes = 0 }
-        try count(tag.count + attributes.reduce(0) { $0 + $1.name.count + $1.value.count })
+        try count(Self.ownBytes + tag.count + attributes.reduce(0) { $0 + $1.name.count + $1.value.count })
         var namespaces: [String: String] = [:]
         var others: [(name: [UInt8], value: String)] = []
         for (name, value) in attributes {

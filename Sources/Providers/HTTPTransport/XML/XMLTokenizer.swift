@@ -14,6 +14,10 @@ struct XMLTokenizer {
     private var pending: [UInt8] = []
     /// Where `pending` has been read up to.
     private var position = 0
+    /// Up to where the end of the token that begins at `position` has been looked for in vain, and the quote that is open
+    /// there. So a token that comes in many small pieces is looked at once.
+    private var scanned = 0
+    private var quote: UInt8 = 0
     private var seen: Int64 = 0
     private var isAtStart = true
 
@@ -27,12 +31,17 @@ struct XMLTokenizer {
     mutating func feed(_ bytes: some Collection<UInt8>, _ take: (Token) throws -> Void) throws {
         seen += Int64(bytes.count)
         guard seen <= limits.total else { throw Self.wrong("it is larger than \(limits.total) bytes") }
-        if position > 0 {
+        // What has been read goes when it is most of it: each byte is moved once.
+        if position > 0, position >= pending.count / 2 {
             pending.removeSubrange(..<position)
+            scanned = max(0, scanned - position)
             position = 0
         }
         pending.append(contentsOf: bytes)
-        while let token = try next() { if let token = token.value { try take(token) } }
+        while let token = try next() {
+            (scanned, quote) = (0, 0)
+            if let token = token.value { try take(token) }
+        }
         guard pending.count - position <= limits.piece else { throw Self.wrong("a piece of it is too long") }
     }
 
@@ -58,10 +67,11 @@ struct XMLTokenizer {
     }
 
     /// Where a sequence begins, from a position on.
-    private func find(_ wanted: StaticString, from start: Int) -> Int? {
+    private mutating func find(_ wanted: StaticString, from start: Int) -> Int? {
         let bytes = wanted.description.utf8
         guard let first = bytes.first else { return nil }
-        var index = start
+        var index = max(start, scanned)
+        defer { scanned = index }
         while index + bytes.count <= pending.count {
             if pending[index] == first, pending[index..<index + bytes.count].elementsEqual(bytes) { return index }
             index += 1
@@ -128,7 +138,7 @@ struct XMLTokenizer {
     }
 
     private mutating func endTag() throws -> (value: Token?, Void)? {
-        guard let end = pending[position...].firstIndex(of: UInt8(ascii: ">")) else { return nil }
+        guard let end = find(">", from: position) else { return nil }
         var name = pending[position + 2..<end]
         while let last = name.last, last.isXMLSpace { name = name.dropLast() }
         position = end + 1
@@ -159,6 +169,9 @@ struct XMLTokenizer {
                 throw Self.wrong("an attribute's value has no end")
             }
             let checkedKey = try Self.checked(key)
+            guard attributes.count < limits.attributes else {
+                throw Self.wrong("a tag has more than \(limits.attributes) attributes")
+            }
             guard !attributes.contains(where: { $0.name == checkedKey }) else {
                 throw Self.wrong("an attribute comes twice")
             }
@@ -170,9 +183,9 @@ struct XMLTokenizer {
     }
 
     /// Where the tag ends that begins here: a `>` in quotes ends nothing.
-    private func endOfTag() -> Int? {
-        var quote: UInt8 = 0
-        var index = position + 1
+    private mutating func endOfTag() -> Int? {
+        var index = max(position + 1, scanned)
+        defer { scanned = index }
         while index < pending.count {
             let byte = pending[index]
             if quote != 0 {

@@ -1,0 +1,76 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// The files of a trial, and their removal.
+extension HabitTrial {
+    /// What one trial makes.
+    struct Names {
+        var prefix: String
+        var plain: [RemotePath]
+        var folder: RemotePath
+        var odd: [OddTrial]
+    }
+
+    static func names(_ prefix: RemotePath) -> Names {
+        let (directory, name) = (prefix.parent, prefix.name ?? HiddenName.prefix)
+        return Names(
+            prefix: name, plain: (1...8).map { directory.appending("\(name)-\($0)") },
+            folder: directory.appending("\(name)-9"),
+            // Names that are not listed everywhere go by name.
+            odd: ServerHabits.OddPart.allCases.enumerated().map { OddTrial($1, $0, name, in: directory) })
+    }
+
+    /// Removes all files of a trial, also what the server called otherwise than it was told.
+    ///
+    /// - Parameter prefix: what their names begin with, in their directory.
+    /// - Returns: whether the server has answered everything.
+    static func removeAll(of prefix: RemotePath, on remote: WebDAVRemote) async -> Bool {
+        let trial = HabitTrial(remote: remote, directory: prefix.parent, server: nil)
+        let known = names(prefix)
+        var listed: [String]?
+        do {
+            listed = try await trial.names(beginningWith: known.prefix)
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            // It has gone with its directory.
+            return true
+        } catch {}
+        let paths = known.plain + known.odd.flatMap(\.paths) + (listed ?? []).map { prefix.parent.appending($0) }
+        let isListed = listed != nil
+        return await withTaskGroup(of: Bool.self) { group in
+            for path in Set(paths) { group.addTask { await remote.deleteHidden(path, isDirectory: false) != nil } }
+            return await group.reduce(isListed) { $0 && $1 }
+        }
+    }
+
+    func names(beginningWith prefix: String) async throws -> [String] {
+        for attempt in 1... {
+            do {
+                return try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
+                    .filter { $0.utf8.starts(with: prefix.utf8) }
+            } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
+                // Something that is not the trial's may go at the same time.
+                try await Task.sleep(for: .milliseconds(100 * attempt))
+            }
+        }
+        return []
+    }
+
+    /// The files with which one kind of name is tried.
+    struct OddTrial: Sendable {
+        let part: ServerHabits.OddPart
+        let source: RemotePath
+        let moved: RemotePath
+        let sent: RemotePath
+
+        init(_ part: ServerHabits.OddPart, _ number: Int, _ prefix: String, in directory: RemotePath) {
+            self.part = part
+            source = directory.appending("\(prefix)-from-\(number)")
+            moved = directory.appending("\(prefix)-a\(part.example)a")
+            sent = directory.appending("\(prefix)-b\(part.example)b")
+        }
+
+        var paths: [RemotePath] { [source, moved, sent] }
+        var sentName: [UInt8] { Array((sent.name ?? "").utf8) }
+    }
+}

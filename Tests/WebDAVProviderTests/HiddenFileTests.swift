@@ -1,0 +1,86 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import PathAddressing
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("Hidden files on a server", .serialized)
+struct HiddenFileTests {
+    @Test("S260: a session that ends while the server is tried out leaves nothing on it", arguments: ["", "late"])
+    func endsDuringTrial(_ habit: String) async throws {
+        try await PlainServer.run("slow=40", habit) { server async throws in
+            let session = try server.session()
+            let creation = Task {
+                try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
+            }
+            #expect(await eventually { (try? await server.state().hidden.isEmpty) == false })
+            creation.cancel()
+            await session.provider.invalidate()
+            _ = try? await creation.value
+            #expect(try await server.state().hidden == [])
+        }
+    }
+
+    @Test("S260: an upload that is broken off by the end of the session leaves nothing on the server")
+    func endsDuringUpload() async throws {
+        try await PlainServer.run("late") { server async throws in
+            let session = try server.session()
+            // Onto a name that is there it is sent under a hidden one.
+            let made = try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
+            let change = Task {
+                try await session.modify(made.item, .contents, content: [UInt8](repeating: 7, count: 60 << 20))
+            }
+            #expect(await eventually { session.webDAV?.hiddenFiles.all.isEmpty == false })
+            change.cancel()
+            _ = try? await change.value
+            await session.provider.invalidate()
+            #expect(await eventually { (try? await server.state().hidden) == [] })
+            let next = try server.session()
+            _ = try await next.list()
+            #expect(await eventually { (try? await server.state().hidden) == [] && next.isClean })
+            await next.provider.invalidate()
+        }
+    }
+
+    @Test("S261: what a daemon that was killed has left is removed when the domain is connected to again")
+    func nextStart() async throws {
+        try await PlainServer.run("slow=40") { server async throws in
+            let killed = try server.session()
+            let creation = Task {
+                try await killed.create(ProviderSession.template("file"), content: [1, 2, 3])
+            }
+            #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
+            // Nothing of it comes to the server any more.
+            await killed.webDAV?.client.transport.close()
+            _ = try? await creation.value
+            #expect(try await server.state().hidden != [])
+
+            let next = try server.session()
+            #expect(try await next.list().isEmpty)
+            #expect(await eventually { (try? await server.state().hidden) == [] && next.isClean })
+            await next.provider.invalidate()
+        }
+    }
+
+    @Test("Nothing is noted of uploads that are over") func staysSmall() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            var item = try await session.create(ProviderSession.template("file"), content: [1, 2, 3]).item
+            for count in 1...20 {
+                item = try await session.modify(item, .contents, content: [UInt8](repeating: 1, count: count)).item
+            }
+            #expect(session.isClean)
+            await session.provider.invalidate()
+            #expect(try await server.state().hidden == [])
+        }
+    }
+}
+
+extension ProviderSession {
+    /// Whether nothing hidden is noted to be on the server.
+    fileprivate var isClean: Bool { webDAV?.hiddenFiles.all.isEmpty == true }
+}

@@ -1,0 +1,151 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+@testable import HTTPTransport
+import PathAddressing
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+/// What servers of other makes do, as it was seen on them.
+@Suite("WebDAV servers of other makes", .serialized)
+struct OtherMakeTests {
+    /// Creates, changes, renames, reads and deletes some files and folders.
+    private func work(_ session: ProviderSession) async throws {
+        let folder = try await session.create(ProviderSession.template("folder", kind: .directory)).item
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    _ = try await session.create(
+                        ProviderSession.template("file \(number)", in: folder.itemIdentifier),
+                        content: [UInt8(number)])
+                }
+            }
+            try await group.waitForAll()
+        }
+        let items = try await session.list(folder.itemIdentifier)
+        #expect(items.count == 40)
+        for item in items.prefix(10) {
+            let changed = try await session.modify(item, .contents, content: [1, 2, 3, 4]).item
+            #expect(try await session.fetch(changed.itemIdentifier).bytes == [1, 2, 3, 4])
+            try await session.delete(changed)
+        }
+        #expect(try await session.list(folder.itemIdentifier).count == 30)
+    }
+
+    @Test(
+        "S262: a server that closes the connection after each answer serves all requests",
+        arguments: ["close", "http10"])
+    func closesAfterEachAnswer(_ habit: String) async throws {
+        try await PlainServer.run(habit) { server async throws in
+            let session = try server.session()
+            try await work(session)
+            await session.provider.invalidate()
+            let connections = try await server.state().connections
+            // Each request had one of its own, the one for the state too.
+            #expect(connections.all > 200 && connections.open == 1)
+        }
+    }
+
+    @Test("S263: a server whose answer to one probe is no HTTP is written to, and names of that kind are not moved")
+    func oneProbeIsAnsweredWithNonsense() async throws {
+        try await PlainServer.run("location") { server async throws in
+            let session = try server.session()
+            try await work(session)
+            let habits = try #require(session.webDAV?.habitStore.habits)
+            #expect(habits.oddNames[.controlCharacters] != .kept)
+            #expect(habits.oddNames[.hash] == .kept && habits.refusesOverwriting && habits.showsOnlyWhole)
+            await session.provider.invalidate()
+            #expect(try await server.state().hidden == [])
+        }
+    }
+
+    @Test("S263: a server that breaks the connection of one probe each time is written to")
+    func oneProbeBreaksTheConnection() async throws {
+        try await PlainServer.run("breaks") { server async throws in
+            let session = try server.session { $0.retries.attempts = 2 }
+            try await work(session)
+            let habits = try #require(session.webDAV?.habitStore.habits)
+            #expect(habits.oddNames[.percent] == .lost)
+            #expect(habits.oddNames[.hash] == .kept && habits.refusesOverwriting)
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test("S264: no connection is kept busy by a probe that was broken off", arguments: ["location", "breaks", "late"])
+    func brokenProbesHoldNoConnections(_ habit: String) async throws {
+        try await PlainServer.run(habit) { server async throws in
+            let session = try server.session { $0.retries.attempts = 2 }
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            // The one that asks is busy itself.
+            #expect(await eventually { (try? await server.state().connections.busy) == 1 })
+            await session.provider.invalidate()
+            #expect(await eventually { (try? await server.state().connections.open) == 1 })
+        }
+    }
+
+    // MARK: - Who asks
+
+    private static let credentials = WebDAVCredentials(user: "user", password: "word")
+
+    @Test(
+        "S269: where a server offers several ways to be let in, the next is taken when one is refused",
+        arguments: ["basic", "session", "stale"])
+    func fallsBack(_ kind: String) async throws {
+        try await PlainServer.run("auth=\(kind)") { server async throws in
+            let session = try server.session(Self.credentials)
+            try await work(session)
+            await session.provider.invalidate()
+            // It is found out once, and not for each request.
+            let refused = try await server.state().refused
+            #expect(refused.filter { $0 == "Digest" }.count <= (kind == "stale" ? 6 : 1), "\(refused)")
+            #expect(!refused.contains("Basic"))
+        }
+    }
+
+    @Test("S269: when all ways are refused the request fails, and each way was tried once") func refusesAll()
+        async throws
+    {
+        try await PlainServer.run("auth=none") { server async throws in
+            let session = try server.session(Self.credentials)
+            for attempt in 1...2 {
+                do {
+                    try await session.list()
+                    Issue.record("it was let in")
+                } catch let error as FileProviderError {
+                    #expect(error.code == .notAuthenticated)
+                }
+                let refused = try await server.state().refused.filter { !$0.isEmpty }
+                #expect(refused.count == 2 * attempt && refused.contains("Basic"), "\(refused)")
+            }
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test("S269: a refused digest is not followed by the password where others can read it")
+    func neverInTheClear() async throws {
+        let fields: HTTPFields = [
+            "WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", algorithm=MD5-sess, qop=auth, Basic realm=\"r\""
+        ]
+        func scheme(_ url: String) async throws -> String? {
+            let url = try #require(HTTPURL(url))
+            let authorization = Authorization { Self.credentials }
+            let head = HTTPResponseHead(status: 401, fields: fields, url: url)
+            try authorization.learn(head, refused: authorization.pass())
+            do {
+                try authorization.learn(head, refused: authorization.pass())
+            } catch let error as FileProviderError where error.code == .notAuthenticated {
+                return nil
+            }
+            var request = HTTPRequest("GET", url)
+            try await authorization.pass().authorize(&request)
+            return request.fields["Authorization"]?.split(separator: " ").first.map(String.init)
+        }
+        #expect(try await scheme("http://example.org/") == nil)
+        #expect(try await scheme("http://127.0.0.1.example.org/") == nil)
+        for url in ["https://example.org/", "http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/"] {
+            #expect(try await scheme(url) == "Basic", "\(url)")
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+
+@testable import WebDAVProvider
+
+/// A plain server of the tests' own (Programs/plain_server.py), with habits of servers of other makes.
+struct PlainServer: Sendable {
+    let server: ScriptedServer
+    let directory: TemporaryDirectory
+
+    /// What the server says of itself.
+    struct State: Decodable {
+        struct Connections: Decodable {
+            var open: Int
+            var busy: Int
+            var most: Int
+            var all: Int
+        }
+
+        var paths: [String]
+        var connections: Connections
+        var refused: [String]
+
+        /// The last names of what has a hidden name.
+        var hidden: [String] {
+            paths.map { String($0.split(separator: "/").last ?? "") }.filter { HiddenName.isOne($0) }
+        }
+    }
+
+    /// Runs a test on a server of its own, and ends it whatever the test does.
+    static func run(_ habits: String..., test: (PlainServer) async throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let server = try await ScriptedServer("plain_server.py", arguments: habits)
+        defer { server.stop() }
+        try await test(PlainServer(server: server, directory: directory))
+    }
+
+    func state() async throws -> State {
+        let outcome = try await Command.run("curl", "-sS", "--fail", "http://127.0.0.1:\(server.port)/.state")
+        return try JSONDecoder().decode(State.self, from: Data(outcome.outputBytes))
+    }
+
+    /// A session with a provider that keeps what it has to remember in the test's own folder.
+    func session(
+        _ credentials: WebDAVCredentials? = nil, _ configure: (inout HTTPTransport.Configuration) -> Void = { _ in }
+    ) throws -> ProviderSession {
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(server.port)/"),
+            stateDirectory: directory.path)
+        var configuration = HTTPTransport.Configuration()
+        configure(&configuration)
+        let provider = try WebDAVProvider.make(
+            for: manager, configuration: configuration, credentials: { credentials }, logger: Logger(label: "test"))
+        return ProviderSession(provider: provider, manager: manager)
+    }
+}
+
+extension ProviderSession {
+    /// The remote behind a WebDAV provider.
+    var webDAV: WebDAVRemote? { (provider as? PathAddressedProvider)?.remote as? WebDAVRemote }
+}
