@@ -77,7 +77,7 @@ package struct Attributes: Hashable, Sendable {
         switch inode.content {
         case .dataless: return 1
         case .partial: return max(1, inode.localBytes / 512)
-        case .materialized: return (inode.size + 511) / 512
+        case .materialized: return inode.size / 512 + (inode.size % 512 == 0 ? 0 : 1)
         }
     }
 }

@@ -218,7 +218,7 @@ package struct Importing {
         try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs)
         let taken = try FileStatus(at: content)
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
-        summary.bytes += size
+        summary.bytes = summary.bytes.saturatingAdd(size)
     }
 }
 
