@@ -38,8 +38,13 @@ package final class ReplicaDatabase: Sendable {
         }
         let connections = try Connections(path: path.string, readers: readers, configuration: configuration)
         let migrator = Schema.migrator
-        let isNewer = try connections.writer.read { db in try migrator.hasBeenSuperseded(db) }
+        let (isNewer, isComplete) = try connections.writer.read { db in
+            // An older version of ours applied the migrations in their order, and so did a newer one.
+            let applied = try migrator.appliedIdentifiers(db)
+            return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
+        }
         if isNewer {
+            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
             throw FileProviderError(
                 .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
         }

@@ -43,6 +43,16 @@ enum Schema {
         migrator.registerMigration("0042 collections") { db in
             try db.execute(sql: "ALTER TABLE inode ADD COLUMN changeMark BLOB")
         }
+        migrator.registerMigration("0070 findings") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE finding (
+                        id INTEGER PRIMARY KEY AUTOINCREMENT,
+                        foundAt INTEGER NOT NULL,
+                        text TEXT NOT NULL
+                    ) STRICT
+                    """)
+        }
         return migrator
     }
 
