@@ -77,7 +77,8 @@ let targets: [Target] = [
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
     .target(
-        name: "ReplicaTestSupport", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system],
+        name: "ReplicaTestSupport",
+        dependencies: ["FileProvider", "Replica", "Syscalls", "TestSupport", logging, system],
         path: "Tests/ReplicaSupport"),
     .testTarget(
         name: "ReplicaTests",

@@ -22,6 +22,8 @@ struct TarReader {
     private static let block: Int64 = 512
     /// A header that says more of itself than this is none.
     private static let longestText: Int64 = 1 << 20
+    /// No archive has room for more: an offset and a size together stay within 64 bits.
+    private static let largestEntry: Int64 = 1 << 61
 
     init(_ archive: TarArchive) {
         self.archive = archive
@@ -41,6 +43,9 @@ struct TarReader {
                 let length = number(header[124..<136]), length >= 0
             else { throw FileProviderError(.malformedResponse, "there is no tar header at byte \(offset)") }
             let size = header[156] == UInt8(ascii: "x") ? length : said["size"].flatMap { Int64($0) } ?? length
+            guard (0...Self.largestEntry).contains(size), offset <= Self.largestEntry else {
+                throw FileProviderError(.malformedResponse, "an entry of \(size) bytes at byte \(offset)")
+            }
             position = offset + Self.block + (size + Self.block - 1) / Self.block * Self.block
             switch header[156] {
             case UInt8(ascii: "x"):
@@ -111,7 +116,7 @@ struct TarReader {
         var records: [String: String] = [:]
         var rest = bytes[...]
         while let blank = rest.firstIndex(of: 32), let length = Int(string(rest[..<blank])), length > 0,
-            rest.startIndex + length <= rest.endIndex, blank < rest.startIndex + length - 1
+            length <= rest.count, blank < rest.startIndex + length - 1
         {
             let record = rest[(blank + 1)..<(rest.startIndex + length - 1)]
             if let equals = record.firstIndex(of: UInt8(ascii: "=")) {

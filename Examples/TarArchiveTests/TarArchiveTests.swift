@@ -73,4 +73,57 @@ import Testing
         let gone = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
         #expect(gone?.code == .serverUnreachable)
     }
+
+    /// A header of 512 bytes with a good checksum.
+    private func header(_ name: String, type: Character, size: [UInt8]) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 512)
+        func put(_ text: [UInt8], at offset: Int) { bytes.replaceSubrange(offset..<offset + text.count, with: text) }
+        put(Array(name.utf8), at: 0)
+        put(Array("0000644\0".utf8), at: 100)
+        put(size, at: 124)
+        put(Array("00000000000\0".utf8), at: 136)
+        put([type.asciiValue ?? 0x30], at: 156)
+        put(Array("ustar\u{0}00".utf8), at: 257)
+        put([UInt8](repeating: 0x20, count: 8), at: 148)
+        let sum = bytes.reduce(0) { $0 + Int($1) }
+        let digits = String(sum, radix: 8)
+        put(Array((String(repeating: "0", count: 6 - digits.utf8.count) + digits + "\0 ").utf8), at: 148)
+        return bytes
+    }
+
+    @Test(
+        "S344: a size in a header that no archive has room for is refused, however it is written",
+        arguments: ["base256", "pax", "negative", "record"])
+    func refusesSizesAtTheEndOfNumbers(how: String) async throws {
+        let remote = try TarRemote()
+        defer { remote.directory.remove() }
+        try await remote.write([1, 2, 3], to: "inside")
+        let largest: [UInt8] = [0x80, 0, 0, 0, 0x7F] + [UInt8](repeating: 0xFF, count: 7)
+        func octal(_ number: Int) -> [UInt8] {
+            let digits = String(number, radix: 8)
+            return Array((String(repeating: "0", count: 11 - digits.utf8.count) + digits + "\0").utf8)
+        }
+        func pax(_ text: String) -> [UInt8] {
+            let record = Array(text.utf8)
+            return header("pax", type: "x", size: octal(record.count)) + record
+                + [UInt8](repeating: 0, count: 512 - record.count)
+        }
+        let bytes: [UInt8] =
+            switch how {
+            case "base256": header("huge", type: "0", size: largest)
+            case "pax": pax("28 size=9223372036854775807\n") + header("huge", type: "0", size: octal(3))
+            case "negative": pax("12 size=-512\n") + header("back", type: "0", size: octal(3))
+            default: pax("9223372036854775807 size=3\n") + header("huge", type: "0", size: octal(3))
+            }
+        try Data(bytes + [UInt8](repeating: 0, count: 2048)).write(to: URL(fileURLWithPath: remote.archive))
+        let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+        let session = ProviderSession(provider: try TarArchiveProvider(manager: manager), manager: manager)
+        if how == "record" {
+            // A record that cannot be is none.
+            #expect(try await session.list().map(\.documentSize) == [3])
+        } else {
+            let error = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
+            #expect(error?.code == .malformedResponse)
+        }
+    }
 }

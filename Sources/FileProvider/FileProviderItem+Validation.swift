@@ -6,6 +6,8 @@ public struct ItemDefect: Error, Hashable, Sendable, CustomStringConvertible {
 extension FileProviderItem {
     /// The longest file name that Linux takes, in bytes.
     public static let maximumFilenameLength = 255
+    /// The largest file in bytes: sums of a size and an offset stay within 64 bits.
+    public static let maximumDocumentSize: Int64 = 1 << 62
     /// The longest target of a symbolic link that Linux takes, in bytes.
     public static let maximumLinkTargetLength = 4095
 
@@ -23,7 +25,9 @@ extension FileProviderItem {
         switch kind {
         case .file:
             guard let documentSize else { return ItemDefect(description: "file without a size") }
-            if documentSize < 0 { return ItemDefect(description: "file of \(documentSize) bytes") }
+            if documentSize < 0 || documentSize > Self.maximumDocumentSize {
+                return ItemDefect(description: "file of \(documentSize) bytes")
+            }
         case .symbolicLink:
             guard let symlinkTargetPath, !symlinkTargetPath.isEmpty else {
                 return ItemDefect(description: "symbolic link without a target")

@@ -19,7 +19,7 @@ public struct FileProviderItem: Hashable, Sendable {
     public var itemVersion: ItemVersion
     public var capabilities: ItemCapabilities
     /// The exact number of bytes that fetching a file gives. Required for files: a reader that gets another number
-    /// gets EIO. Ignored for everything else.
+    /// gets EIO. At most ``maximumDocumentSize``. Ignored for everything else.
     public var documentSize: Int64?
     /// How many children a directory has; a hint.
     public var childItemCount: Int?

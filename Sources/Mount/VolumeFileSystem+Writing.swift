@@ -115,7 +115,8 @@ extension VolumeFileSystem {
         isFromCache: Bool, reply: consuming WriteReply
     ) {
         do throws(Obstacle) {
-            let descriptor = try volume.writing(node.rawValue, caller: isFromCache ? nil : Requester(request))
+            let descriptor = try volume.writing(
+                node.rawValue, at: offset, count: data.count, caller: isFromCache ? nil : Requester(request))
             do throws(Errno) {
                 reply.succeed(count: try data.copy(to: descriptor, at: offset))
             } catch {

@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import SystemPackage
 
 /// Why an item stays materialized. Each has its own errno and its own words.
 package enum EvictionRefusal: Error, Hashable, Sendable {
@@ -15,6 +16,8 @@ package enum EvictionRefusal: Error, Hashable, Sendable {
     case nonEvictableChildren
     /// It is not known here.
     case noSuchItem
+    /// Its content file cannot be removed.
+    case failed(Errno)
 }
 
 /// Making items dataless: one item, one transaction.
@@ -24,25 +27,53 @@ extension Replica {
     /// - Returns: how many bytes were given back, and what is left to tell the kernel.
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
-        let (freed, effects) = try await database.write { db -> (Int64, ReplicaEffects) in
-            guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
-            var effects = ReplicaEffects()
-            if item.changedFields.contains(.contents) || item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
-            if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
-            if item.trash != nil { throw EvictionRefusal.nonEvictable }
-            if open.isOpen(number) { throw EvictionRefusal.isOpen }
-            guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
-                try db.run("UPDATE inode SET fetchAgain = 0 WHERE number = ? AND fetchAgain = 1", [number.rawValue])
-                return (0, effects)
+        do {
+            return try await database.write { [contents] db in
+                try Self.evictFile(number, open: open, from: contents, in: db)
             }
-            if item.inode.contentStamp != nil { throw EvictionRefusal.unsyncedEdits }
-            if item.inode.linkCount > 1 { throw EvictionRefusal.isHardLinked }
-            effects.obsoleteContents.append(try db.forgetContent(of: number))
-            effects.invalidations.append(.contents(number))
-            return (item.inode.localBytes, effects)
+        } catch {
+            if !(error is EvictionRefusal) { try? await forgetContentIfMissing(of: number) }
+            throw error
         }
-        try await removeObsoleteContents(effects)
-        return (freed, effects)
+    }
+
+    /// The content file goes inside the transaction: where it cannot be removed the item stays as it is.
+    private static func evictFile(
+        _ number: InodeNumber, open: any OpenInodes, from contents: ContentStore, in db: Database
+    ) throws -> (Int64, ReplicaEffects) {
+        guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
+        var effects = ReplicaEffects()
+        // Whatever is pending, not the content alone: a pending item is not evicted.
+        if !item.changedFields.isEmpty || item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
+        if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
+        if try item.trash != nil || db.isTrashed(item.parent) { throw EvictionRefusal.nonEvictable }
+        if open.isOpen(number) { throw EvictionRefusal.isOpen }
+        guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
+            try db.run("UPDATE inode SET fetchAgain = 0 WHERE number = ? AND fetchAgain = 1", [number.rawValue])
+            return (0, effects)
+        }
+        if item.inode.contentStamp != nil { throw EvictionRefusal.unsyncedEdits }
+        if item.inode.linkCount > 1 { throw EvictionRefusal.isHardLinked }
+        try db.forgetContent(of: number)
+        try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
+        do {
+            try contents.remove(number)
+        } catch {
+            throw EvictionRefusal.failed(error)
+        }
+        effects.invalidations.append(.contents(number))
+        return (item.inode.localBytes, effects)
+    }
+
+    /// A transaction that could not be committed may have removed the file already.
+    private func forgetContentIfMissing(of number: InodeNumber) async throws {
+        try await database.write { [contents] db in
+            guard try db.hasContentFile(number), let item = try db.item(ofInode: number), item.changedFields.isEmpty,
+                item.identifier != nil, (try? contents.status(of: number)) == nil
+            else { return }
+            try db.forgetContent(of: number)
+            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
+        }
     }
 
     /// Drops a directory's listing once everything below it is dataless. Its items are remembered, so that they are the
@@ -56,6 +87,8 @@ extension Replica {
             }
             var effects = ReplicaEffects()
             if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
+            // What is in the trash is stored here.
+            if try db.isTrashed(number) { throw EvictionRefusal.nonEvictable }
             guard item.inode.content == .materialized else { return effects }
             // What the remote does not have it cannot list.
             if item.identifier == nil { throw EvictionRefusal.unsyncedEdits }

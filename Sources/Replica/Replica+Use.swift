@@ -31,7 +31,7 @@ extension ReplicaDatabase {
         try read { db in
             try db.one(
                 "SELECT TOTAL(localBytes) FROM inode INDEXED BY contentByUse WHERE hasContentFile = 1", [],
-                { Int64($0[0] as Double) }) ?? 0
+                { Int64(saturating: $0[0] as Double) }) ?? 0
         }
     }
 
@@ -55,7 +55,7 @@ extension ReplicaDatabase {
                         FROM inode INDEXED BY contentByUse CROSS JOIN item ON item.inode = inode.number
                         WHERE hasContentFile = 1 AND (COALESCE(readAt, changedAt), inode.number) > (?, ?)
                             AND inode.content <> 0 AND localBytes > 0 AND linkCount = 1 AND contentStamp IS NULL
-                            AND item.changedFields & 1 = 0 AND item.identifier IS NOT NULL
+                            AND item.changedFields = 0 AND item.identifier IS NOT NULL
                         ORDER BY COALESCE(readAt, changedAt), inode.number LIMIT ?
                         """), arguments: [last?.usedAt ?? Int64.min, last?.number.rawValue ?? 0, limit]
             ).map {

@@ -30,10 +30,10 @@ package final class Replica: Sendable {
     package init(at directory: FilePath, readers: Int = 12, logger: Logger) throws {
         try directory.makeDirectory()
         self.directory = directory
-        try ReplicaDatabase.refuseEmpty(in: directory)
+        try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
         self.contents = contents
-        (database, findings) = try ReplicaDatabase.namingDamage {
+        (database, findings) = try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
             do {
                 var recovery = Recovery(database: database, contents: contents, logger: logger)

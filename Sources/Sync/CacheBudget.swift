@@ -159,7 +159,7 @@ actor CacheBudget {
             guard used > limit else { return isOver.withLock { $0 = false } }
             isOver.withLock { $0 = true }
             let target = limit / 10 * 9
-            _ = await trim(except: nil) { used - $0 > target }
+            _ = await trim(except: nil) { used.saturatingSubtract($0) > target }
             let left = try replica.database.localBytes()
             isOver.withLock { $0 = left > limit }
         } catch {
@@ -203,7 +203,7 @@ actor CacheBudget {
                     last = next
                     for candidate in candidates where candidate.number != number && candidate.usedAt < oldest {
                         guard isNeeded(freed), !Task.isCancelled else { break }
-                        freed += await evict(candidate.number) ?? 0
+                        freed = freed.saturatingAdd(await evict(candidate.number) ?? 0)
                     }
                     if next.usedAt >= oldest { break }
                 }
@@ -235,6 +235,6 @@ private struct Room {
 
     /// How many bytes are missing for so many more.
     func shortage(of bytes: Int64) -> Int64 {
-        bytes - (available - reserve)
+        bytes.saturatingSubtract(available.saturatingSubtract(reserve))
     }
 }

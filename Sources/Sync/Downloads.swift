@@ -153,8 +153,9 @@ actor Downloads {
         }
         do {
             return try await replica.beginContent(of: number, version: version)
-        } catch let error as FileProviderError {
-            guard error.errno == .noSpace, await budget.makeRoom(1, for: number) else { throw error }
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            guard failure.errno == .noSpace, await budget.makeRoom(1, for: number) else { throw failure }
             return try await replica.beginContent(of: number, version: version)
         }
     }

@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import SystemPackage
 
 /// What evicting came to.
 package struct EvictionReport: Sendable {
@@ -92,6 +93,7 @@ struct Eviction: Sendable {
             // One word for all of it, and not one for every child.
             if let item = try replica.database.item(ofInode: inode.number),
                 try replica.effectivePolicy(of: item) == .keepDownloaded
+                    || replica.database.isInTrash(inode.number)
             {
                 report.refusals.append((inode.number, .nonEvictable))
                 return .refused
@@ -142,11 +144,11 @@ struct Eviction: Sendable {
                 let (freed, effects) = try await replica.evictFile(inode.number, open: open)
                 commits.publish(effects)
                 report.evictedFiles += 1
-                report.freedBytes += freed
+                report.freedBytes = report.freedBytes.saturatingAdd(freed)
             } catch let refusal as EvictionRefusal {
                 throw refusal
             } catch {
-                throw EvictionRefusal.noSuchItem
+                throw EvictionRefusal.failed((error as? FileProviderError)?.errno ?? error as? Errno ?? .ioError)
             }
             progress(report)
             return true

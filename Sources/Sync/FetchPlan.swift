@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 
 /// Decides which ranges of a file to fetch next: a pure function of what is here, what is coming and what is wanted.
@@ -17,6 +18,8 @@ struct FetchPlan: Sendable {
     static let mostFetches = 4
 
     init(size: Int64, canFetchRanges: Bool) {
+        // A database may hold a size that is no longer taken in: the sums below have to stay within 64 bits.
+        let size = max(0, min(size, FileProviderItem.maximumDocumentSize))
         self.size = size
         isWhole = !canFetchRanges || size <= Self.smallFile
     }
@@ -32,13 +35,13 @@ struct FetchPlan: Sendable {
         present: ByteRanges, coming: ByteRanges, wanted: [Range<Int64>], running: Int
     ) -> [Range<Int64>] {
         if isWhole {
-            let isNeeded = wanted.contains { !present.contains($0) }
+            let isNeeded = wanted.contains { !present.contains($0.clamped(to: 0..<size)) }
             return isNeeded && running == 0 ? [0..<size] : []
         }
         var expected = present
         for range in coming.ranges { expected.insert(range) }
         var fetches: [Range<Int64>] = []
-        for range in wanted {
+        for range in wanted.map({ $0.clamped(to: 0..<size) }) where !range.isEmpty {
             while running + fetches.count < Self.mostFetches, let next = next(for: range, expected: expected) {
                 fetches.append(next)
                 expected.insert(next)
@@ -72,6 +75,7 @@ struct FetchPlan: Sendable {
         guard let range = expected.ranges.last(where: { $0.lowerBound < offset }), range.upperBound >= offset else {
             return 0
         }
-        return offset - range.lowerBound
+        // More makes no difference, and twice as much has to stay within 64 bits.
+        return min(offset - range.lowerBound, largestWindow)
     }
 }

@@ -108,7 +108,7 @@ actor FileLookAhead {
     private func fetch(_ number: InodeNumber) async -> Bool {
         let reader = reader
         if let reader, !accounting.admits(reader) { return false }
-        let missing = (try? replica.database.inode(number)).map { $0.size - $0.localBytes } ?? 0
+        let missing = (try? replica.database.inode(number)).map { $0.size.saturatingSubtract($0.localBytes) } ?? 0
         do throws(FileProviderError) {
             try await downloads.provide(
                 number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))

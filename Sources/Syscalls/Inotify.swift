@@ -14,6 +14,8 @@ package final class Inotify: Sendable {
             case changed
             /// A name is gone.
             case removed
+            /// A name is gone because its file was moved, within the directories that are watched or out of them.
+            case movedAway
             /// The directory itself changed.
             case directoryChanged
             /// The watch is gone, with its directory.
@@ -114,7 +116,8 @@ package final class Inotify: Sendable {
         if mask & UInt32(IN_IGNORED) != 0 { return Event(watch: header.wd, kind: .ended, name: nil) }
         if name.isEmpty { return Event(watch: header.wd, kind: .directoryChanged, name: nil) }
         guard let text = String(validating: name, as: UTF8.self) else { return nil }
-        let isGone = mask & (UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM)) != 0
-        return Event(watch: header.wd, kind: isGone ? .removed : .changed, name: text)
+        let kind: Event.Kind =
+            mask & UInt32(IN_MOVED_FROM) != 0 ? .movedAway : mask & UInt32(IN_DELETE) != 0 ? .removed : .changed
+        return Event(watch: header.wd, kind: kind, name: text)
     }
 }

@@ -165,7 +165,7 @@ extension Volume {
             guard offset >= 0, offset < state.size, count > 0 else {
                 return ReadGrant(descriptor: nil, offset: offset, count: 0)
             }
-            let range = offset..<min(state.size, offset + Int64(count))
+            let range = offset..<(offset + min(state.size - offset, Int64(count)))
             if !state.isComplete, !isProvided {
                 try checkPresence(of: range, in: number, state: &state)
             }
@@ -177,9 +177,16 @@ extension Volume {
 
     /// Where to write the bytes of a file that is open for writing.
     ///
-    /// - Parameter caller: takes the set-ID bits with it, unless it is root; nil when the kernel writes back.
-    package func writing(_ node: UInt64, caller: Requester?) throws(Obstacle) -> FileDescriptor {
+    /// - Parameters:
+    ///   - offset: where is written.
+    ///   - count: how many bytes.
+    ///   - caller: takes the set-ID bits with it, unless it is root; nil when the kernel writes back.
+    /// - Throws: EFBIG for what would make the file larger than it may be.
+    package func writing(
+        _ node: UInt64, at offset: Int64 = 0, count: Int = 0, caller: Requester?
+    ) throws(Obstacle) -> FileDescriptor {
         let number = InodeNumber(node)
+        try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
             try change { try $0.clearSetID(of: number, caller: LocalCaller(caller)) }
@@ -193,9 +200,19 @@ extension Volume {
     /// Reserves or releases room in a file that is open for writing. (fallocate)
     package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(Obstacle) {
         let number = InodeNumber(node)
-        let descriptor = try writing(node, caller: nil)
+        let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
         try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
         try change { try $0.contentWasWritten(number) }
+    }
+
+    /// Checks a part of a file that is to be written, reserved or copied to.
+    ///
+    /// - Throws: EINVAL for negative numbers, EFBIG for what ends beyond the largest size of a file.
+    func checkExtent(at offset: Int64, length: Int64) throws(Obstacle) {
+        guard offset >= 0, length >= 0 else { throw .refused(.invalidArgument) }
+        guard length <= FileProviderItem.maximumDocumentSize,
+            offset <= FileProviderItem.maximumDocumentSize - length
+        else { throw .refused(.fileTooLarge) }
     }
 
     /// The next data or hole at or after an offset. What is not here counts as data: a tool that trusts holes must never

@@ -60,6 +60,7 @@ extension Volume {
     ) throws(Obstacle) -> Attributes {
         let number = InodeNumber(node)
         guard changes != AttributeWish() else { return try takePrivileges(of: number, caller: caller) }
+        if let size = changes.size { try checkExtent(at: 0, length: size) }
         let inode = try change {
             try $0.setAttributes(of: number, to: LocalAttributes(changes), caller: LocalCaller(caller))
         }

@@ -38,7 +38,9 @@ import Testing
     @Test func aFileHasASize() {
         #expect(file { $0.documentSize = nil }.defect != nil)
         #expect(file { $0.documentSize = -1 }.defect != nil)
-        #expect(file { $0.documentSize = .max }.defect == nil)
+        #expect(file { $0.documentSize = 1 << 62 }.defect == nil)
+        #expect(file { $0.documentSize = (1 << 62) + 1 }.defect != nil)
+        #expect(file { $0.documentSize = .max }.defect != nil)
         #expect(file { ($0.kind, $0.documentSize) = (.directory, nil) }.defect == nil)
     }
 

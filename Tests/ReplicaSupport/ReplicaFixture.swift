@@ -4,6 +4,7 @@ import Logging
 import Replica
 import Syscalls
 import SystemPackage
+import TestSupport
 
 /// A replica in a folder of its own, which goes with it.
 package final class ReplicaFixture: Sendable {
@@ -22,6 +23,18 @@ package final class ReplicaFixture: Sendable {
 
     package func replica() throws -> Replica {
         try Replica(at: directory, readers: 4, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    /// Runs statements on the database as no code of the replica's does.
+    package func sabotage(_ sql: String) async throws {
+        let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()"
+        let path = directory.appending("replica.sqlite").string
+        let outcome = try await Command.python(script, path, sql)
+        guard outcome.status == 0 else { throw SabotageFailed(errors: outcome.errors) }
+    }
+
+    package struct SabotageFailed: Error {
+        package var errors: String
     }
 
     package var contentFiles: [String] {

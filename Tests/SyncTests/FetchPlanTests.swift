@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 import Testing
 
@@ -60,5 +61,17 @@ import Testing
             present: ByteRanges(), coming: ByteRanges(), wanted: [0..<1 << 30, 5 * mebibyte..<6 * mebibyte], running: 1)
         #expect(fetches.count == FetchPlan.mostFetches - 1)
         #expect(ByteRanges(fetches).count == fetches.reduce(0) { $0 + $1.upperBound - $1.lowerBound })
+    }
+
+    @Test("S344: a size or a range at the end of 64 bits is planned without a crash", arguments: [true, false])
+    func theEndOfNumbersIsPlanned(canFetchRanges: Bool) {
+        for size in [Int64.max, FileProviderItem.maximumDocumentSize] {
+            let plan = FetchPlan(size: size, canFetchRanges: canFetchRanges)
+            let wanted = [size - 4096..<size, 0..<size, (size / 2)..<(size / 2) + 1]
+            for present in [ByteRanges(), ByteRanges([0..<size]), ByteRanges([0..<size - 1])] {
+                let fetches = plan.fetches(present: present, coming: ByteRanges(), wanted: wanted, running: 0)
+                #expect(fetches.allSatisfy { $0.lowerBound >= 0 && $0.upperBound <= size })
+            }
+        }
     }
 }

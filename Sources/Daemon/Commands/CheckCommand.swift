@@ -34,11 +34,13 @@ struct CheckCommand: Sendable {
         var report = CheckReport(name: name)
         do {
             let findings = try ReplicaInspection.findings(in: directory)
-            guard findings.isEmpty || arguments.isRepairing else {
+            guard findings.allSatisfy(\.isMended) || arguments.isRepairing else {
                 report.add(findings, in: nil, below: nil)
                 report.notCompared = "something is wrong here; 'yonder check \(name) --repair' mends it"
                 return report
             }
+            // A check that repairs reports them itself.
+            if !arguments.isRepairing { report.add(findings, in: nil, below: nil) }
             try await compare(in: directory, source: source, &report)
         } catch let damage as ReplicaDamage {
             await rebuild(in: directory, source: source, damage, &report)
@@ -56,7 +58,9 @@ struct CheckCommand: Sendable {
         guard arguments.isRepairing else {
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: false))
             report.notCompared =
-                "'yonder check \(name) --repair' makes a new database from the remote, and keeps what is here"
+                source.isEmpty
+                ? DomainStore.wayOut(of: name)
+                : "'yonder check \(name) --repair' makes a new database from the remote, and keeps what is here"
             return
         }
         do {
@@ -64,7 +68,12 @@ struct CheckCommand: Sendable {
             let findings = try ReplicaRebuild.run(in: directory, logger: logger)
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: true))
             report.add(findings, in: nil, below: nil)
-            try await compare(in: directory, source: source, &report)
+            // The damaged database may have known where its remote is.
+            let record = try DomainRecord(ofReplicaIn: directory)
+            try await compare(in: directory, source: record?.source ?? source, &report)
+        } catch let damage as ReplicaDamage where source.isEmpty {
+            report.fail("\(text); \(damage)")
+            report.notCompared = DomainStore.wayOut(of: name)
         } catch {
             report.fail("\(text), and cannot be made anew: \(error)")
         }
@@ -74,10 +83,11 @@ struct CheckCommand: Sendable {
     private func compare(in directory: FilePath, source: String, _ report: inout CheckReport) async throws {
         let replica = try Replica(at: directory, logger: logger)
         defer { try? replica.close() }
-        report.add(replica.findings.map { CheckFinding(.contents, $0, isMended: true) }, in: nil, below: nil)
         if arguments.isRepairing {
             let (findings, _) = try replica.check(open: NothingOpen(), isRepairing: true)
             report.add(findings, in: replica, below: nil)
+        } else {
+            report.add(replica.findings.map { CheckFinding(.contents, $0, isMended: true) }, in: nil, below: nil)
         }
         do {
             let manager = DomainManager(

@@ -22,7 +22,7 @@ struct PendingCommands: Sendable {
             for host in try await domains.hosts(reference) { conflicts += try PendingReporter(host: host).conflicts() }
             return .conflicts(conflicts)
         case .wait(let reference, let seconds, let downloads):
-            let deadline = seconds.map { ContinuousClock.now + .seconds($0) }
+            let deadline = seconds.map { ContinuousClock.now + .fromOutside(seconds: $0) }
             for host in try await domains.hosts(reference) {
                 let left = deadline.map { max(.zero, $0 - .now) }
                 if let below = try await inode(below: reference, in: host) {

@@ -24,27 +24,29 @@ struct TransferCommands: Sendable {
                 // One big file says nothing until it is here: its transfer does.
                 while true {
                     try await Task.sleep(for: .milliseconds(200))
-                    let running = await host.engine.transfers.reduce(Int64(0)) { $0 + $1.done }
+                    let running = await host.engine.transfers.reduce(Int64(0)) { $0.saturatingAdd($1.done) }
                     let (items, bytes) = done.withLock { $0 }
                     progress(
-                        ControlEvent(path: path, items: before.items + items, bytes: before.bytes + bytes + running))
+                        ControlEvent(
+                            path: path, items: before.items + items,
+                            bytes: before.bytes.saturatingAdd(bytes).saturatingAdd(running)))
                 }
             }
             defer { ticker.cancel() }
             let failures = try await host.engine.download(inode.number, request: request) { number, bytes in
                 let now = done.withLock { done in
                     done.items += 1
-                    done.bytes += bytes
+                    done.bytes = done.bytes.saturatingAdd(bytes)
                     return done
                 }
                 progress(
                     ControlEvent(
                         path: resolver.path(of: number) ?? path, items: before.items + now.items,
-                        bytes: before.bytes + now.bytes))
+                        bytes: before.bytes.saturatingAdd(now.bytes)))
             }
             let now = done.withLock { $0 }
             summary.items += now.items
-            summary.bytes += now.bytes
+            summary.bytes = summary.bytes.saturatingAdd(now.bytes)
             summary.refusals += failures.map { number, error in
                 Refusal(
                     path: resolver.path(of: number) ?? path, code: error.code.rawValue, reason: error.message)
@@ -62,10 +64,11 @@ struct TransferCommands: Sendable {
             let report = try await host.engine.evict(inode.number, isStrict: isStrict) { report in
                 progress(
                     ControlEvent(
-                        path: path, items: before.items + report.evictedFiles, bytes: before.bytes + report.freedBytes))
+                        path: path, items: before.items + report.evictedFiles,
+                        bytes: before.bytes.saturatingAdd(report.freedBytes)))
             }
             summary.items += report.evictedFiles
-            summary.bytes += report.freedBytes
+            summary.bytes = summary.bytes.saturatingAdd(report.freedBytes)
             summary.refusals += report.refusals.map { number, refusal in
                 let path = resolver.path(of: number) ?? path
                 let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: number)

@@ -109,7 +109,7 @@ extension EvictionRefusal {
         case .nonEvictable: FileProviderError(.nonEvictable, itemIdentifier: identifier)
         case .nonEvictableChildren: FileProviderError(.nonEvictableChildren, itemIdentifier: identifier)
         case .noSuchItem: FileProviderError(.noSuchItem, itemIdentifier: identifier)
-        case .isOpen, .isHardLinked:
+        case .isOpen, .isHardLinked, .failed:
             FileProviderError(.posix, words, itemIdentifier: identifier, errno: errno)
         }
     }

@@ -218,7 +218,10 @@ extension DomainOptions {
         in replica: Replica, of source: String, on mountpoint: FilePath, _ directory: FilePath
     ) throws {
         try replica.database.set(.options, to: json)
-        try DomainSidecar(source: source, mountpoint: mountpoint.string, options: json).write(in: directory)
+        let sidecar = DomainSidecar(source: source, mountpoint: mountpoint.string, options: json)
+        // What is as it was needs no room on a full disk.
+        guard DomainSidecar(in: directory) != sidecar else { return }
+        try replica.database.withReserve { try sidecar.write(in: directory) }
     }
 }
 

@@ -69,11 +69,11 @@ package struct DomainOptions: Codable, Hashable, Sendable {
                 + "--no-allow-other", path: name)
     }
 
-    var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .seconds($0) }) }
+    var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .fromOutside(seconds: $0) }) }
 
     /// - Parameter feeds: whether the provider tells of changes by itself.
     func polling(wherever feeds: Bool) -> Polling {
-        pollSeconds.map { .every(.seconds($0)) } ?? (feeds ? .never : .adaptive)
+        pollSeconds.map { .every(max(.seconds(1), .fromOutside(seconds: $0))) } ?? (feeds ? .never : .adaptive)
     }
 
     /// Options as they were stored; the usual ones where nothing is, or nothing that can be read.
@@ -84,5 +84,13 @@ package struct DomainOptions: Codable, Hashable, Sendable {
 
     var json: String {
         (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}
+
+extension Duration {
+    /// A number of seconds from a command or from stored options: at least none, and at most a hundred years. `Duration`
+    /// ends the process for a number that it cannot hold.
+    static func fromOutside(seconds: Double) -> Duration {
+        .seconds(seconds.isNaN ? 0 : max(0, min(seconds, 100 * 366 * 86_400)))
     }
 }

@@ -53,15 +53,56 @@ struct DomainStore: Sendable {
         guard FileProviderDomain.isValid(identifier: name) else { return nil }
         let directory = directory(of: name)
         do {
-            guard let record = try DomainRecord(ofReplicaIn: directory) else { return nil }
+            guard let record = try DomainRecord(ofReplicaIn: directory) else {
+                // The row that says where the remote is may be all that is damaged.
+                return DomainSidecar(in: directory).map { known(name, by: $0, damage: nil) }
+            }
             return Known(
                 name: name, source: record.source, mountpoint: record.mountpoint,
                 options: DomainOptions(json: record.options))
         } catch let damage as ReplicaDamage {
             guard let record = DomainSidecar(in: directory) else { throw damage }
+            return known(name, by: record, damage: damage.description)
+        }
+    }
+
+    private func known(_ name: String, by record: DomainSidecar, damage: String?) -> Known {
+        Known(
+            name: name, source: record.source, mountpoint: record.mountpoint,
+            options: DomainOptions(json: record.options), damage: damage)
+    }
+
+    /// As ``domain(named:)``. Of a domain whose database and `domain.json` are both damaged only the name is known, and that
+    /// it is one.
+    func domainOrItsRemains(named name: String) throws -> Known? {
+        do {
+            return try domain(named: name)
+        } catch let damage as ReplicaDamage {
             return Known(
-                name: name, source: record.source, mountpoint: record.mountpoint,
-                options: DomainOptions(json: record.options), damage: damage.description)
+                name: name, source: "", mountpoint: nil, options: DomainOptions(), damage: damage.description)
+        }
+    }
+
+    /// What can be done about a domain of which it is not known any more where its remote is.
+    static func wayOut(of name: String) -> String {
+        "where its remote is is not known any more: 'yonder mount SOURCE DIR --name \(name)' says it again, then "
+            + "'yonder check \(name) --repair' makes a new database; 'yonder remove \(name)' forgets the domain and keeps "
+            + "what is on this machine alone"
+    }
+
+    /// Writes anew where a domain's remote is, for one of which that is not known any more.
+    func restoreRecord(of name: String, _ sidecar: DomainSidecar) throws {
+        try sidecar.write(in: directory(of: name))
+    }
+
+    /// The names of all domains, also of those that cannot be read.
+    func names() -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []).sorted().filter { name in
+            do {
+                return try domain(named: name) != nil
+            } catch {
+                return true
+            }
         }
     }
 

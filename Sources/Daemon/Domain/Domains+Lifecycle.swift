@@ -25,12 +25,17 @@ extension Domains {
         defer { release(name) }
         if let host = hosts[name] {
             if !arguments.isForced { try await refuseOpenFiles(of: host) }
-            try host.engine.noteWrittenFiles()
-            _ = try plan(arguments, try host.replica.unsynced(), name)
+            do {
+                try host.engine.noteWrittenFiles()
+                _ = try plan(arguments, try host.replica.unsynced(), name)
+            } catch {
+                // What a damaged database cannot say is asked again when a new one has been made in its place.
+                guard ReplicaDamage(error) != nil else { throw error }
+            }
             await host.stop()
             if hosts[name] === host { hosts[name] = nil }
         }
-        guard let known = try store.domain(named: name) else {
+        guard let known = try store.domainOrItsRemains(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
         // Before the domain is forgotten: afterwards nobody would know the mount any more.
@@ -38,7 +43,7 @@ extension Domains {
         let (store, catalog, logger) = (store, catalog, logger)
         // Keeping reads and writes as fast as the disk does.
         return try await Task.detached {
-            let replica = try Replica(at: store.directory(of: name), readers: 4, logger: logger)
+            let replica = try openForRemoval(store.directory(of: name), logger)
             var report: RemoveReport
             var folder: FilePath?
             do {
@@ -73,7 +78,7 @@ extension Domains {
     private func knownName(_ reference: DomainReference) throws -> String {
         if hosts[reference.text] != nil { return reference.text }
         if let host = host(containing: reference.path) { return host.name }
-        if try store.domain(named: reference.text) != nil { return reference.text }
+        if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
         if let known = known(reference) { return known.name }
         throw ControlError(
             .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
@@ -145,6 +150,18 @@ extension Domains {
         return ImportReport(
             domain: DomainSummary(host), items: imported.summary.items, bytes: imported.summary.bytes,
             isTaken: imported.isTaken, left: imported.left)
+    }
+}
+
+/// Opens the replica of a domain that is to be removed. In place of a damaged database there is a new one then, and what
+/// was on this machine alone is in the replica's folder `recovered`, which is kept as everything that was set aside.
+private func openForRemoval(_ directory: FilePath, _ logger: Logger) throws -> Replica {
+    do {
+        return try Replica(at: directory, readers: 4, logger: logger)
+    } catch let damage as ReplicaDamage {
+        logger.warning("the database in '\(directory)' is damaged: \(damage)")
+        _ = try ReplicaRebuild.run(in: directory, isForRemoval: true, logger: logger)
+        return try Replica(at: directory, readers: 4, logger: logger)
     }
 }
 

@@ -113,9 +113,7 @@ actor Domains {
         if let reference = arguments.domain {
             names = [try host(named: reference)?.name ?? reference.text]
         } else {
-            let (known, unreadable) = store.all()
-            if let first = unreadable.first { throw ControlError(.failed, first) }
-            names = known.map(\.name)
+            names = store.names()
         }
         var reports: [CheckReport] = []
         for name in names { reports.append(try await check(name, arguments)) }
@@ -126,11 +124,9 @@ actor Domains {
         if let host = hosts[reference.text] ?? host(containing: reference.path) { return host }
         let known: DomainStore.Known?
         do {
-            known = try store.domain(named: reference.text)
+            known = try store.domainOrItsRemains(named: reference.text)
         } catch {
-            throw ControlError(
-                .failed, "its database is damaged, and where its remote is is not known any more: \(error)",
-                path: reference.text)
+            throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
         }
         guard known != nil else {
             throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
@@ -158,7 +154,7 @@ actor Domains {
                 return report
             }
         }
-        let source = try store.domain(named: name)?.source ?? ""
+        let source = try store.domainOrItsRemains(named: name)?.source ?? ""
         return await checkUnmounted(name, source: source, command, nil)
     }
 
@@ -203,10 +199,14 @@ actor Domains {
     /// Which domain is meant, and where and how it is to be mounted.
     private func wish(for arguments: MountArguments) throws -> Wish {
         guard let source = arguments.source, let directory = arguments.directory else {
-            guard let name = arguments.name, let known = try store.domain(named: name) else {
+            guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
                 throw ControlError(
                     .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
                     path: arguments.name)
+            }
+            if let damage = known.damage, known.source.isEmpty {
+                throw ControlError(
+                    .failed, "its database is damaged: \(damage); \(DomainStore.wayOut(of: name))", path: name)
             }
             guard let mountpoint = known.mountpoint else {
                 throw ControlError(.usage, "was never mounted: say where", path: name)
@@ -219,7 +219,12 @@ actor Domains {
         guard FileProviderDomain.isValid(identifier: name) else {
             throw ControlError(.usage, "cannot be a domain's name", path: name)
         }
-        let known = try store.domain(named: name)
+        var known = try store.domainOrItsRemains(named: name)
+        if let remains = known, remains.damage != nil, remains.source.isEmpty {
+            // The user says again what neither the database nor the file beside it can tell.
+            try store.restoreRecord(of: name, DomainSidecar(source: source, mountpoint: directory, options: nil))
+            known = try store.domain(named: name)
+        }
         if let known, !known.source.utf8.elementsEqual(source.utf8) {
             throw ControlError(
                 .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
@@ -241,7 +246,7 @@ actor Domains {
         let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
         for number in 1... {
             let name = number == 1 ? base : "\(base)-\(number)"
-            guard let taken = try store.domain(named: name) else { return name }
+            guard let taken = try store.domainOrItsRemains(named: name) else { return name }
             if taken.source.utf8.elementsEqual(source.utf8), hosts[name] == nil { return name }
         }
         return base

@@ -122,6 +122,7 @@ extension EvictionRefusal {
         case .isHardLinked: .tooManyLinks
         case .nonEvictableChildren: .directoryNotEmpty
         case .noSuchItem: .noSuchFileOrDirectory
+        case .failed(let error): error
         }
     }
 
@@ -134,6 +135,7 @@ extension EvictionRefusal {
         case .isHardLinked: "EMLINK"
         case .nonEvictableChildren: "nonEvictableChildren"
         case .noSuchItem: "noSuchItem"
+        case .failed(let error): Self.names[error] ?? "posix"
         }
     }
 
@@ -141,11 +143,17 @@ extension EvictionRefusal {
     var words: String {
         switch self {
         case .unsyncedEdits: "a local change is not on the remote yet; see 'yonder pending'"
-        case .nonEvictable: "it is kept downloaded; unpin it first"
+        case .nonEvictable: "it is kept downloaded (unpin it first), or in the trash, which is stored here"
         case .isOpen: "it is open"
         case .isHardLinked: "it has several hard links"
         case .nonEvictableChildren: "something in it was not evicted"
         case .noSuchItem: "there is no such item"
+        case .failed(let error): "its content file cannot be removed (\(error)): it stays as it is"
         }
     }
+
+    private static let names: [Errno: String] = [
+        .notPermitted: "EPERM", .permissionDenied: "EACCES", .ioError: "EIO", .readOnlyFileSystem: "EROFS",
+        .noSpace: "ENOSPC", .isDirectory: "EISDIR",
+    ]
 }

@@ -16,6 +16,8 @@ final class ChangeLog: Sendable {
         var life = UInt64.random(in: 1 ... .max)
         var first = 0
         var places: [Place] = []
+        /// Places from which something was moved, until they have been looked at.
+        var movedAway: Set<Place> = []
     }
 
     private let state = Mutex(State())
@@ -38,6 +40,18 @@ final class ChangeLog: Sendable {
                 state.first += excess
             }
         }
+    }
+
+    /// What was in a place was moved, and not deleted.
+    func noteMovedAway(_ place: Place) {
+        state.withLock { state in
+            if state.movedAway.count < capacity { state.movedAway.insert(place) }
+        }
+    }
+
+    /// Whether something was moved from a place since this was asked last.
+    func takeMovedAway(_ place: Place) -> Bool {
+        state.withLock { $0.movedAway.remove(place) != nil }
     }
 
     /// Something was missed: every anchor expires.

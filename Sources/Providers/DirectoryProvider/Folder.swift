@@ -38,6 +38,8 @@ final class Folder: Sendable {
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
     /// One file at a time gets its place in a directory whose own time is kept.
     private let exchanging = Mutex<Void>(())
+    /// Where items are that were moved to where nobody looks.
+    let index = FolderIndex()
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
@@ -108,7 +110,9 @@ final class Folder: Sendable {
         if let known = manager.remoteTrashPath(of: identifier), let place = try findTrashed(identifier, at: known) {
             return place
         }
-        return try findTrashed(identifier)
+        if let trashed = try findTrashed(identifier) { return trashed }
+        if let walked = index.path(of: identifier, in: self) { return try find(identifier, at: walked) }
+        return nil
     }
 
     /// An item's place when it has this name in this directory; nil when it has not.

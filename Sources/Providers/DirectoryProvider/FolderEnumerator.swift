@@ -125,8 +125,10 @@ struct FolderChanges: FileProviderEnumerator {
         return try await calls.run { [self] wish in
             var batch = ChangeBatch(anchor: news.anchor, moreComing: !news.isAll)
             var vanished: Set<ItemIdentifier> = []
+            var movedAway: Set<ItemIdentifier> = []
             for place in news.places {
                 try wish.check()
+                let before = vanished
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, wish) }
                 if place.directory == .trashContainer {
                     try lookAtTrash(place.name, &batch, &vanished)
@@ -137,8 +139,13 @@ struct FolderChanges: FileProviderEnumerator {
                 } else {
                     try look(at: place, &batch, &vanished)
                 }
+                if log.takeMovedAway(place) { movedAway.formUnion(vanished.subtracting(before)) }
             }
-            let found = Set(batch.updated.map(\.itemIdentifier))
+            var found = Set(batch.updated.map(\.itemIdentifier))
+            for item in try folder.search(for: movedAway.intersection(vanished).subtracting(found)) {
+                batch.updated.append(item)
+                found.insert(item.itemIdentifier)
+            }
             batch.deleted = Array(vanished.subtracting(found))
             return batch
         }
@@ -194,6 +201,19 @@ struct FolderChanges: FileProviderEnumerator {
 }
 
 extension Folder {
+    /// Items that were moved from a directory that is watched, and did not come up in another that is.
+    ///
+    /// - Returns: those that are still in the folder, where they are now.
+    func search(for identifiers: Set<ItemIdentifier>) throws -> [FileProviderItem] {
+        guard !identifiers.isEmpty else { return [] }
+        index.expire()
+        return try identifiers.compactMap { identifier in
+            guard let place = try findIfThere(identifier), let item = item(at: place) else { return nil }
+            noteMoved(item)
+            return item
+        }
+    }
+
     func item(at place: borrowing Place) -> FileProviderItem? {
         guard let name = place.name else { return items.root(status: place.status) }
         return items.item(named: name, in: place.directory, parent: place.parent, status: place.status)

@@ -20,8 +20,8 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
         if page == .initial { try await read() }
         let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0
         let all = items.withLock { $0 }
-        guard start <= all.count else { throw FileProviderError(.pageExpired) }
-        let end = min(all.count, start + max(1, suggestedPageSize))
+        guard start >= 0, start <= all.count else { throw FileProviderError(.pageExpired) }
+        let end = start + min(all.count - start, max(1, suggestedPageSize))
         return ItemPage(
             items: Array(all[start..<end]),
             nextPage: end < all.count ? FileProviderPage(rawValue: Array(String(end).utf8)) : nil)

@@ -95,7 +95,10 @@ final class FolderWatcher: Sendable {
             switch event.kind {
             case .ended: watches.withLock { $0.directories[event.watch] = nil }
             case .directoryChanged: add(ChangeLog.Place(directory: directory))
-            case .changed, .removed:
+            case .changed, .removed, .movedAway:
+                if event.kind == .movedAway, let name = event.name {
+                    log.noteMovedAway(ChangeLog.Place(directory: directory, name: Array(name.utf8)))
+                }
                 if let name = event.name { add(ChangeLog.Place(directory: directory, name: Array(name.utf8))) }
                 add(ChangeLog.Place(directory: directory))
             case .overflow: break

@@ -92,7 +92,7 @@ extension S3Remote {
     private func copyParts(
         of original: S3Object, _ record: UploadRecord, _ isConditional: Bool
     ) async throws -> [(number: Int, tag: String)] {
-        let count = Int((record.size + record.partSize - 1) / record.partSize)
+        let count = Int((record.size - 1) / record.partSize + 1)
         return try await withThrowingTaskGroup(of: (Int, String).self) { group in
             var (done, next): ([(number: Int, tag: String)], Int) = ([], 1)
             while done.count < count {
@@ -113,7 +113,7 @@ extension S3Remote {
         part number: Int, of original: S3Object, _ record: UploadRecord, _ isConditional: Bool
     ) async throws -> String {
         let start = Int64(number - 1) * record.partSize
-        let end = min(start + record.partSize, record.size)
+        let end = start + min(record.partSize, record.size - start)
         return try await client.again { () async throws -> String in
             var fields: HTTPFields = [
                 "x-amz-copy-source": source(original), "x-amz-copy-source-range": "bytes=\(start)-\(end - 1)",

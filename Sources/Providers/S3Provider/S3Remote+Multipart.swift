@@ -87,7 +87,7 @@ extension S3Remote {
     private func send(
         _ contents: ContentSource, _ record: UploadRecord, _ there: [Int: String]
     ) async throws -> [(number: Int, tag: String)] {
-        let count = Int((record.size + record.partSize - 1) / record.partSize)
+        let count = Int((record.size - 1) / record.partSize + 1)
         return try await withThrowingTaskGroup(of: (Int, String).self) { group in
             var (sent, next): ([(number: Int, tag: String)], Int) = ([], 1)
             while sent.count < count {
@@ -109,7 +109,7 @@ extension S3Remote {
         part number: Int, of contents: ContentSource, _ record: UploadRecord, _ there: String?
     ) async throws -> String {
         let start = Int64(number - 1) * record.partSize
-        let range = start..<min(start + record.partSize, record.size)
+        let range = start..<(start + min(record.partSize, record.size - start))
         let hashes = try await hashes(of: contents, range)
         if let there, there.lowercased().contains(Signature.hexadecimal(hashes.md5)) {
             contents.advance(by: Int64(range.count))

@@ -27,10 +27,11 @@ final class UploadJournal: Sendable {
         files = JournalFiles(directory: directory.appending("uploads"))
     }
 
-    var records: [UploadRecord] { files.records }
+    /// A record whose numbers make no sense was damaged, and is not gone on with.
+    var records: [UploadRecord] { files.records.filter { $0.size > 0 && $0.partSize > 0 && $0.begun >= 0 } }
 
     func record(for key: String) -> UploadRecord? {
-        files.records.first { $0.key.utf8.elementsEqual(key.utf8) }
+        records.first { $0.key.utf8.elementsEqual(key.utf8) }
     }
 
     func add(_ record: UploadRecord) throws { try files.write(record, as: Self.name(record)) }

@@ -30,6 +30,8 @@ struct ChunkJournal: Sendable {
         return names.compactMap { name in
             FileManager.default.contents(atPath: directory.appending(name).string)
                 .flatMap { try? JSONDecoder().decode(ChunkRecord.self, from: $0) }
+                // A record whose numbers make no sense was damaged, and is not gone on with.
+                .flatMap { $0.size >= 0 && $0.chunkSize > 0 && $0.begun >= 0 ? $0 : nil }
         }
     }
 

@@ -94,10 +94,10 @@ final class ChunkedUploads: Sendable {
         guard let (begun, present) = try await begin(contents.size, job, by: client) else { return nil }
         var record = begun
 
-        let count = Int((contents.size + record.chunkSize - 1) / record.chunkSize)
+        let count = Int(max(0, contents.size - 1) / record.chunkSize + 1)
         for number in 1...count {
             let offset = Int64(number - 1) * record.chunkSize
-            let range = offset..<min(offset + record.chunkSize, contents.size)
+            let range = offset..<(offset + min(record.chunkSize, contents.size - offset))
             let digest = try await BlockingWork.run { try Self.digest(of: contents, range) }
             if record.digests[number] == digest, present[number] == Int64(range.count) {
                 contents.advance(by: Int64(range.count))

@@ -29,9 +29,22 @@ struct ReplicaCheck {
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     mutating func run() throws {
         try checkDatabase()
-        for rule in TreeRule.all { try check(rule) }
+        // What mending one thing leaves behind is found in the next pass.
+        var passes = 0
+        var found: Int
+        repeat {
+            found = findings.count
+            for rule in TreeRule.all { try check(rule) }
+            passes += 1
+        } while isRepairing && findings.count > found && passes < Self.mostPasses
         try compareFiles()
+        // Last: what is reported here was mended before.
+        let kept = try database.keptFindings()
+        findings += kept.map { CheckFinding(.contents, "when it was opened: \($0)", isMended: true) }
+        if isRepairing, !kept.isEmpty { try database.forgetFindings() }
     }
+
+    private static let mostPasses = 8
 
     // MARK: - The database
 
@@ -55,8 +68,10 @@ struct ReplicaCheck {
 
     private func complaints() throws -> [String] {
         do {
-            let lines = try database.read { db in try String.fetchAll(db, sql: "PRAGMA integrity_check(20)") }
-            return lines == ["ok"] ? [] : lines
+            return try database.read { db in
+                let lines = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)")
+                return try lines == ["ok"] ? SchemaComparison.differences(in: db) : lines
+            }
         } catch let error as DatabaseError {
             return ["\(error.message ?? "it cannot be read")"]
         }
@@ -181,10 +196,16 @@ struct ReplicaCheck {
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string).sorted() {
             guard let component = FilePath.Component(name) else { continue }
-            guard let number = Int64(name), let row = rows.removeValue(forKey: number) else {
+            guard let number = Int64(name), let row = rows[number] else {
                 try extraFile(component)
                 continue
             }
+            // Its row is one of a content file that is missing.
+            guard contents.hasFile(InodeNumber(rawValue: number)) else {
+                if (try? contents.status(of: InodeNumber(rawValue: number))) != nil { try noFile(component) }
+                continue
+            }
+            rows[number] = nil
             try compare(number, row)
         }
         for (number, row) in rows.sorted(by: { $0.key < $1.key }) { try missingFile(number, row) }
@@ -197,6 +218,16 @@ struct ReplicaCheck {
             return
         }
         var finding = CheckFinding(.contents, "'contents/\(name.string)' has no row")
+        if isRepairing {
+            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+            finding.text += ": it was moved to '\(place)'"
+            finding.isMended = true
+        }
+        findings.append(finding)
+    }
+
+    private mutating func noFile(_ name: FilePath.Component) throws {
+        var finding = CheckFinding(.contents, "'contents/\(name.string)' is no file")
         if isRepairing {
             let place = try contents.quarantine(fileNamed: name, stamp: stamp)
             finding.text += ": it was moved to '\(place)'"
@@ -238,7 +269,7 @@ struct ReplicaCheck {
 
     private mutating func missingFile(_ number: Int64, _ row: Row) throws {
         guard try database.read({ try $0.hasContentFile(InodeNumber(rawValue: number)) }),
-            (try? contents.status(of: InodeNumber(rawValue: number))) == nil
+            !contents.hasFile(InodeNumber(rawValue: number))
         else { return }
         var finding = CheckFinding(
             .contents,
@@ -291,8 +322,8 @@ package struct ReplicaInspection {
     ///
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     package static func findings(in directory: FilePath) throws -> [CheckFinding] {
-        try ReplicaDatabase.refuseEmpty(in: directory)
-        return try ReplicaDatabase.namingDamage {
+        try ReplicaDatabase.refuseDamagedFile(in: directory)
+        return try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
             defer { try? database.close() }
             try database.recoverNewFiles()
@@ -314,7 +345,7 @@ extension Replica {
     package func check(
         open: any OpenInodes, isRepairing: Bool
     ) throws -> (findings: [CheckFinding], effects: ReplicaEffects) {
-        try ReplicaDatabase.namingDamage {
+        try ReplicaDatabase.namingDamage(isOpening: true) {
             var check = ReplicaCheck(database: database, contents: contents, open: open, isRepairing: isRepairing)
             try check.run()
             return (check.findings, check.effects)

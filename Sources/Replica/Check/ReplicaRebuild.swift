@@ -13,21 +13,35 @@ package struct ReplicaRebuild {
     package private(set) var findings: [CheckFinding] = []
     private let directory: FilePath
     private let contents: ContentStore
-    private let stamp = Replica.now.nanosecondsSince1970
-    private var inodes: [Int64: Row] = [:]
-    private var items: [Row] = []
+    private var stamp = Replica.now.nanosecondsSince1970
+    private var inodes: [Int64: SalvagedRow] = [:]
+    private var items: [SalvagedRow] = []
     private var domain: DomainSidecar?
+    /// The files of whose content this machine may have the only copy, whichever of their names says so.
+    private var dirty: Set<Int64> = []
 
     /// Rebuilds the replica in a folder, which nobody may have open.
     ///
+    /// - Parameter isForRemoval: whether the domain is to be forgotten: then it need not be known where its remote is.
     /// - Throws: what the disk says; nothing is lost then. ``ReplicaDamage`` when it is not known any more where the
-    ///   remote is.
-    package static func run(in directory: FilePath, logger: Logger) throws -> [CheckFinding] {
+    ///   remote is, and then nothing was changed.
+    package static func run(
+        in directory: FilePath, isForRemoval: Bool = false, logger: Logger
+    ) throws -> [CheckFinding] {
         var rebuild = try ReplicaRebuild(directory)
-        try rebuild.run()
+        if isForRemoval { rebuild.domain = DomainSidecar(source: "", mountpoint: nil, options: nil) }
+        try rebuild.run(mayKeepAll: true)
         // Opening it compares contents and rows: what has no row goes to the recovered folder.
-        let replica = try Replica(at: directory, logger: logger)
+        let replica: Replica
+        do {
+            replica = try Replica(at: directory, logger: logger)
+        } catch is ReplicaDamage {
+            // SQLite finds nothing wrong with the rows, and they contradict each other.
+            try rebuild.run(mayKeepAll: false)
+            replica = try Replica(at: directory, logger: logger)
+        }
         rebuild.findings += replica.findings.map { CheckFinding(.contents, $0, isMended: true) }
+        try replica.database.forgetFindings()
         try replica.close()
         return rebuild.findings
     }
@@ -37,19 +51,33 @@ package struct ReplicaRebuild {
         contents = try ContentStore(in: directory)
     }
 
-    private mutating func run() throws {
-        let damaged = try setDatabaseAside()
-        readWhatIsLeft(of: damaged)
-        guard let domain else {
-            throw ReplicaDamage("where its remote is cannot be found out; the old database is '\(damaged)'")
+    /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
+    private mutating func run(mayKeepAll: Bool) throws {
+        stamp = Replica.now.nanosecondsSince1970
+        let path = directory.appending(ReplicaDatabase.fileName)
+        let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
+        defer { salvage?.close() }
+        domain = DomainSidecar(in: directory) ?? salvage.flatMap(Self.domain(in:)) ?? domain
+        guard let domain else { throw ReplicaDamage("where its remote is cannot be found out") }
+        let anew = FilePath(path.string + "-anew")
+        defer { try? FileManager.default.removeItem(atPath: anew.string) }
+        let isWhole = mayKeepAll && salvage.map { Self.writeAnew($0, to: anew) } ?? false
+        if !isWhole, let salvage { readWhatIsLeft(in: salvage) }
+        try setDatabaseAside()
+        if isWhole {
+            try anew.move(to: path)
+            findings.append(
+                CheckFinding(
+                    .database, "all its rows could be read: a new database was made with all of them", isMended: true))
         }
-        let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
+        let database = try ReplicaDatabase(at: path, readers: 2)
         defer { try? database.close() }
         let recovery = Recovery(database: database, contents: contents, logger: Logger(label: "rebuild"))
         try recovery.makeRoot()
         try database.set(.source, to: domain.source)
         try database.set(.mountpoint, to: domain.mountpoint)
         try database.set(.options, to: domain.options)
+        guard !isWhole else { return }
         let kept = try insert(into: database)
         findings.append(
             CheckFinding(
@@ -58,8 +86,34 @@ package struct ReplicaRebuild {
                 isMended: true))
     }
 
+    /// A new database with all rows of the damaged one, where SQLite can read them all and finds nothing wrong with them:
+    /// then only the header, an index or the list of free pages was damaged.
+    private static func writeAnew(_ salvage: Salvage, to path: FilePath) -> Bool {
+        try? FileManager.default.removeItem(atPath: path.string)
+        do {
+            try salvage.writeAnew(to: path)
+            let queue = try DatabaseQueue(path: path.string)
+            defer { try? queue.close() }
+            return try queue.read { db in
+                let isSound = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)") == ["ok"]
+                return try isSound && SchemaComparison.differences(in: db).isEmpty
+            }
+        } catch {
+            return false
+        }
+    }
+
+    private static func domain(in salvage: Salvage) -> DomainSidecar? {
+        salvage.text(.source).flatMap { source in
+            source.isEmpty
+                ? nil
+                : DomainSidecar(
+                    source: source, mountpoint: salvage.text(.mountpoint), options: salvage.text(.options))
+        }
+    }
+
     /// The files of the damaged database, together in a folder of their own.
-    private func setDatabaseAside() throws -> FilePath {
+    private func setDatabaseAside() throws {
         let place = contents.recovered.appending("database-\(stamp)")
         try place.makeDirectory()
         for suffix in ["", "-wal", "-shm"] {
@@ -68,35 +122,34 @@ package struct ReplicaRebuild {
             guard FileManager.default.fileExists(atPath: path.string) else { continue }
             try path.move(to: place.appending(name))
         }
-        return place.appending(ReplicaDatabase.fileName)
     }
 
-    private mutating func readWhatIsLeft(of damaged: FilePath) {
-        domain = DomainSidecar(in: directory)
-        guard let salvage = try? Salvage(at: damaged) else { return }
-        defer { salvage.close() }
-        if domain == nil, let source = salvage.text(.source) {
-            domain = DomainSidecar(
-                source: source, mountpoint: salvage.text(.mountpoint), options: salvage.text(.options))
-        }
+    private mutating func readWhatIsLeft(in salvage: Salvage) {
         for row in salvage.rows(of: "deletion", by: "id") {
-            let name = row["baseName"] as String? ?? ""
             findings.append(
                 CheckFinding(
-                    .tree, "it was removed here and the remote has not heard of that: it comes back", name: name,
-                    isMended: true))
+                    .tree, "it was removed here and the remote has not heard of that: it comes back",
+                    name: row.text("baseName") ?? "", isMended: true))
         }
-        for row in salvage.rows(of: "inode", by: "number") { inodes[row["number"]] = row }
+        for row in salvage.rows(of: "inode", by: "number") {
+            if let number = row.integer("number"), number > 0 { inodes[number] = row }
+        }
         items = salvage.rows(of: "item", by: "id")
+        for item in items {
+            guard let number = item.integer("inode"), let inode = inodes[number], Self.isDirty(item, inode) else {
+                continue
+            }
+            dirty.insert(number)
+        }
     }
 
     // MARK: - What is kept
 
     /// - Returns: how many items were kept.
     private mutating func insert(into database: ReplicaDatabase) throws -> Int {
-        var children: [Int64: [Row]] = [:]
+        var children: [Int64: [SalvagedRow]] = [:]
         for item in items {
-            guard let parent = item["parent"] as Int64?, item["inode"] as Int64? != 1 else { continue }
+            guard let parent = item.integer("parent"), item.integer("inode") != 1 else { continue }
             children[parent, default: []].append(item)
         }
         var kept: Set<Int64> = [1]
@@ -108,29 +161,36 @@ package struct ReplicaRebuild {
         while let (parent, path) = waiting.popLast() {
             var names: Set<[UInt8]> = []
             for item in children[parent] ?? [] {
-                guard let number = item["inode"] as Int64?, let name = item["name"] as String?,
+                guard let number = item.integer("inode"), let name = item.text("name"),
                     let inode = inodes[number], !kept.contains(number), let component = FilePath.Component(name),
                     FileProviderItem.defect(ofFilename: name) == nil
                 else { continue }
                 let place = path.appending(component)
-                let isDirty = Self.isDirty(item, inode)
+                let isDirty = dirty.contains(number)
                 try recover(item, inode, as: place)
-                let isDirectory = inode["kind"] as Int64? == 2
-                guard Self.isKnownToRemote(item), let identifier = item["identifier"] as String?,
+                let isDirectory = inode.integer("kind") == 2
+                guard Self.isKnownToRemote(item), let identifier = item.text("identifier"),
                     identifiers.insert(identifier).inserted, names.insert(Array(name.utf8)).inserted
                 else {
                     // What was written below it is to be found, too.
                     if isDirectory { try recoverAll(below: number, as: place, children, &kept) }
                     continue
                 }
-                kept.insert(number)
                 let hasContent = try !isDirty && isIntact(inode)
-                try database.write { db in
-                    // What was written is of no version of the remote's: it is the last one of those again.
-                    let base = isDirty ? item : nil
-                    try Self.insert(inode, base: base, hasContent: hasContent, columns.inode, in: db)
-                    try Self.insert(item, columns.item, in: db)
+                do {
+                    try database.write { db in
+                        // What was written is of no version of the remote's: it is the last one of those again.
+                        let base = isDirty ? item : nil
+                        try Self.insert(inode, base: base, hasContent: hasContent, columns.inode, in: db)
+                        try Self.insert(item, columns.item, in: db)
+                    }
+                } catch let error as DatabaseError where Self.isAboutRow(error) {
+                    // A damaged value: the remote tells of the item again, and its content is set aside.
+                    note("its row is damaged: \(error.message ?? "\(error)")", number, place)
+                    if isDirectory { try recoverAll(below: number, as: place, children, &kept) }
+                    continue
                 }
+                kept.insert(number)
                 if isDirectory { waiting.append((number, place)) }
             }
         }
@@ -141,7 +201,8 @@ package struct ReplicaRebuild {
     /// Nothing that is new may get the number of something that is lost.
     private func leaveNumbersOut(of database: ReplicaDatabase) throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: contents.directory.string).compactMap(
-            Int64.init)
+            Int64.init
+        ).filter { $0 < Salvage.highestNumber }
         let highest = max(inodes.keys.max() ?? 1, files.max() ?? 1) + 1000
         try database.write { db in
             try db.execute(
@@ -149,37 +210,44 @@ package struct ReplicaRebuild {
         }
     }
 
-    private static func isKnownToRemote(_ item: Row) -> Bool {
-        let isLocal = (item["isExcluded"] as Int64? ?? 0) != 0 || item["trashRole"] as Int64? ?? 0 != 0
-        return !isLocal && item["trashedAt"] as Int64? == nil && item["baseParent"] as String? != nil
-            && item["baseName"] as String? != nil && (item["changedFields"] as Int64? ?? 0) & 6 == 0
+    private static func isAboutRow(_ error: DatabaseError) -> Bool {
+        switch error.resultCode.primaryResultCode {
+        case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG: true
+        default: false
+        }
+    }
+
+    private static func isKnownToRemote(_ item: SalvagedRow) -> Bool {
+        let isLocal = (item.integer("isExcluded") ?? 0) != 0 || item.integer("trashRole") ?? 0 != 0
+        return !isLocal && item.integer("trashedAt") == nil && item.text("baseParent") != nil
+            && item.text("baseName") != nil && (item.integer("changedFields") ?? 0) & 6 == 0
     }
 
     /// Whether this machine may have the only copy of what it contains.
-    private static func isDirty(_ item: Row, _ inode: Row) -> Bool {
-        let changed = item["changedFields"] as Int64? ?? 0
-        return inode["kind"] as Int64? == 1 && inode["hasContentFile"] as Int64? == 1
-            && (changed & 1 != 0 || item["identifier"] as String? == nil || inode["contentStamp"] as Int64? != nil)
+    private static func isDirty(_ item: SalvagedRow, _ inode: SalvagedRow) -> Bool {
+        let changed = item.integer("changedFields") ?? 0
+        return inode.integer("kind") == 1 && inode.integer("hasContentFile") == 1
+            && (changed & 1 != 0 || item.text("identifier") == nil || inode.integer("contentStamp") != nil)
     }
 
     /// Whether the content of a file is here whole, as its row says.
-    private func isIntact(_ inode: Row) throws -> Bool {
-        guard let number = inode["number"] as Int64?, let size = inode["size"] as Int64?,
-            inode["kind"] as Int64? == 1, inode["content"] as Int64? == 2, inode["hasContentFile"] as Int64? == 1
+    private func isIntact(_ inode: SalvagedRow) throws -> Bool {
+        guard let number = inode.integer("number"), let size = inode.integer("size"),
+            inode.integer("kind") == 1, inode.integer("content") == 2, inode.integer("hasContentFile") == 1
         else { return false }
         return (try? contents.status(of: InodeNumber(rawValue: number)).size) == size
     }
 
     private static func insert(
-        _ row: Row, base: Row?, hasContent: Bool, _ columns: Set<String>, in db: Database
+        _ row: SalvagedRow, base: SalvagedRow?, hasContent: Bool, _ columns: Set<String>, in db: Database
     ) throws {
         var values = row.values(in: columns)
         if let base {
             values["size"] = base["baseSize"]
             values["contentVersion"] = base["baseContentVersion"]
-            if let date = base["baseModifiedAt"] as DatabaseValue?, !date.isNull { values["modifiedAt"] = date }
+            if !base["baseModifiedAt"].isNull { values["modifiedAt"] = base["baseModifiedAt"] }
         }
-        let kind = row["kind"] as Int64? ?? 1
+        let kind = row.integer("kind") ?? 1
         let isEmpty = kind == 1 && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
         values["content"] = (kind == 3 || hasContent || isEmpty ? 2 : 0).databaseValue
         values["hasContentFile"] = (hasContent ? 1 : 0).databaseValue
@@ -190,7 +258,7 @@ package struct ReplicaRebuild {
         try db.insert(values, into: "inode")
     }
 
-    private static func insert(_ row: Row, _ columns: Set<String>, in db: Database) throws {
+    private static func insert(_ row: SalvagedRow, _ columns: Set<String>, in db: Database) throws {
         var values = row.values(in: columns)
         for name in ["changedFields", "wasSent", "attempts"] {
             values[name] = 0.databaseValue
@@ -202,38 +270,38 @@ package struct ReplicaRebuild {
     // MARK: - What is set aside
 
     private mutating func recoverAll(
-        below number: Int64, as path: FilePath, _ children: [Int64: [Row]], _ kept: inout Set<Int64>
+        below number: Int64, as path: FilePath, _ children: [Int64: [SalvagedRow]], _ kept: inout Set<Int64>
     ) throws {
         var waiting = [(number, path)]
         while let (parent, path) = waiting.popLast() {
             guard kept.insert(parent).inserted else { continue }
             for item in children[parent] ?? [] {
-                guard let number = item["inode"] as Int64?, let name = item["name"] as String?,
+                guard let number = item.integer("inode"), let name = item.text("name"),
                     let inode = inodes[number], let component = FilePath.Component(name)
                 else { continue }
                 try recover(item, inode, as: path.appending(component))
-                if inode["kind"] as Int64? == 2 { waiting.append((number, path.appending(component))) }
+                if inode.integer("kind") == 2 { waiting.append((number, path.appending(component))) }
             }
         }
         kept.remove(number)
     }
 
     /// Sets aside what only this machine has of an item, and says what is lost.
-    private mutating func recover(_ item: Row, _ inode: Row, as path: FilePath) throws {
-        guard let number = inode["number"] as Int64?, (item["isExcluded"] as Int64? ?? 0) == 0 else { return }
-        let isNew = item["identifier"] as String? == nil
-        if Self.isDirty(item, inode) {
+    private mutating func recover(_ item: SalvagedRow, _ inode: SalvagedRow, as path: FilePath) throws {
+        guard let number = inode.integer("number"), (item.integer("isExcluded") ?? 0) == 0 else { return }
+        let isNew = item.text("identifier") == nil
+        if dirty.contains(number) {
             try recover(number, as: path)
-        } else if isNew, inode["kind"] as Int64? == 3, let target = inode["linkTarget"] as String? {
+        } else if isNew, inode.integer("kind") == 3, let target = inode.text("linkTarget") {
             let place = try makePlace(for: path, number)
             try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target)
             note("it was not on the remote, and is '\(place)'", number, path)
-        } else if isNew, inode["kind"] as Int64? == 2 {
+        } else if isNew, inode.integer("kind") == 2 {
             let place = try makePlace(for: path, number)
             try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
             note("it was not on the remote, and is '\(place)'", number, path)
         }
-        let lost = ItemFields(rawValue: UInt32(truncatingIfNeeded: item["changedFields"] as Int64? ?? 0))
+        let lost = ItemFields(rawValue: UInt32(truncatingIfNeeded: item.integer("changedFields") ?? 0))
             .subtracting([.contents, .contentModificationDate])
         if !isNew, !lost.isEmpty {
             note(
@@ -264,15 +332,6 @@ package struct ReplicaRebuild {
         let place = try makePlace(for: path, number)
         try source.move(to: place)
         note("what was written to it and was not on the remote is '\(place)'", number, path)
-    }
-}
-
-extension Row {
-    /// The columns that the present schema has, too.
-    fileprivate func values(in columns: Set<String>) -> [String: DatabaseValue] {
-        var values: [String: DatabaseValue] = [:]
-        for (name, value) in self where columns.contains(name) { values[name] = value }
-        return values
     }
 }
 

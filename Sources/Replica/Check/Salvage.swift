@@ -5,52 +5,63 @@ import SystemPackage
 /// Reads what can still be read of a damaged database: rows by their numbers, around the pages that are lost.
 struct Salvage {
     private let queue: DatabaseQueue
-    /// What was read instead of the database itself; goes when that is done.
-    private let copy: FilePath?
+    /// What is read instead of the database itself: the same with a good header, and as long as it says. Goes when that is
+    /// done.
+    private let copy: FilePath
     /// What lies on a lost page costs a try for each half of a range; more than so many are not made.
     private static let mostFailures = 20_000
+    /// A row with a higher number was not written by us.
+    static let highestNumber: Int64 = 1 << 48
 
-    /// - Throws: `DatabaseError` for what is no database at all.
+    /// - Throws: `DatabaseError` for what is no database at all; what the disk says.
     init(at path: FilePath) throws {
-        copy = try? Self.completed(path)
+        copy = FilePath(path.string + "-salvaged")
+        Self.remove(copy)
         do {
+            try Self.copy(path, to: copy)
             var configuration = Configuration()
             configuration.busyMode = .timeout(5)
             // Of a schema that cannot be read to its end, what can be is good enough: the tables come first.
             configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA writable_schema = ON") }
-            queue = try DatabaseQueue(path: (copy ?? path).string, configuration: configuration)
+            queue = try DatabaseQueue(path: copy.string, configuration: configuration)
         } catch {
             Self.remove(copy)
             throw error
         }
     }
 
-    /// SQLite reads nothing of a file that is shorter than it should be: a copy with holes for what is missing it reads, as
-    /// far as it goes.
-    ///
-    /// - Returns: nil for a file that is as long as it says.
-    private static func completed(_ path: FilePath) throws -> FilePath? {
-        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path.string))
-        defer { try? file.close() }
-        guard let header = try file.read(upToCount: 100), header.count == 100,
-            header.prefix(16).elementsEqual("SQLite format 3\0".utf8)
-        else { return nil }
-        func number(_ range: Range<Int>) -> UInt64 { header[range].reduce(0) { $0 << 8 | UInt64($1) } }
-        let pageSize = number(16..<18) == 1 ? 65536 : number(16..<18)
-        let length = pageSize * number(28..<32)
-        guard try file.seekToEnd() < length else { return nil }
-        let copy = FilePath(path.string + "-completed")
+    /// Copies a database with its log, and restores the copy's header. SQLite reads nothing of a file that is shorter than
+    /// its header says: the copy gets holes for what is missing.
+    private static func copy(_ path: FilePath, to copy: FilePath) throws {
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path.string + suffix) {
             try FileManager.default.copyItem(atPath: path.string + suffix, toPath: copy.string + suffix)
         }
-        let longer = try FileHandle(forWritingTo: URL(fileURLWithPath: copy.string))
-        defer { try? longer.close() }
-        try longer.truncate(atOffset: length)
-        return copy
+        guard var header = DatabaseHeader(at: copy) else { return }
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: copy.string))
+        defer { try? file.close() }
+        let size = Int64(try file.seekToEnd())
+        let isTruncated = header.defect == nil && header.statedSize > size
+        // A stated size beyond this is damage itself.
+        let length = isTruncated && header.statedSize < max(size, 1 << 20) * 16 ? header.statedSize : size
+        let page = Int64(DatabaseHeader.pageSize)
+        let rounded = (length + page - 1) / page * page
+        if rounded != size { try file.truncate(atOffset: UInt64(rounded)) }
+        guard header.defect != nil || isTruncated else { return }
+        header.restore(fileSize: rounded)
+        try file.seek(toOffset: 0)
+        try file.write(contentsOf: Data(header.bytes))
     }
 
-    private static func remove(_ copy: FilePath?) {
-        guard let copy else { return }
+    /// Writes a new database with all rows of the damaged one. The new file has new indexes and a new list of free pages.
+    ///
+    /// - Throws: `DatabaseError` when a table or the schema cannot be read to its end.
+    func writeAnew(to path: FilePath) throws {
+        let queue = try DatabaseQueue(path: copy.string)
+        defer { try? queue.close() }
+        try queue.writeWithoutTransaction { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path.string]) }
+    }
+
+    private static func remove(_ copy: FilePath) {
         for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: copy.string + suffix) }
     }
 
@@ -62,8 +73,8 @@ struct Salvage {
     /// All rows of a table that can be read.
     ///
     /// - Parameter number: the column of the row's number.
-    func rows(of table: String, by number: String) -> [Row] {
-        var rows: [Row] = []
+    func rows(of table: String, by number: String) -> [SalvagedRow] {
+        var rows: [SalvagedRow] = []
         var failures = 0
         func read(_ range: ClosedRange<Int64>) {
             guard failures < Self.mostFailures else { return }
@@ -75,8 +86,10 @@ struct Salvage {
                         sql: "SELECT * FROM \(table) NOT INDEXED WHERE \(number) BETWEEN ? AND ? ORDER BY \(number)",
                         arguments: [range.lowerBound, range.upperBound])
                     while let row = try cursor.next() {
-                        last = row[number]
-                        rows.append(row.copy())
+                        let row = SalvagedRow(row)
+                        guard let key = row.integer(number) else { continue }
+                        last = key
+                        rows.append(row)
                     }
                 }
             } catch {
@@ -95,13 +108,42 @@ struct Salvage {
     /// The highest number that a row may have.
     private func highest(of table: String) -> Int64 {
         let known = try? queue.read { db in
-            try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table])
+            try db.one("SELECT seq FROM sqlite_sequence WHERE name = ?", [table], { $0[0] as Int64 })
         }
-        return known ?? 1 << 32
+        // The number may be damaged, too.
+        return min(max(known ?? 0, 1 << 32), Self.highestNumber)
     }
 
     func close() {
         try? queue.close()
         Self.remove(copy)
+    }
+}
+
+/// A row of a damaged database. A value may have any type, whatever its column's is: one of another type is missing.
+struct SalvagedRow {
+    private let values: [String: DatabaseValue]
+
+    init(_ row: Row) {
+        var values: [String: DatabaseValue] = [:]
+        for (name, value) in row { values[name] = value }
+        self.values = values
+    }
+
+    func integer(_ column: String) -> Int64? {
+        guard case .int64(let value)? = values[column]?.storage else { return nil }
+        return value
+    }
+
+    func text(_ column: String) -> String? {
+        guard case .string(let value)? = values[column]?.storage else { return nil }
+        return value
+    }
+
+    subscript(column: String) -> DatabaseValue { values[column] ?? .null }
+
+    /// The columns that the present schema has, too.
+    func values(in columns: Set<String>) -> [String: DatabaseValue] {
+        values.filter { columns.contains($0.key) }
     }
 }

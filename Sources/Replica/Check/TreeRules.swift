@@ -1,3 +1,5 @@
+import FileProvider
+
 /// What always has to be so of the rows, as queries for those of which it is not, and what mends them.
 struct TreeRule {
     enum Mending {
@@ -39,6 +41,12 @@ struct TreeRule {
             what: "has no place",
             query: "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> 1",
             isAboutItems: true, mending: .dropItem),
+        TreeRule(
+            what: "has a name that no file can have",
+            query: """
+                SELECT id FROM item WHERE inode <> 1 AND (name IN ('', '.', '..') OR instr(name, '/') > 1
+                    OR instr(name, char(0)) > 0)
+                """, isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has the name of another",
             query: """
@@ -98,6 +106,31 @@ struct TreeRule {
                     SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
                     WHERE item.parent = inode.number AND child.kind = 2) WHERE number = ?
                 """)),
+        TreeRule(
+            what: "was never sent, and is not waiting to be sent",
+            query: """
+                SELECT item.id FROM item JOIN inode ON inode.number = item.inode
+                WHERE identifier IS NULL AND changedFields = 0 AND isExcluded = 0 AND trashRole = 0 AND reimport = 0
+                    AND inode <> 1 AND kind BETWEEN 1 AND 3
+                """, isAboutItems: true,
+            mending: .statement(
+                """
+                UPDATE item SET pendingSince = unixepoch() * 1000000000, template = MAX(template, 1),
+                    changedFields = CASE (SELECT kind FROM inode WHERE number = item.inode)
+                        WHEN 1 THEN \(ItemFields.ofNewItem(.file).rawValue)
+                        ELSE \(ItemFields.ofNewItem(.directory).rawValue) END
+                WHERE id = ?
+                """)),
+        TreeRule(
+            what: "has content, and is no file",
+            query: "SELECT number FROM inode WHERE hasContentFile = 1 AND kind <> 1", mending: .forgetContent),
+        TreeRule(
+            what: "was written here, and its row says that its content is not here",
+            query: """
+                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = 1 AND content <> 2
+                    AND \(Recovery.isUnsent)
+                """,
+            mending: .statement("UPDATE inode SET content = 2, localBytes = size WHERE number = ?")),
         TreeRule(
             what: "was written here, and its content is not here",
             query: """

@@ -60,7 +60,12 @@ struct ContentStore: Sendable {
     ///
     /// - Returns: where it lies now.
     func quarantine(fileNamed name: FilePath.Component, stamp: Int64) throws -> FilePath {
-        let destination = recovered.appending("\(name.string)-\(stamp)")
+        var destination = recovered.appending("\(name.string)-\(stamp)")
+        var attempt = 1
+        while (try? FileStatus(at: destination)) != nil {
+            attempt += 1
+            destination = recovered.appending("\(name.string)-\(stamp)-\(attempt)")
+        }
         try directory.appending(name).move(to: destination)
         return destination
     }
@@ -113,7 +118,13 @@ struct ContentStore: Sendable {
     func stamp(of status: Status) -> Int64 {
         let stamp = status.changedAt.nanosecondsSince1970
         if isStampExact { return stamp }
-        return Replica.now.nanosecondsSince1970 - stamp < Self.coarsestClock ? Self.unknownStamp : stamp
+        let age = Replica.now.nanosecondsSince1970.saturatingSubtract(stamp)
+        return age < Self.coarsestClock ? Self.unknownStamp : stamp
+    }
+
+    /// Whether an inode's content file is there, and is a file.
+    func hasFile(_ number: InodeNumber) -> Bool {
+        (try? FileStatus(at: path(of: number)).kind) == .regular
     }
 
     func setModificationTime(of number: InodeNumber, to time: FileTimestamp) throws(Errno) {

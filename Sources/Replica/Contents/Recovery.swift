@@ -22,10 +22,12 @@ struct Recovery {
     mutating func run() throws {
         try makeRoot()
         try database.recoverNewFiles()
+        try correctWhatWouldCostContent()
         try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
         try endWhatWasUnderWay()
         try compareFilesWithRows()
+        try database.keep(findings: findings, at: Replica.now)
     }
 
     private struct FileRow {
@@ -36,15 +38,65 @@ struct Recovery {
     /// The root is there from the start.
     func makeRoot() throws {
         try database.write { db in
-            guard try db.inode(.root) == nil else { return }
+            let hasInode = try db.one("SELECT kind = 2 FROM inode WHERE number = 1", [], { $0[0] as Bool })
+            let hasItem = try db.one(
+                """
+                SELECT COALESCE(identifier = 'yonder.root' AND parent IS NULL, 0) AS isRoot FROM item WHERE inode = 1
+                ORDER BY isRoot DESC
+                """, [], { $0[0] as Bool })
+            if hasInode == true, hasItem == true { return }
             let now = Replica.now.nanosecondsSince1970
-            try db.run(
-                "INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (1, 2, ?, ?, ?)",
-                [now, now, now])
-            try db.run(
-                "INSERT INTO item (inode, parent, name, identifier, capabilities) VALUES (1, NULL, '/', ?, ?)",
-                ["yonder.root", 0xFF])
-            try DomainKey.identity.set(UUID().uuidString, in: db)
+            switch hasInode {
+            case true?: break
+            case false?: try db.run("UPDATE inode SET kind = 2, content = 0 WHERE number = 1", [])
+            case nil:
+                try db.run(
+                    "INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (1, 2, ?, ?, ?)",
+                    [now, now, now])
+            }
+            switch hasItem {
+            case true?: break
+            case false?:
+                try db.run(
+                    "UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/' WHERE inode = 1", [])
+            case nil:
+                try db.run(
+                    "INSERT INTO item (inode, parent, name, identifier, capabilities) VALUES (1, NULL, '/', ?, ?)",
+                    ["yonder.root", 0xFF])
+            }
+            if try DomainKey.identity.string(in: db) == nil { try DomainKey.identity.set(UUID().uuidString, in: db) }
+        }
+    }
+
+    /// Corrects what the steps that follow would take for a reason to drop content: a count of 0 links of what has names,
+    /// and a content state that says that something written here is not here.
+    private mutating func correctWhatWouldCostContent() throws {
+        let (named, written) = try database.write { db in
+            let named = try db.all(
+                """
+                SELECT number FROM inode
+                WHERE linkCount = 0 AND EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
+                """, [], { $0[0] as Int64 })
+            for number in named {
+                try db.run(
+                    """
+                    UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
+                    WHERE number = ?
+                    """, [number])
+            }
+            let written = try db.all(
+                """
+                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = 1 AND content <> 2 AND \(Self.isUnsent)
+                """, [], { $0[0] as Int64 })
+            for number in written {
+                try db.run("UPDATE inode SET content = 2, localBytes = size WHERE number = ?", [number])
+                try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
+            }
+            return (named, written)
+        }
+        findings += named.map { "inode \($0) has names and a count of 0 links: the count was corrected" }
+        findings += written.map {
+            "inode \($0) was written here and its row said that its content is not here: the row was corrected"
         }
     }
 
@@ -86,7 +138,7 @@ struct Recovery {
                     var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Replica.now)
                     try changes.endWriting(number)
                 }
-            } catch let error as Errno where error == .noSuchFileOrDirectory {
+            } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                 // The comparison of all files says what is missing.
                 try database.write { db in
                     try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [number.rawValue])
@@ -96,47 +148,54 @@ struct Recovery {
     }
 
     private func endWhatWasUnderWay() throws {
-        try database.write { db in
+        // The files go after the commit: a transaction that fails has removed nothing.
+        let obsolete = try database.write { db -> [Int64] in
             try db.execute(sql: "UPDATE inode SET content = 0 WHERE kind = 2 AND content = 1")
-            let nameless = try Int64.fetchAll(db, sql: "SELECT number FROM inode WHERE linkCount = 0")
-            for number in nameless {
-                try contents.remove(InodeNumber(rawValue: number))
-                try db.run("DELETE FROM inode WHERE number = ?", [number])
-            }
-            let empty = try Int64.fetchAll(
-                db,
-                sql:
-                    """
-                    SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)
-                        AND NOT \(Self.isUnsent)
-                    """
-            )
+            // What was removed while somebody had it open. A directory that still has children is left to the check.
+            let nameless = try db.all(
+                """
+                SELECT number FROM inode WHERE linkCount = 0
+                    AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number OR item.parent = inode.number)
+                """, [], { $0[0] as Int64 })
+            for number in nameless { try db.run("DELETE FROM inode WHERE number = ?", [number]) }
+            let empty = try db.all(
+                """
+                SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)
+                    AND NOT \(Self.isUnsent)
+                """, [], { $0[0] as Int64 })
             for number in empty {
-                try contents.remove(InodeNumber(rawValue: number))
                 try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])
                 try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
             }
+            return nameless + empty
+        }
+        for number in obsolete where contents.hasFile(InodeNumber(rawValue: number)) {
+            try contents.remove(InodeNumber(rawValue: number))
         }
     }
 
     private mutating func compareFilesWithRows() throws {
         var rows: [Int64: FileRow] = [:]
         try database.read { db in
-            let cursor = try Row.fetchCursor(
-                db, sql: "SELECT number, size, \(Self.isUnsent) FROM inode WHERE hasContentFile = 1")
-            while let row = try cursor.next() { rows[row[0]] = FileRow(size: row[1], isUnsent: row[2]) }
+            try db.query("SELECT number, size, \(Self.isUnsent) FROM inode WHERE hasContentFile = 1", []) { columns in
+                rows[columns[0]] = FileRow(size: columns[1], isUnsent: columns[2])
+                return true
+            }
         }
         let stamp = Replica.now.nanosecondsSince1970
         for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string) {
             guard let component = FilePath.Component(name) else { continue }
-            guard let number = Int64(name), let row = rows.removeValue(forKey: number) else {
+            guard let number = Int64(name), let row = rows[number] else {
                 try setAside(component, stamp: stamp, because: "no row of the database knows it")
                 continue
             }
-            let path = contents.directory.appending(component)
-            let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow])
-            defer { try? descriptor.close() }
-            let length = try descriptor.lengths().size
+            // Its row is one of a content file that is missing.
+            guard contents.hasFile(InodeNumber(rawValue: number)) else {
+                try setAside(component, stamp: stamp, because: "it is no file")
+                continue
+            }
+            rows[number] = nil
+            let length = try contents.status(of: InodeNumber(rawValue: number)).size
             if length != row.size, row.isUnsent {
                 // It is all there is of what was written here: it is taken as it is, and sent.
                 findings.append("what was written to inode \(number) has \(length) bytes and not \(row.size)")

@@ -44,7 +44,9 @@ extension Database {
         var ranges = ByteRanges()
         try query("SELECT start, \"end\" FROM contentRange WHERE inode = ? ORDER BY start", [number.rawValue]) {
             columns in
-            ranges.insert((columns[0] as Int64)..<(columns[1] as Int64))
+            let (start, end) = (columns[0] as Int64, columns[1] as Int64)
+            // A damaged row holds nothing.
+            if start >= 0, start < end { ranges.insert(start..<end) }
             return true
         }
         return ranges

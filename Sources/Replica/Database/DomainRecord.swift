@@ -16,12 +16,12 @@ package struct DomainRecord: Hashable, Sendable {
     ///
     /// - Throws: ``ReplicaDamage`` for a file that is damaged.
     package init?(ofReplicaIn directory: FilePath) throws {
-        try ReplicaDatabase.refuseEmpty(in: directory)
+        try ReplicaDatabase.refuseDamagedFile(in: directory)
         let path = directory.appending(ReplicaDatabase.fileName).string
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
-        let found = try ReplicaDatabase.namingDamage {
+        let found = try ReplicaDatabase.namingDamage(isOpening: true) {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             defer { try? queue.close() }
             return try queue.read { db -> DomainRecord? in

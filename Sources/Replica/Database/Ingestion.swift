@@ -148,7 +148,10 @@ package struct Ingestion {
         let parent = isForTrash ? try trashDirectory(for: nil) : parent
         guard let parent, try !isSettled(item, in: parent) else { return }
         let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
-        let size = item.kind == .symbolicLink ? Int64(item.symlinkTargetPath?.utf8.count ?? 0) : item.documentSize ?? 0
+        let size =
+            item.kind == .symbolicLink
+            ? Int64(item.symlinkTargetPath?.utf8.count ?? 0)
+            : max(0, min(item.documentSize ?? 0, FileProviderItem.maximumDocumentSize))
         try db.run(
             """
             INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
@@ -274,7 +277,11 @@ package struct Ingestion {
         if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
             inode.modifiedAt = modified
         }
-        if inode.kind == .directory, let size = item.documentSize, size >= 0 { inode.size = size }
+        if inode.kind == .directory, let size = item.documentSize,
+            (0...FileProviderItem.maximumDocumentSize).contains(size)
+        {
+            inode.size = size
+        }
         if inode.kind == .symbolicLink, let target = item.symlinkTargetPath {
             let known = try db.linkTarget(of: inode.number)
             if known?.utf8.elementsEqual(target.utf8) != true {

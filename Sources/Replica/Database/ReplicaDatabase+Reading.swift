@@ -299,7 +299,7 @@ extension ReplicaDatabase {
                     """)
             return ReplicaCounts(
                 knownItems: row?[0] ?? 0, materializedFiles: row?[1] ?? 0, materializedDirectories: row?[2] ?? 0,
-                localBytes: Int64((row?[3] as Double?) ?? 0))
+                localBytes: Int64(saturating: (row?[3] as Double?) ?? 0))
         }
     }
 

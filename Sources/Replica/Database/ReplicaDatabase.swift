@@ -18,6 +18,7 @@ package final class ReplicaDatabase: Sendable {
     let group = WriteGroup()
     /// Where files are kept that were made and are not in it yet.
     let newFileLog: FilePath
+    let reserve: MetadataReserve
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
@@ -36,14 +37,25 @@ package final class ReplicaDatabase: Sendable {
             // Moving the log into the database syncs both: seldom.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
-        let connections = try Connections(path: path.string, readers: readers, configuration: configuration)
+        let reserve = MetadataReserve(in: path.removingLastComponent())
+        self.reserve = reserve
+        let connections = try reserve.using {
+            try Connections(path: path.string, readers: readers, configuration: configuration)
+        }
         let migrator = Schema.migrator
-        let isNewer = try connections.writer.read { db in try migrator.hasBeenSuperseded(db) }
+        let (isNewer, isComplete) = try reserve.using {
+            try connections.writer.read { db in
+                // An older version of ours applied the migrations in their order, and so did a newer one.
+                let applied = try migrator.appliedIdentifiers(db)
+                return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
+            }
+        }
         if isNewer {
+            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
             throw FileProviderError(
                 .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
         }
-        try migrator.migrate(connections.writer)
+        try reserve.using { try migrator.migrate(connections.writer) }
         self.connections = Mutex(connections)
     }
 
@@ -70,9 +82,11 @@ package final class ReplicaDatabase: Sendable {
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
-        try watching {
-            try current().writer.writeWithoutTransaction { db in
-                try Self.turn(reach, of: newFiles, in: db) { db, _ in try body(db) }
+        try reserve.using {
+            try watching {
+                try current().writer.writeWithoutTransaction { db in
+                    try Self.turn(reach, of: newFiles, in: db) { db, _ in try body(db) }
+                }
             }
         }
     }
@@ -90,7 +104,9 @@ package final class ReplicaDatabase: Sendable {
         async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
         do {
-            return try await group.write(with: current().writer, newFiles, reach, body)
+            return try await reserve.using {
+                try await group.write(with: current().writer, newFiles, reach, body)
+            }
         } catch {
             note(error)
             throw error
@@ -102,9 +118,11 @@ package final class ReplicaDatabase: Sendable {
     /// - Throws: what the database says: then they wait on.
     package func settle() throws {
         guard !newFiles.isEmpty else { return }
-        try watching {
-            try current().writer.writeWithoutTransaction { db in
-                try Self.turn(.contents, of: newFiles, in: db) { _, _ in }
+        try reserve.using {
+            try watching {
+                try current().writer.writeWithoutTransaction { db in
+                    try Self.turn(.contents, of: newFiles, in: db) { _, _ in }
+                }
             }
         }
     }
@@ -168,7 +186,12 @@ package final class ReplicaDatabase: Sendable {
             defer { connections = nil }
             return connections
         }
-        try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+        do {
+            try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
+        } catch Errno.noSpace {
+            // What is in the log stays there, and is as good.
+        }
+        reserve.prepareForClosing()
     }
 
     private func current() throws -> Connections {

@@ -46,6 +46,16 @@ enum Schema {
         migrator.registerMigration("0065 allocation of content files") { db in
             try db.execute(sql: "ALTER TABLE inode ADD COLUMN hasUnusualAllocation INTEGER NOT NULL DEFAULT 0")
         }
+        migrator.registerMigration("0070 findings") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE finding (
+                        id INTEGER PRIMARY KEY AUTOINCREMENT,
+                        foundAt INTEGER NOT NULL,
+                        text TEXT NOT NULL
+                    ) STRICT
+                    """)
+        }
         return migrator
     }
 

@@ -228,7 +228,7 @@ package struct Importing {
                 try db.run("UPDATE inode SET hasUnusualAllocation = 1 WHERE number = ?", [number.rawValue])
             }
         }
-        summary.bytes += size
+        summary.bytes = summary.bytes.saturatingAdd(size)
     }
 }
 

@@ -138,7 +138,7 @@ package struct Keeping {
 
     private mutating func keepContent(of inode: InodeRecord, at place: FilePath) throws {
         summary.files += 1
-        summary.bytes += inode.size
+        summary.bytes = summary.bytes.saturatingAdd(inode.size)
         guard try replica.database.hasContentFile(inode.number) else {
             try FileDescriptor.open(
                 place, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite

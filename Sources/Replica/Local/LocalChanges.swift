@@ -211,6 +211,9 @@ extension Replica {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 var changes = LocalChanges(
                     db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames)
+                // On a full disk it is run twice.
+                try? opened?.close()
+                opened = nil
                 defer { opened = changes.opened }
                 let value = try body(&changes)
                 return (value, changes.effects)

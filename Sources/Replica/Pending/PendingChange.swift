@@ -138,7 +138,7 @@ extension ReplicaDatabase {
                         (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
                             WHERE item.changedFields <> 0 AND item.isExcluded = 0 AND item.changedFields & 1)
                     """)
-            return (row?[0] ?? 0, Int64((row?[1] as Double?) ?? 0))
+            return (row?[0] ?? 0, Int64(saturating: (row?[1] as Double?) ?? 0))
         }
     }
 

@@ -182,7 +182,7 @@ struct RemoteCheck: Sendable {
             return
         }
         report.files += 1
-        report.bytes += file.inode.size
+        report.bytes = report.bytes.saturatingAdd(file.inode.size)
         // Whoever wrote to it meanwhile made it different.
         guard !isEqual, let now = try replica.database.item(ofInode: number), !now.changedFields.contains(.contents),
             now.inode.contentStamp == nil, now.inode.contentGeneration == file.inode.contentGeneration,

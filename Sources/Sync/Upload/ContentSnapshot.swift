@@ -48,6 +48,10 @@ struct ContentSnapshot: Sendable {
             }
             try waitForWrite(to: descriptor)
             let (stamp, size) = (status.stamp, status.size)
+            // The kernel writes content files by itself, and its own limit is higher.
+            guard size <= FileProviderItem.maximumDocumentSize else {
+                throw FileProviderError.posix(.fileTooLarge, "a file of \(size) bytes cannot be sent")
+            }
             let settled = try replica.contentStatus(of: number)
             guard settled.stamp == stamp, settled.size == size else { throw Written() }
             let source = ContentSource(

@@ -214,7 +214,7 @@ actor Uploads {
 
     private func sleep(until time: FileTimestamp) {
         timer?.cancel()
-        let wait = max(1_000_000, time.nanosecondsSince1970 - Replica.now.nanosecondsSince1970)
+        let wait = max(1_000_000, time.nanosecondsSince1970.saturatingSubtract(Replica.now.nanosecondsSince1970))
         timer = Task {
             try? await Task.sleep(for: .nanoseconds(wait))
             if !Task.isCancelled { self.wake() }

@@ -1,0 +1,84 @@
+import FileProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Finds items by a walk through the whole folder: those that were moved into a directory that nobody has listed, and of
+/// which therefore neither the system nor inotify knows the place.
+///
+/// A walk is expensive, so its result is used for a while, and a folder with more names than ``mostNames`` is searched only
+/// as far as that. All functions block.
+final class FolderIndex: Sendable {
+    private struct State {
+        var places: [ItemIdentifier: (parent: ItemIdentifier, name: String)] = [:]
+        var builtAt: ContinuousClock.Instant?
+        var took = Duration.zero
+    }
+
+    private let state = Mutex(State())
+    static let mostNames = 200_000
+    private static let leastLifetime = Duration.seconds(5)
+    /// A walk is made at most this part of the time.
+    private static let share = 20
+    /// No path on Linux has more components.
+    private static let deepest = 4096
+
+    /// The names from the root down to an item; nil when the last walk has not found it.
+    func path(of identifier: ItemIdentifier, in folder: Folder) -> [String]? {
+        state.withLock { state in
+            let now = ContinuousClock.now
+            let lifetime = max(Self.leastLifetime, state.took * Self.share)
+            if state.builtAt.map({ now - $0 > lifetime }) ?? true { Self.build(&state, of: folder) }
+            var names: [String] = []
+            var current = identifier
+            while current != .rootContainer {
+                guard let place = state.places[current], names.count < Self.deepest else { return nil }
+                names.append(place.name)
+                current = place.parent
+            }
+            return names.reversed()
+        }
+    }
+
+    /// Something was moved since: the next search walks anew.
+    func expire() {
+        state.withLock { $0.builtAt = nil }
+    }
+
+    private static func build(_ state: inout State, of folder: Folder) {
+        let start = ContinuousClock.now
+        var places: [ItemIdentifier: (parent: ItemIdentifier, name: String)] = [:]
+        if let root = try? folder.openRoot() {
+            defer { try? root.close() }
+            let device = try? FileStatus(of: root).device
+            var waiting: [(path: [String], identifier: ItemIdentifier)] = [([], .rootContainer)]
+            while let (path, parent) = waiting.popLast() {
+                guard places.count < mostNames, path.count < deepest, let directory = open(path, below: root) else {
+                    continue
+                }
+                defer { try? directory.close() }
+                for bytes in (try? folder.shownNames(in: directory)) ?? [] {
+                    guard let name = String(validating: bytes, as: UTF8.self),
+                        parent != .rootContainer || !Folder.isTrashName(bytes),
+                        let status = try? FileStatus(of: name, in: directory), status.device == device
+                    else { continue }
+                    let identifier = folder.items.identifier(of: status, named: name, parent: parent)
+                    places[identifier] = (parent, name)
+                    if status.kind == .directory { waiting.append((path + [name], identifier)) }
+                }
+            }
+        }
+        state = State(places: places, builtAt: .now, took: .now - start)
+    }
+
+    private static func open(_ path: [String], below root: FileDescriptor) -> FileDescriptor? {
+        guard var current = try? root.openDirectory(named: ".") else { return nil }
+        for name in path {
+            let next = try? current.openDirectory(named: name)
+            try? current.close()
+            guard let next else { return nil }
+            current = next
+        }
+        return current
+    }
+}

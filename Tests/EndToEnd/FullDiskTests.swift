@@ -1,0 +1,86 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// A state directory on a file system that is full to the last block.
+    @Suite(
+        .enabled(if: FullDisk.isPossible, "only root can mount a small file system")
+    ) struct FullDisk {
+        static var isPossible: Bool { geteuid() == 0 }
+
+        /// Runs a test with the state on a tmpfs of 64 MiB.
+        private func run(_ test: (Installation, String) async throws -> Void) async throws {
+            try await Installation.run { yonder in
+                let disk = try yonder.directory.makeDirectory("disk").string
+                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let small = yonder.with(["YONDER_STATE_DIR": disk + "/state"])
+                func end() async {
+                    _ = try? await small.yonder("shutdown", seconds: 20)
+                    _ = try? await Command.run("umount", "-l", disk)
+                }
+                do {
+                    try await test(small, disk)
+                } catch {
+                    await end()
+                    throw error
+                }
+                await end()
+            }
+        }
+
+        /// Leaves not one block.
+        private func fill(_ disk: String) async throws {
+            _ = try await Command.shell(
+                "for size in 1M 4k; do dd if=/dev/zero of=\"$1/filler-$size-$$\" bs=$size 2>/dev/null; done; true", disk
+            )
+        }
+
+        @Test("S345: on a full state disk files can be removed and moved, and what cannot be fetched is ENOSPC")
+        func roomCanBeMade() async throws {
+            try await run { yonder, disk in
+                try yonder.write([UInt8](repeating: 7, count: 8 << 20), to: "remote")
+                try yonder.write("small", to: "small")
+                try await yonder.mountSource()
+                try await yonder.shell("mkdir d; for n in 1 2 3 4; do head -c 2000000 /dev/zero > d/f$n; done; ls")
+                try await yonder.expectSent()
+                try await fill(disk)
+                let read = try await Command.run("cat", yonder["remote"])
+                #expect(read.status != 0 && read.errors.contains("No space left"), "\(read.errors)")
+                for line in ["mv d/f1 d/g1", "mv d/f2 f2", "rm d/f3", "chmod 600 d/f4", "rm -r d", "rm f2"] {
+                    let outcome = try await Command.shell("cd \"$1\" && \(line)", yonder.mount.string)
+                    #expect(outcome.status == 0, "\(line): \(outcome.errors)")
+                }
+                #expect(try await yonder.shell("ls") == "remote\nsmall\n")
+                try await yonder.expectSent()
+                // With room again the reserve is there again.
+                _ = try await Command.shell("rm \"$1\"/filler-*", disk)
+                let reserve = disk + "/state/domains/mount/reserve"
+                let isMade = try await eventually {
+                    try await yonder.shell("touch again; rm again")
+                    return FileManager.default.fileExists(atPath: reserve)
+                }
+                #expect(isMade)
+                #expect(try await yonder.shell("cat remote | wc -c") == "8388608\n")
+            }
+        }
+
+        @Test("S345: with a full state disk a known domain can be mounted, and files removed then")
+        func mounts() async throws {
+            try await run { yonder, disk in
+                try yonder.write("small", to: "small")
+                try await yonder.mountSource()
+                try await yonder.shell("for n in 1 2; do head -c 2000000 /dev/zero > f$n; done; ls")
+                try await yonder.expectSent()
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                try await fill(disk)
+                let mounted = try await yonder.yonder("mount", "mount")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                let outcome = try await Command.shell("cd \"$1\" && rm f1 && mv f2 g2 && ls", yonder.mount.string)
+                #expect(outcome.status == 0 && outcome.output == "g2\nsmall\n", "\(outcome.output)\(outcome.errors)")
+            }
+        }
+    }
+}

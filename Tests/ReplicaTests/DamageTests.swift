@@ -1,0 +1,158 @@
+import FileProvider
+import Foundation
+import ReplicaTestSupport
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Replica
+
+/// A damaged replica: what the remote does not have is never lost.
+@Suite("damage", .serialized) struct DamageTests {
+    private static let hasTime = ProcessInfo.processInfo.environment["YONDER_LONG_TESTS"] == "1"
+    /// Five rounds always; forty with YONDER_LONG_TESTS=1. YONDER_DAMAGE_SEED repeats one round.
+    static let seeds: [UInt64] =
+        ProcessInfo.processInfo.environment["YONDER_DAMAGE_SEED"].flatMap { UInt64($0) }.map { [$0] }
+        ?? Array(1...(hasTime ? 40 : 5))
+
+    @Test("S340: random damage to the database and to content files loses nothing that was not sent", arguments: seeds)
+    func randomDamageLosesNothingUnsent(seed: UInt64) async throws {
+        var numbers = SeededNumbers(seed: seed)
+        let replica = try await DamagedReplica(isClosed: Bool.random(using: &numbers))
+        defer { replica.remove() }
+        var done: [String] = []
+        for _ in 0..<Int.random(in: 1...3, using: &numbers) {
+            let damage = RandomDamage.allCases.randomElement(using: &numbers) ?? .databaseByte
+            done.append(try await damage.inflict(on: replica, with: &numbers))
+        }
+        let found = try replica.repair()
+        let (reachable, remarks) = try replica.reachableTexts()
+        let lost = replica.unsent.subtracting(reachable)
+        #expect(lost.isEmpty, "seed \(seed): \(done): \(found.map(\.text)): lost \(lost)")
+        #expect(remarks.isEmpty, "seed \(seed): \(done): \(found.map(\.text)): left \(remarks)")
+    }
+
+    @Test("S341: a damaged byte of the database's header is restored, and what was pending is pending still")
+    func headerIsRestored() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        let sound = try #require(FileManager.default.contents(atPath: replica.database.string))
+        let original = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        let pending = try original.unsynced().items
+        try original.close()
+        try #require(pending > 0)
+        // The fields that have one value; what the others mean SQLite finds out by itself.
+        for offset in Array(0..<24) + Array(44..<48) + Array(52..<60) + Array(64..<68) {
+            var damaged = sound
+            damaged[offset] ^= 0x20
+            try damaged.write(to: URL(fileURLWithPath: replica.database.string))
+            for suffix in ["-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: replica.database.string + suffix)
+            }
+            #expect(throws: ReplicaDamage.self, "byte \(offset)") {
+                try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+            }
+            let findings = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+            #expect(findings.allSatisfy { $0.isMended })
+            let mended = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+            let left = try mended.unsynced().items
+            #expect(left == pending, "byte \(offset): \(findings.map(\.text))")
+            let remarks = try mended.check(open: NothingOpen(), isRepairing: false).findings
+            #expect(remarks.isEmpty, "byte \(offset): \(remarks)")
+            try mended.close()
+        }
+    }
+
+    /// Changes a closed database as no program of ours does.
+    private func sabotage(_ replica: DamagedReplica, _ sql: String) async throws {
+        let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()"
+        let outcome = try await Command.python(script, replica.database.string, "PRAGMA foreign_keys = OFF; " + sql)
+        try #require(outcome.status == 0, "\(outcome.errors)")
+    }
+
+    @Test("S342: unsent files whose row says that they have no name keep their content and are pending")
+    func wrongLinkCountsCostNothing() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try await sabotage(replica, "UPDATE inode SET linkCount = 0 WHERE kind = 1")
+        let opened = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        #expect(opened.findings.contains { $0.contains("count of 0 links") })
+        try opened.close()
+        let (reachable, remarks) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+        // Until a check has repaired and reported it, it is said.
+        #expect(!remarks.isEmpty && remarks.allSatisfy { $0.isMended })
+        _ = try replica.repair()
+        let left = try replica.reachableTexts().remarks
+        #expect(left.isEmpty, "\(left)")
+    }
+
+    @Test("S342: unsent files whose row says that their content is not here keep it", arguments: [0, 1])
+    func wrongContentStatesCostNothing(state: Int) async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try await sabotage(
+            replica, "UPDATE inode SET content = \(state), localBytes = 0 WHERE kind = 1 AND hasContentFile")
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+    }
+
+    @Test("S342: a transaction of opening that fails has removed no content file")
+    func failedOpeningRemovesNothing() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        // A nameless file beside a nameless directory that still has children.
+        try await sabotage(
+            replica,
+            """
+            UPDATE inode SET linkCount = 0 WHERE number IN (SELECT inode FROM item WHERE name IN ('d', 'n0', 'file3'));
+            DELETE FROM item WHERE name = 'd'
+            """)
+        _ = try replica.repair()
+        let (reachable, remarks) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+        #expect(remarks.isEmpty, "\(remarks)")
+    }
+
+    @Test("S343: where its remote is comes from the database when only domain.json is damaged, else nothing is changed")
+    func unknownRemoteChangesNothing() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try Data("{".utf8).write(to: URL(fileURLWithPath: replica.directory.appending("domain.json").string))
+        let sound = try #require(FileManager.default.contents(atPath: replica.database.string))
+        try Data(repeating: 0xA5, count: sound.count).write(to: URL(fileURLWithPath: replica.database.string))
+        #expect(throws: ReplicaDamage.self) {
+            try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        }
+        #expect(FileManager.default.contents(atPath: replica.database.string)?.count == sound.count)
+        let recovered = replica.directory.appending("recovered").string
+        let names = try FileManager.default.contentsOfDirectory(atPath: recovered)
+        #expect(names.isEmpty)
+        _ = try ReplicaRebuild.run(in: replica.directory, isForRemoval: true, logger: DamagedReplica.logger)
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+        var headless = sound
+        headless[44] ^= 0x20
+        try headless.write(to: URL(fileURLWithPath: replica.database.string))
+        _ = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        let record = try DomainRecord(ofReplicaIn: replica.directory)
+        #expect(record?.source == "memory:remote")
+    }
+
+    @Test("S341: a damaged letter in the definition of a table is found")
+    func damagedDefinitionIsFound() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try await sabotage(
+            replica,
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
+            """)
+        #expect(throws: ReplicaDamage.self) { try ReplicaInspection.findings(in: replica.directory) }
+        _ = try replica.repair()
+        let (reachable, remarks) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+        #expect(remarks.isEmpty, "\(remarks)")
+    }
+}

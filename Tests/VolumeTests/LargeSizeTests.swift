@@ -1,0 +1,104 @@
+import FileProvider
+import Logging
+import ReplicaTestSupport
+import SystemPackage
+import Testing
+
+@testable import Replica
+@testable import Volume
+
+/// Sizes and offsets near the end of 64 bits, as a process or a database gives them.
+@Suite struct LargeSizeTests {
+    let fixture: ReplicaFixture
+    let replica: Replica
+    let volume: Volume
+    let caller = Requester(processIdentifier: 1, userIdentifier: 0, groupIdentifier: 0)
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+        volume = Volume(
+            replica: replica, ownership: Ownership(user: 0, group: 0),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, didClose: { _ in })
+    }
+
+    private func errno(_ body: () throws(Obstacle) -> Void) -> Errno? {
+        do throws(Obstacle) {
+            try body()
+            return nil
+        } catch {
+            guard case .refused(let errno) = error else { return nil }
+            return errno
+        }
+    }
+
+    @Test("S344: sizes and offsets beyond 2^62 are EFBIG, for truncate, write and fallocate")
+    func sizesBeyondTheLimitAreRefused() async throws {
+        try await replica.list([], open: fixture.open)
+        let (attributes, _) = try volume.create(
+            "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
+        let (node, limit) = (attributes.node, FileProviderItem.maximumDocumentSize)
+        for size in [limit + 1, Int64.max] {
+            var wish = AttributeWish()
+            wish.size = size
+            let changes = wish
+            #expect(
+                errno { () throws(Obstacle) in _ = try volume.setAttributes(of: node, to: changes, caller: caller) }
+                    == .fileTooLarge)
+            #expect(
+                errno { () throws(Obstacle) in _ = try volume.writing(node, at: size, count: 1, caller: caller) }
+                    == .fileTooLarge)
+            #expect(
+                errno { () throws(Obstacle) in try volume.allocate(node, mode: 0, offset: size, length: 1) }
+                    == .fileTooLarge)
+            #expect(
+                errno { () throws(Obstacle) in try volume.allocate(node, mode: 0, offset: 1, length: size) }
+                    == .fileTooLarge)
+        }
+        #expect(
+            errno { () throws(Obstacle) in _ = try volume.writing(node, at: limit, count: 1, caller: caller) }
+                == .fileTooLarge)
+        #expect(
+            errno { () throws(Obstacle) in _ = try volume.writing(node, at: -1, count: 1, caller: caller) }
+                == .invalidArgument)
+        #expect(try volume.attributes(of: node).size == 0)
+        volume.close(node, wasWriting: true, registry: nil)
+    }
+
+    @Test("S344: a size of 2^63-1 that the database holds already is shown, opened and read without a crash")
+    func storedSizeIsShown() async throws {
+        try await replica.list([.file("a")], open: fixture.open)
+        // As an older version may have taken it in.
+        try await fixture.sabotage("UPDATE inode SET size = 9223372036854775807 WHERE kind = 1")
+        let shown = try volume.lookup("a", in: 1)
+        #expect(shown.size == .max)
+        #expect(shown.blocks > 0)
+        _ = try volume.open(shown.node, for: .reading, caller: caller, registry: nil)
+        for offset in [0, Int64.max - 4096, Int64.max - 1] {
+            let isAbsent: Bool
+            do throws(Obstacle) {
+                _ = try volume.read(shown.node, at: offset, count: 1 << 20, isProvided: false)
+                isAbsent = false
+            } catch {
+                if case .absent = error { isAbsent = true } else { isAbsent = false }
+            }
+            #expect(isAbsent, "at \(offset)")
+        }
+        volume.close(shown.node, wasWriting: false, registry: nil)
+    }
+
+    @Test("S344: the blocks of a whole file of 2^63-1 bytes are counted without a crash") func blocksAreCounted() throws
+    {
+        var inode = InodeRecord(
+            number: InodeNumber(rawValue: 2), kind: .file, size: .max, permissions: nil, owner: nil, group: nil,
+            linkCount: 1, modifiedAt: FileTimestamp(nanosecondsSince1970: 0),
+            changedAt: FileTimestamp(nanosecondsSince1970: 0), createdAt: FileTimestamp(nanosecondsSince1970: 0),
+            accessedAt: nil, device: 0, subdirectories: 0, content: .materialized, contentVersion: [],
+            contentGeneration: 0, localBytes: .max, contentStamp: nil)
+        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 1 << 54)
+        inode.size = 513
+        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 2)
+        inode.size = 512
+        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 1)
+    }
+}
