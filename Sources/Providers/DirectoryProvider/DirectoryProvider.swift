@@ -48,7 +48,9 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
 
     package func quota() async throws -> RemoteQuota? {
         try await calls.run { [folder] _ in
-            let room = try FileSystemStatistics(of: folder.path)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let room = try root.fileSystemStatistics()
             let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0)
             }
             // What only root may fill is not counted as room.
@@ -100,7 +102,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         let before = try FileStatus(of: file)
         guard before.inode == place.status.inode, before.device == place.status.device,
             let item = folder.items.item(
-                named: name, in: place.directory, parent: place.parent, status: before)
+                identifier, named: name, in: place.directory, parent: place.parent, status: before)
         else { throw FileProviderError.noSuchItem(identifier) }
         let current = item.itemVersion.contentVersion
         guard version == nil || version == current else {
