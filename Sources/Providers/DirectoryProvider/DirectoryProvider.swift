@@ -24,7 +24,8 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
-            conditionalWrites: !folder.isReadOnly, datesMakeVersions: true, concurrentCalls: 16)
+            conditionalWrites: !folder.isReadOnly, documentEnumeration: true, datesMakeVersions: true,
+            concurrentCalls: 16)
     }
 
     package func invalidate() async {
@@ -71,8 +72,9 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
             return FolderTrashEnumerator(folder: folder, watcher: watcher, calls: calls)
         default:
-            return FolderEnumerator(
+            let listing = FolderEnumerator(
                 container: container, folder: folder, watcher: watcher, calls: calls, manager: manager)
+            return FolderContainer(identifier: container, listing: listing, folder: folder, calls: calls)
         }
     }
 
