@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -80,6 +82,26 @@ int64_t yonder_file_system_type(int descriptor)
 }
 
 int yonder_forbid_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+uint64_t yonder_file_system_identifier(int descriptor)
+{
+    struct statfs found;
+    if (fstatfs(descriptor, &found) != 0)
+        return 0;
+    uint64_t identifier = 0;
+    memcpy(&identifier, &found.f_fsid, sizeof identifier < sizeof found.f_fsid ? sizeof identifier : sizeof found.f_fsid);
+    return identifier;
+}
+
+int yonder_take_write_lease(int descriptor)
+{
+    /* The default signal, SIGIO, would end the process. */
+    if (fcntl(descriptor, F_SETSIG, SIGURG) != 0)
+        return -1;
+    return fcntl(descriptor, F_SETLEASE, F_WRLCK);
+}
+
+int yonder_give_up_lease(int descriptor) { return fcntl(descriptor, F_SETLEASE, F_UNLCK); }
 
 const int yonder_open_path = O_PATH;
 const int yonder_open_temporary = O_TMPFILE;

@@ -11,6 +11,9 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case info(path: String)
     case why(path: String)
     case download(paths: [String])
+    /// One range of a file, in bytes.
+    case downloadRange(path: String, offset: Int64, length: Int64)
+    case items(ItemsCommand)
     case evict(paths: [String], isStrict: Bool)
     /// Gives items a content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
     case setPolicy(paths: [String], policy: String)
@@ -147,6 +150,7 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case item(ItemInformation)
     case why(WhyReport)
     case transferred(TransferSummary)
+    case changed(ItemsReport)
     case allowed(ReaderStatus)
     case pending([PendingItem])
     case conflicts([ConflictCopy])

@@ -45,11 +45,20 @@ package struct ItemInformation: Codable, Hashable, Sendable {
     package var isTrashed: Bool
     package var trashParent: String?
     package var error: Failure?
+    /// The place among the user's favourites; absent for what is none.
+    package var favoriteRank: Int64?
+    /// The tags, when the tag data is text, a line each.
+    package var tags: [String]?
+    /// The tag data as the provider has it.
+    package var tagData: Data?
+    /// When it was last used, RFC 3339.
+    package var lastUsed: String?
 
     package init(
         path: String, inode: Int64, identifier: String?, kind: String, size: Int64, modified: String, content: String,
         localBytes: Int64, sync: String, pendingFields: [String], policy: String, effectivePolicy: String,
-        contentVersion: String?, metadataVersion: String?, isTrashed: Bool, trashParent: String?, error: Failure?
+        contentVersion: String?, metadataVersion: String?, isTrashed: Bool, trashParent: String?, error: Failure?,
+        favoriteRank: Int64? = nil, tagData: Data? = nil, lastUsed: String? = nil
     ) {
         self.path = path
         self.inode = inode
@@ -68,6 +77,10 @@ package struct ItemInformation: Codable, Hashable, Sendable {
         self.isTrashed = isTrashed
         self.trashParent = trashParent
         self.error = error
+        self.favoriteRank = favoriteRank
+        self.tagData = tagData
+        tags = tagData.flatMap(Tags.tags)
+        self.lastUsed = lastUsed
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -89,6 +102,10 @@ package struct ItemInformation: Codable, Hashable, Sendable {
         try container.encode(isTrashed, forKey: .isTrashed)
         try container.encode(trashParent, forKey: .trashParent)
         try container.encode(error, forKey: .error)
+        try container.encodeIfPresent(favoriteRank, forKey: .favoriteRank)
+        try container.encodeIfPresent(tags, forKey: .tags)
+        try container.encodeIfPresent(tagData, forKey: .tagData)
+        try container.encodeIfPresent(lastUsed, forKey: .lastUsed)
     }
 }
 

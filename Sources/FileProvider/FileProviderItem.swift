@@ -40,6 +40,9 @@ public struct FileProviderItem: Hashable, Sendable {
     public var contentPolicy: ContentPolicy
     public var favoriteRank: Int64?
     public var tagData: [UInt8]?
+    /// Whether the remote gives others access to the item, by a link or by an account. A provider ends that when it moves the
+    /// item to the trash.
+    public var isShared: Bool
 
     public init(
         itemIdentifier: ItemIdentifier, parentItemIdentifier: ItemIdentifier, filename: String, kind: ItemKind,
@@ -47,7 +50,8 @@ public struct FileProviderItem: Hashable, Sendable {
         childItemCount: Int? = nil, creationDate: FileTimestamp? = nil, contentModificationDate: FileTimestamp? = nil,
         lastUsedDate: FileTimestamp? = nil, permissions: UInt16? = nil, owner: UInt32? = nil, group: UInt32? = nil,
         symlinkTargetPath: String? = nil, extendedAttributes: [String: [UInt8]]? = nil,
-        contentPolicy: ContentPolicy = .inherited, favoriteRank: Int64? = nil, tagData: [UInt8]? = nil
+        contentPolicy: ContentPolicy = .inherited, favoriteRank: Int64? = nil, tagData: [UInt8]? = nil,
+        isShared: Bool = false
     ) {
         self.itemIdentifier = itemIdentifier
         self.parentItemIdentifier = parentItemIdentifier
@@ -68,6 +72,7 @@ public struct FileProviderItem: Hashable, Sendable {
         self.contentPolicy = contentPolicy
         self.favoriteRank = favoriteRank
         self.tagData = tagData
+        self.isShared = isShared
     }
 
     /// Whether the item lies in the trash.

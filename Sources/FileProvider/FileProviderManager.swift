@@ -59,6 +59,24 @@ public protocol FileProviderManager: Sendable {
     /// - Throws: `noSuchItem` for what is not known here, or waits to be offered already.
     func reimportItems(below identifier: ItemIdentifier) async throws
 
+    /// Makes an item dataless: a file loses its local content, a directory that of all below it and then its own listing.
+    /// Returns when all is done, or when the first item refuses.
+    ///
+    /// - Throws: `noSuchItem`, `unsyncedEdits`, `nonEvictable`, `nonEvictableChildren`; `posix` with EBUSY for what a process
+    ///   uses, with EMLINK for a file with several hard links.
+    func evictItem(identifier: ItemIdentifier) async throws
+
+    /// Brings a file's content here, or a range of it; of a directory its listing. Returns when it is here.
+    ///
+    /// - Parameter requestedRange: in bytes from the beginning; nil for the whole file.
+    /// - Throws: `noSuchItem`, what the provider says.
+    func requestDownloadForItem(withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>?) async throws
+
+    /// Has fields of an item sent to the provider, changed or not. Returns when that is queued.
+    ///
+    /// - Throws: `noSuchItem`; `ubiquitousFileUnavailable` for the contents of what is not here, or is no file.
+    func requestModification(of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier) async throws
+
     /// Something is wrong that the user should know: shown in the log and in `status`.
     func report(_ warning: String)
 }
@@ -70,6 +88,24 @@ extension FileProviderManager {
 
     public func reimportItems(below identifier: ItemIdentifier) async throws {
         throw FileProviderError(.featureUnsupported, "this system cannot reimport")
+    }
+}
+
+extension FileProviderManager {
+    public func evictItem(identifier: ItemIdentifier) async throws {
+        throw FileProviderError(.featureUnsupported, "this system keeps no content")
+    }
+
+    public func requestDownloadForItem(
+        withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>? = nil
+    ) async throws {
+        throw FileProviderError(.featureUnsupported, "this system keeps no content")
+    }
+
+    public func requestModification(
+        of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier
+    ) async throws {
+        throw FileProviderError(.featureUnsupported, "this system sends no changes by itself")
     }
 }
 

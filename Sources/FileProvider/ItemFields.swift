@@ -28,6 +28,15 @@ public struct ItemFields: OptionSet, Hashable, Sendable, Codable {
         Self.named.filter { contains($0.field) }.map(\.name)
     }
 
+    /// The field that has a name of those in ``names``; nil when none has.
+    public init?(name: String) {
+        guard let known = Self.named.first(where: { $0.name == name }) else { return nil }
+        self = known.field
+    }
+
+    /// The names of all fields.
+    public static var allNames: [String] { named.map(\.name) }
+
     private static let named: [(field: ItemFields, name: String)] = [
         (.contents, "contents"), (.filename, "filename"), (.parentItemIdentifier, "parentItemIdentifier"),
         (.lastUsedDate, "lastUsedDate"), (.tagData, "tagData"), (.favoriteRank, "favoriteRank"),

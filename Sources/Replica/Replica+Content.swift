@@ -133,7 +133,10 @@ extension Replica {
             try db.forgetContent(of: inode.number)
             try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [inode.number.rawValue])
             effects.invalidations.append(.contents(inode.number))
-            effects.defects.append("the content of inode \(inode.number): \(reason); it will be fetched again")
+            let name = try db.item(ofInode: inode.number)?.name
+            effects.defects.append(
+                "the local content of '\(name ?? "inode \(inode.number)")' cannot be used (\(reason)): it has been moved to "
+                    + "'recovered' and is fetched again")
             return effects
         }
     }

@@ -6,10 +6,20 @@ import SystemPackage
 package enum EvictionRefusal: Error, Hashable, Sendable {
     /// A local change is not on the remote yet.
     case unsyncedEdits
-    /// It is kept downloaded.
+    /// It is kept downloaded, or lies in the trash.
     case nonEvictable
-    /// Somebody has it open.
+    /// It is new, and the remote does not have it yet.
+    case existsOnlyHere
+    /// It stays on this machine: the remote is never asked to keep it.
+    case isExcluded
+    /// A process has it open.
     case isOpen
+    /// It is being downloaded, because that was asked for.
+    case isDownloading
+    /// It is being listed for a process.
+    case isBeingListed
+    /// It was read or listed again while what it lies in was evicted.
+    case isInUse
     /// Several names share its content.
     case isHardLinked
     /// Something below it refused.
@@ -43,17 +53,11 @@ extension Replica {
     ) throws -> (Int64, ReplicaEffects) {
         guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
         var effects = ReplicaEffects()
-        // Whatever is pending, not the content alone: a pending item is not evicted.
-        if !item.changedFields.isEmpty || item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
-        if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
-        if try item.trash != nil || db.isTrashed(item.parent) { throw EvictionRefusal.nonEvictable }
-        if open.isOpen(number) { throw EvictionRefusal.isOpen }
+        if let refusal = try db.evictionRefusal(of: item, isOpen: open.isOpen(number)) { throw refusal }
         guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
             try db.run("UPDATE inode SET fetchAgain = 0 WHERE number = ? AND fetchAgain = 1", [number.rawValue])
             return (0, effects)
         }
-        if item.inode.contentStamp != nil { throw EvictionRefusal.unsyncedEdits }
-        if item.inode.linkCount > 1 { throw EvictionRefusal.isHardLinked }
         try db.forgetContent(of: number)
         try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
         do {
@@ -86,12 +90,10 @@ extension Replica {
                 throw EvictionRefusal.noSuchItem
             }
             var effects = ReplicaEffects()
-            if try db.effectivePolicy(of: item) == .keepDownloaded { throw EvictionRefusal.nonEvictable }
-            // What is in the trash is stored here.
-            if try db.isTrashed(number) { throw EvictionRefusal.nonEvictable }
+            let refusal = try db.evictionRefusal(of: item, isOpen: false)
+            if refusal == .nonEvictable { throw EvictionRefusal.nonEvictable }
             guard item.inode.content == .materialized else { return effects }
-            // What the remote does not have it cannot list.
-            if item.identifier == nil { throw EvictionRefusal.unsyncedEdits }
+            if let refusal { throw refusal }
             guard try db.obstacles(toEvictingListingOf: number, limit: 1).isEmpty else {
                 throw EvictionRefusal.nonEvictableChildren
             }
@@ -103,6 +105,15 @@ extension Replica {
             effects.invalidations.append(.contents(number))
             return effects
         }
+    }
+}
+
+extension Replica {
+    /// Why an item cannot be evicted now; nil when it can, as far as the database knows. What has nothing to drop may have a
+    /// reason, too.
+    package func evictionRefusal(of item: ItemRecord, open: any OpenInodes) throws -> EvictionRefusal? {
+        let isOpen = item.inode.kind == .file && open.isOpen(item.inode.number)
+        return try database.read { db in try db.evictionRefusal(of: item, isOpen: isOpen) }
     }
 }
 
@@ -140,13 +151,30 @@ extension ReplicaDatabase {
 }
 
 extension Database {
+    /// The one place that says what may not be evicted, for who evicts and for who asks why.
+    func evictionRefusal(of item: ItemRecord, isOpen: Bool) throws -> EvictionRefusal? {
+        if item.isExcluded { return .isExcluded }
+        if item.identifier == nil { return item.isToBeOffered ? .unsyncedEdits : .existsOnlyHere }
+        let isFile = item.inode.kind == .file
+        // Whatever is pending, not the content alone.
+        if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }
+        if try effectivePolicy(of: item) == .keepDownloaded { return .nonEvictable }
+        // What is in the trash is stored here.
+        if try item.trash != nil || isTrashed(item.parent) { return .nonEvictable }
+        guard isFile else { return nil }
+        if isOpen { return .isOpen }
+        guard item.inode.content != .dataless, try hasContentFile(item.inode.number) else { return nil }
+        if item.inode.contentStamp != nil { return .unsyncedEdits }
+        return item.inode.linkCount > 1 ? .isHardLinked : nil
+    }
+
     fileprivate func obstacles(
         toEvictingListingOf directory: InodeNumber, limit: Int
     ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
         try all(
             """
             SELECT inode.number, item.identifier IS NULL OR item.changedFields <> 0,
-                COALESCE(item.userPolicy, item.policy) = 3
+                item.identifier IS NULL AND item.reimport <= 0, COALESCE(item.userPolicy, item.policy) = 3
             FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
             WHERE item.parent = ? AND (item.identifier IS NULL OR item.changedFields <> 0
                 OR COALESCE(item.userPolicy, item.policy) = 3
@@ -155,13 +183,15 @@ extension Database {
             """, [directory.rawValue, limit],
             { columns in
                 let refusal: EvictionRefusal =
-                    if columns[1] as Bool {
+                    if columns[2] as Bool {
+                        .existsOnlyHere
+                    } else if columns[1] as Bool {
                         .unsyncedEdits
-                    } else if columns[2] as Bool {
+                    } else if columns[3] as Bool {
                         .nonEvictable
                     } else {
-                        // Somebody has had it listed or read since it was evicted.
-                        .isOpen
+                        // A process has had it listed or read since it was evicted.
+                        .isInUse
                     }
                 return (InodeNumber(rawValue: columns[0]), refusal)
             })

@@ -4,7 +4,8 @@ package struct ReplicaEffects: Sendable {
     package var invalidations: [KernelInvalidation] = []
     /// Inodes whose content file belongs to a generation that is over.
     package var obsoleteContents: [ObsoleteContent] = []
-    /// What was wrong with what the provider gave, in words.
+    /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
+    /// sentence that can stand alone.
     package var defects: [String] = []
 
     package init() {}

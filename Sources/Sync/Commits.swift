@@ -60,7 +60,7 @@ final class Commits: Sendable {
 
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
-        for defect in effects.defects { warnings.report("the provider gave something that cannot be shown: \(defect)") }
+        for defect in effects.defects { warnings.report(defect) }
         if !effects.invalidations.isEmpty { kernel.forget(effects.invalidations) }
         onPublish()
     }

@@ -114,6 +114,11 @@ final class Download: Sendable {
     /// The first process for which something was fetched, in words.
     var cause: String? { state.withLock { $0.causes.compactMap(\.self).first } }
 
+    /// The processes that wait for bytes now, in words; nil stands for a call that no process made.
+    var foregroundWaiters: [String?] {
+        state.withLock { state in state.waiters.values.filter { !$0.isBackground }.map(\.request.cause) }
+    }
+
     /// Whether a range is on the disk.
     func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
 

@@ -80,6 +80,9 @@ actor Downloads {
     /// For which process a file is being fetched, in words; nil for none.
     func cause(of number: InodeNumber) -> String? { running[number]?.cause }
 
+    /// For which processes a file is being fetched and cannot be evicted; nil stands for a call that no process made.
+    func waiters(of number: InodeNumber) -> [String?] { running[number]?.foregroundWaiters ?? [] }
+
     /// Whether a range of a version of a file is on the disk because it has just come.
     func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) -> Bool {
         running[number].map { $0.version == version && $0.holds(range) } ?? false

@@ -122,7 +122,7 @@ struct Eviction: Sendable {
         // What is in the trash stays here, and so does what leads there.
         if try replica.database.holdsWhatStaysHere(number) { return .stays }
         guard await listings.stop(number) else {
-            report.refusals.append((number, .isOpen))
+            report.refusals.append((number, .isBeingListed))
             return .refused
         }
         do {
@@ -139,7 +139,9 @@ struct Eviction: Sendable {
         _ inode: InodeRecord, _ report: inout EvictionReport, _ progress: @Sendable (EvictionReport) -> Void
     ) async throws -> Bool {
         do throws(EvictionRefusal) {
-            guard await downloads.stop(inode.number) else { throw .isOpen }
+            guard await downloads.stop(inode.number) else {
+                throw open.isOpen(inode.number) ? .isOpen : .isDownloading
+            }
             do {
                 let (freed, effects) = try await replica.evictFile(inode.number, open: open)
                 commits.publish(effects)

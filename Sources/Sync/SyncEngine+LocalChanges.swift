@@ -22,6 +22,12 @@ extension SyncEngine {
         await downloads.cause(of: number)
     }
 
+    /// For which processes a file is being fetched right now, in words; nil stands for a call that no process made. While
+    /// there are any it cannot be evicted.
+    package func waitersForDownload(of number: InodeNumber) async -> [String?] {
+        await downloads.waiters(of: number)
+    }
+
     /// Whether a range of a file is on the disk though the replica does not know yet.
     package func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) async -> Bool {
         await downloads.holds(number, version: version, range: range)

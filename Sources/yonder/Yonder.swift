@@ -10,7 +10,10 @@ struct Yonder: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
-            Evict.self, Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
+            Upload.self,
+            Evict.self, MakeDirectory.self, Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self,
+            Used.self,
+            Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
             Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
             Run.self,
             Shutdown.self,

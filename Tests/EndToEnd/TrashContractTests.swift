@@ -152,14 +152,27 @@ extension RealMount {
             }
         }
 
-        @Test("T6 the remote is told that it is trashed, so that it can end a share") func t6() async throws {
-            // What is shared with whom only the provider knows. What it needs is the one call that says it.
+        @Test("T6 a shared file, and one in a trashed directory, is shared no more, and not again when it comes back")
+        func t6() async throws {
             try await Self.run { mount async throws in
+                mount.provider.change { tree in
+                    tree.share("file")
+                    tree.share("inner")
+                }
+                #expect(mount.provider.tree["file"]?.isShared == true)
                 try mount.host.trashItem(withIdentifier: "file")
+                try mount.host.trashItem(withIdentifier: "d")
                 #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["file"]?.isShared == false)
+                #expect(mount.provider.tree["inner"]?.isShared == false)
+                // One call says it, and nothing else is changed.
                 let applied = mount.provider.tree.applied.filter { $0.identifier == "file" }
                 #expect(applied.map(\.kind) == [.modify])
                 #expect(applied.map(\.fields) == [.parentItemIdentifier])
+                try mount.host.untrashItem(withIdentifier: "file")
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["file"]?.parentItemIdentifier == .rootContainer)
+                #expect(mount.provider.tree["file"]?.isShared == false)
             }
         }
 

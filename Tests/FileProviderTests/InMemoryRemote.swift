@@ -43,6 +43,11 @@ final class InMemoryRemote: RemoteUnderTest {
         try provider.change { tree in tree.delete(try Self.known(path, in: tree)) }
     }
 
+    func share(_ path: String) async throws -> Bool {
+        try provider.change { tree in tree.share(try Self.known(path, in: tree)) }
+        return true
+    }
+
     func dispose() async {}
 
     private static func known(_ path: String, in tree: RemoteTree) throws -> ItemIdentifier {

@@ -125,7 +125,7 @@ extension EngineTests {
                 let reader = Task { try await fixture.read("a") }
                 #expect(await eventually { gate.waiting == 1 })
                 let report = try await fixture.engine.evict(fixture.number("a"), isStrict: false)
-                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                #expect(report.refusals.map(\.refusal) == [.isDownloading])
                 gate.open()
                 #expect(try await reader.value == Array("12345".utf8))
             }
@@ -219,7 +219,7 @@ extension EngineTests {
                 #expect(await eventually { gate.waiting == 1 })
                 let report = try await fixture.engine.evict(fixture.number("d"), isStrict: false)
                 #expect(report.refusals.map(\.number) == [try fixture.number("below")])
-                #expect(report.refusals.map(\.refusal) == [.isOpen])
+                #expect(report.refusals.map(\.refusal) == [.isBeingListed])
                 gate.open()
                 #expect(try await reader.value == ["deep"])
             }

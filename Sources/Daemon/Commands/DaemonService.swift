@@ -69,6 +69,12 @@ struct DaemonService: ControlService {
         case .download(let paths):
             try check(peer)
             return .transferred(try await transfers(peer, progress).download(paths))
+        case .downloadRange(let path, let offset, let length):
+            try check(peer)
+            return .transferred(try await transfers(peer, progress).download(path, offset: offset, length: length))
+        case .items(let command):
+            if command.mayFetch { try check(peer) }
+            return .changed(try await ItemCommands(domains: domains).perform(command))
         case .evict(let paths, let isStrict):
             return .transferred(try await transfers(peer, progress).evict(paths, isStrict: isStrict))
         case .setPolicy(let paths, let policy):

@@ -24,6 +24,7 @@ struct ItemReporter: Sendable {
         let state = sync == .synced ? nil : try host.replica.database.pendingItem(item.id)?.state
         if sync != .synced, await host.engine.isUploading(item) { sync = .uploading }
         let failure = try host.replica.database.failure(of: inode.number)
+        let marks = try host.replica.database.marks(of: item)
         return ItemInformation(
             path: path, inode: inode.number.rawValue, identifier: item.identifier?.rawValue, kind: inode.kind.word,
             size: inode.size,
@@ -39,7 +40,8 @@ struct ItemReporter: Sendable {
                 ItemInformation.Failure(
                     code: $0.code, message: $0.message, attempts: $0.attempts,
                     nextTry: state?.nextTry.map(Timestamp.text))
-            })
+            }, favoriteRank: marks.favoriteRank, tagData: marks.tagData,
+            lastUsed: inode.accessedAt.map(Timestamp.text))
     }
 
     /// A directory's items, with all below them when asked, part by part; of anything else itself.

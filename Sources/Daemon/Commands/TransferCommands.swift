@@ -54,6 +54,26 @@ struct TransferCommands: Sendable {
         }
     }
 
+    /// Brings one range of a file here, as far as the file reaches.
+    ///
+    /// - Throws: `usage` for a range that cannot be one; `CancellationError`.
+    func download(_ path: String, offset: Int64, length: Int64) async throws -> TransferSummary {
+        let (end, isTooLong) = offset.addingReportingOverflow(length)
+        guard offset >= 0, length > 0, !isTooLong else {
+            throw ControlError(.usage, "a range begins at 0 or later and has at least one byte", path: path)
+        }
+        return try await each([path], lists: true) { host, inode, path, summary in
+            guard inode.kind == .file else { throw ControlError(.failed, "not a file", path: path) }
+            guard offset < inode.size else {
+                throw ControlError(.failed, "the file ends before byte \(offset)", path: path)
+            }
+            try await host.engine.provide(
+                inode.number, version: inode.contentVersion, range: offset..<min(end, inode.size), request: request)
+            summary.items += 1
+            summary.bytes += min(end, inode.size) - offset
+        }
+    }
+
     /// Makes items dataless, directories with all below them.
     ///
     /// - Throws: `CancellationError`.
@@ -69,11 +89,11 @@ struct TransferCommands: Sendable {
             }
             summary.items += report.evictedFiles
             summary.bytes = summary.bytes.saturatingAdd(report.freedBytes)
-            summary.refusals += report.refusals.map { number, refusal in
-                let path = resolver.path(of: number) ?? path
-                let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: number)
-                return Refusal(
-                    path: path, code: refusal.code, reason: refusal.words(refusal == .isOpen ? holders.find() : []))
+            for (number, refusal) in report.refusals {
+                summary.refusals.append(
+                    Refusal(
+                        path: resolver.path(of: number) ?? path, code: refusal.code,
+                        reason: await refusal.words(on: number, of: host)))
             }
         }
     }

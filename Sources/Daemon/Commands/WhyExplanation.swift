@@ -15,6 +15,11 @@ struct WhyExplanation: Sendable {
             let path = PathResolver(host: host).originalPath(of: place)
             lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
         }
+        if let original = try host.replica.database.originalName(ofConflictCopy: item) {
+            lines.append(
+                "It is a conflict copy: it was written here while '\(original)' was changed on the remote, which kept that "
+                    + "name. 'yonder conflicts' lists all; remove or rename one of the two.")
+        }
         lines += try policy(of: item)
         lines += try await pending(of: item)
         if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
@@ -41,7 +46,7 @@ struct WhyExplanation: Sendable {
             let time = Replica.now.advanced(by: pause)
             lines.append("It is fetched again at \(Timestamp.text(time)); 'yonder retry' does it now.")
         }
-        lines += try eviction(of: item)
+        lines += try await eviction(of: item)
         lines += host.engine.remarks.map { "Of the remote: \($0)." }
         return lines
     }
@@ -123,31 +128,44 @@ struct WhyExplanation: Sendable {
         }
     }
 
-    private func eviction(of item: ItemRecord) throws -> [String] {
-        guard item.inode.kind == .file else { return [] }
-        if item.trash != nil { return ["It stays here as long as it is in the trash."] }
-        let isOpen = host.volume.openInodes.isOpen(item.inode.number)
-        let refusal: EvictionRefusal? =
-            if try host.replica.effectivePolicy(of: item) == .keepDownloaded {
-                .nonEvictable
-            } else if isOpen {
-                .isOpen
-            } else if item.inode.linkCount > 1 {
-                .isHardLinked
-            } else {
-                nil
-            }
-        guard item.inode.localBytes > 0 || isOpen else { return [] }
-        guard let refusal else { return ["It can be evicted."] }
-        let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: item.inode.number)
-        return ["It cannot be evicted now: \(refusal.words(isOpen ? holders.find() : []))."]
+    /// Whether it can be evicted, by the rule that evicting goes by.
+    private func eviction(of item: ItemRecord) async throws -> [String] {
+        let inode = item.inode
+        guard inode.kind == .file || inode.kind == .directory, inode.number != .root, item.trashRole == .none else {
+            return []
+        }
+        var refusal = try host.replica.evictionRefusal(of: item, open: host.volume.openInodes)
+        let isWaitedFor = await !host.engine.waitersForDownload(of: inode.number).isEmpty
+        if refusal == nil, isWaitedFor { refusal = .isDownloading }
+        guard let refusal else {
+            return inode.kind == .file && inode.localBytes > 0 ? ["It can be evicted."] : []
+        }
+        switch refusal {
+        case .nonEvictable, .isHardLinked:
+            // Of nothing that is here there is nothing to say.
+            guard inode.localBytes > 0 || inode.kind == .directory || item.trash != nil else { return [] }
+        default: break
+        }
+        return ["It cannot be evicted now: \(await refusal.words(on: inode.number, of: host))."]
     }
 }
 
 extension EvictionRefusal {
-    /// The reason in words, with who holds the file open where that is it.
-    func words(_ holders: [OpenHolders.Holder]) -> String {
-        guard self == .isOpen, !holders.isEmpty else { return words }
-        return "open in " + holders.map(\.description).joined(separator: ", ")
+    /// The reason in words, with the processes that are the cause where there are any.
+    func words(on number: InodeNumber, of host: DomainHost) async -> String {
+        switch self {
+        case .isOpen:
+            let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: number).find()
+            if !holders.isEmpty { return "open in " + holders.map(\.description).joined(separator: ", ") }
+            let readers = await host.engine.waitersForDownload(of: number).compactMap(\.self)
+            return readers.isEmpty ? words : "it is being read by " + readers.joined(separator: ", ")
+        case .isDownloading:
+            let waiters = Set(await host.engine.waitersForDownload(of: number).compactMap(\.self)).sorted()
+            return waiters.isEmpty ? words : words + " for " + waiters.joined(separator: ", ")
+        case .nonEvictable:
+            let item = try? host.replica.database.item(ofInode: number)
+            return item?.trash == nil ? words : "it is in the trash, which is kept on this machine"
+        default: return words
+        }
     }
 }

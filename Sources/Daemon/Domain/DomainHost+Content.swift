@@ -57,6 +57,7 @@ extension DomainHost {
     package func requestModification(
         of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier
     ) throws(FileProviderError) {
+        guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }
         let inode = try record(identifier).inode
         if fields.contains(.contents), inode.kind != .file || inode.content != .materialized {
             throw FileProviderError(.ubiquitousFileUnavailable, itemIdentifier: identifier)
@@ -106,10 +107,12 @@ extension EvictionRefusal {
     func error(for identifier: ItemIdentifier?) -> FileProviderError {
         switch self {
         case .unsyncedEdits: FileProviderError(.unsyncedEdits, itemIdentifier: identifier)
+        case .existsOnlyHere, .isExcluded:
+            FileProviderError(.unsyncedEdits, words, itemIdentifier: identifier)
         case .nonEvictable: FileProviderError(.nonEvictable, itemIdentifier: identifier)
         case .nonEvictableChildren: FileProviderError(.nonEvictableChildren, itemIdentifier: identifier)
         case .noSuchItem: FileProviderError(.noSuchItem, itemIdentifier: identifier)
-        case .isOpen, .isHardLinked, .failed:
+        case .isOpen, .isHardLinked, .isDownloading, .isBeingListed, .isInUse, .failed:
             FileProviderError(.posix, words, itemIdentifier: identifier, errno: errno)
         }
     }

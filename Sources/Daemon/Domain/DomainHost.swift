@@ -114,6 +114,7 @@ package final class DomainHost: Sendable {
             self.mounted = mounted
             self.kernel = kernel
             kernel.attach(mounted)
+            manager.attach(self)
             engine.start()
         } catch {
             try? replica.close()

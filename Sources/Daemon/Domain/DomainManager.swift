@@ -17,6 +17,8 @@ final class DomainManager: FileProviderManager {
         /// Held by the domain. A strong reference would be a cycle (engine, provider, manager), which would keep the
         /// provider's descriptors open after the unmount.
         weak var engine: SyncEngine?
+        /// Not kept by its provider.
+        weak var host: DomainHost?
         /// What the provider said before there was an engine to say it to.
         var isSignalled = false
         var warnings: [String] = []
@@ -36,6 +38,11 @@ final class DomainManager: FileProviderManager {
         }
         for warning in warnings { engine.warnings.report(warning) }
         if isSignalled { engine.signal() }
+    }
+
+    /// The domain is mounted: its items can be acted on.
+    func attach(_ host: DomainHost) {
+        state.withLock { $0.host = host }
     }
 
     func signalEnumerator() {
@@ -59,6 +66,29 @@ final class DomainManager: FileProviderManager {
             return try await replica.beginReimport(below: item.inode.number)
         }
         try await engine.reimport(below: item.inode.number)
+    }
+
+    func evictItem(identifier: ItemIdentifier) async throws {
+        try await mounted().evictItem(identifier: identifier)
+    }
+
+    func requestDownloadForItem(
+        withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>?
+    ) async throws {
+        try await mounted().requestDownloadForItem(withIdentifier: identifier, requestedRange: requestedRange)
+    }
+
+    func requestModification(
+        of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier
+    ) async throws {
+        try mounted().requestModification(of: fields, forItemWithIdentifier: identifier)
+    }
+
+    private func mounted() throws -> DomainHost {
+        guard let host = state.withLock({ $0.host }) else {
+            throw FileProviderError(.domainDisabled, "the domain is not mounted yet")
+        }
+        return host
     }
 
     func remotePath(of identifier: ItemIdentifier) -> [String]? {

@@ -116,9 +116,9 @@ extension EvictionRefusal {
     /// What a process sees that asked by attribute.
     var errno: Errno {
         switch self {
-        case .unsyncedEdits: .nowInProgress
+        case .unsyncedEdits, .existsOnlyHere, .isExcluded: .nowInProgress
         case .nonEvictable: .notPermitted
-        case .isOpen: .resourceBusy
+        case .isOpen, .isDownloading, .isBeingListed, .isInUse: .resourceBusy
         case .isHardLinked: .tooManyLinks
         case .nonEvictableChildren: .directoryNotEmpty
         case .noSuchItem: .noSuchFileOrDirectory
@@ -129,9 +129,9 @@ extension EvictionRefusal {
     /// The code that scripts see.
     var code: String {
         switch self {
-        case .unsyncedEdits: "unsyncedEdits"
+        case .unsyncedEdits, .existsOnlyHere, .isExcluded: "unsyncedEdits"
         case .nonEvictable: "nonEvictable"
-        case .isOpen: "EBUSY"
+        case .isOpen, .isDownloading, .isBeingListed, .isInUse: "EBUSY"
         case .isHardLinked: "EMLINK"
         case .nonEvictableChildren: "nonEvictableChildren"
         case .noSuchItem: "noSuchItem"
@@ -144,7 +144,12 @@ extension EvictionRefusal {
         switch self {
         case .unsyncedEdits: "a local change is not on the remote yet; see 'yonder pending'"
         case .nonEvictable: "it is kept downloaded (unpin it first), or in the trash, which is stored here"
+        case .existsOnlyHere: "it exists on this machine only until it has been uploaded; see 'yonder pending'"
+        case .isExcluded: "it exists on this machine only and is never uploaded"
         case .isOpen: "it is open"
+        case .isDownloading: "it is being downloaded"
+        case .isBeingListed: "a process is listing it"
+        case .isInUse: "a process read or listed it again while its directory was being evicted"
         case .isHardLinked: "it has several hard links"
         case .nonEvictableChildren: "something in it was not evicted"
         case .noSuchItem: "there is no such item"

@@ -96,6 +96,30 @@ extension ProviderConformance.Subject {
         try expect(bytes == Array("new".utf8), "what was made in the trash has other content")
     }
 
+    func checkShares() async throws {
+        guard features.trash else { return }
+        try await remote.makeDirectory("directory")
+        try await remote.write([1], to: "directory/inner")
+        try await remote.write([2], to: "file")
+        guard try await remote.share("file"), try await remote.share("directory/inner") else { return }
+        let file = try await session.find("file")
+        let inner = try await session.find("directory/inner")
+        try expect(file.isShared && inner.isShared, "a shared file is not shown as shared")
+        var trashed = try await trash(file)
+        try expect(!trashed.isShared, "a shared file is still shared in the trash, by the answer")
+        _ = try await trash(session.find("directory"))
+        for identifier in [file.itemIdentifier, inner.itemIdentifier] {
+            let now = try await session.item(identifier)
+            try expect(!now.isShared, "'\(now.filename)' is still shared in the trash")
+        }
+        let listed = try await session.list(.trashContainer)
+        try expect(listed.allSatisfy { !$0.isShared }, "the trash lists something as shared")
+        // It is for its owner to share it again.
+        (trashed.parentItemIdentifier, trashed.filename) = (.rootContainer, "file")
+        let restored = try await session.modify(trashed, [.parentItemIdentifier, .filename])
+        try expect(!restored.item.isShared, "what comes back from the trash is shared again")
+    }
+
     private func trash(_ item: FileProviderItem) async throws -> FileProviderItem {
         var item = item
         item.parentItemIdentifier = .trashContainer

@@ -44,6 +44,7 @@ public struct ProviderConformance: Sendable {
         case trashedItemsAreWhatTheyWere
         case trashedItemsComeBack
         case trashedItemsCanBeDeleted
+        case trashingEndsShares
 
         public var description: String { rawValue }
 
@@ -54,7 +55,7 @@ public struct ProviderConformance: Sendable {
                 .uploadsReplaceContent, .anUploadOnAnOldVersionIsAConflict, .brokenUploadsLeaveNothing,
                 .itemsAreRenamedAndMoved, .namesCanBeSwapped, .metadataIsStored, .deletionsFollowTheVersion,
                 .fullDirectoriesAreKept, .whoHasNoTrashSaysSo, .trashedItemsAreWhatTheyWere, .trashedItemsComeBack,
-                .trashedItemsCanBeDeleted:
+                .trashedItemsCanBeDeleted, .trashingEndsShares:
                 true
             default: false
             }
@@ -136,6 +137,7 @@ public struct ProviderConformance: Sendable {
         case .trashedItemsAreWhatTheyWere: try await subject.checkTrashing()
         case .trashedItemsComeBack: try await subject.checkRestoring()
         case .trashedItemsCanBeDeleted: try await subject.checkDeletingTrash()
+        case .trashingEndsShares: try await subject.checkShares()
         }
     }
 }

@@ -19,6 +19,15 @@ public protocol RemoteUnderTest: Sendable {
     /// Deletes an item with all below it.
     func delete(_ path: String) async throws
 
+    /// Gives others access to an item, as its owner would on the remote.
+    ///
+    /// - Returns: false where the remote has no such thing.
+    func share(_ path: String) async throws -> Bool
+
     /// The check is over, however it ended.
     func dispose() async
+}
+
+extension RemoteUnderTest {
+    public func share(_ path: String) async throws -> Bool { false }
 }

@@ -124,6 +124,18 @@ public struct RemoteTree: Sendable {
         }
         children[old]?.removeAll { $0 == identifier }
         children[parent, default: []].append(identifier)
+        if parent == .trashContainer { endShares(of: identifier) }
+    }
+
+    /// Gives others access to an item, as its owner would on the remote.
+    public mutating func share(_ identifier: ItemIdentifier) {
+        update(identifier) { node, _ in node.item.isShared = true }
+    }
+
+    /// Whoever had access to an item or to something below it has none any more.
+    private mutating func endShares(of identifier: ItemIdentifier) {
+        if nodes[identifier]?.item.isShared == true { update(identifier) { node, _ in node.item.isShared = false } }
+        for child in children[identifier] ?? [] { endShares(of: child) }
     }
 
     /// Moves an item into the trash. `move` takes it out again.

@@ -24,7 +24,8 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
-            conditionalWrites: !folder.isReadOnly, datesMakeVersions: true, concurrentCalls: 16)
+            conditionalWrites: !folder.isReadOnly, documentEnumeration: true, datesMakeVersions: true,
+            concurrentCalls: 16)
     }
 
     package func invalidate() async {
@@ -48,7 +49,9 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
 
     package func quota() async throws -> RemoteQuota? {
         try await calls.run { [folder] _ in
-            let room = try FileSystemStatistics(of: folder.path)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let room = try root.fileSystemStatistics()
             let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0)
             }
             // What only root may fill is not counted as room.
@@ -69,8 +72,9 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
             return FolderTrashEnumerator(folder: folder, watcher: watcher, calls: calls)
         default:
-            return FolderEnumerator(
+            let listing = FolderEnumerator(
                 container: container, folder: folder, watcher: watcher, calls: calls, manager: manager)
+            return FolderContainer(identifier: container, listing: listing, folder: folder, calls: calls)
         }
     }
 
@@ -100,7 +104,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         let before = try FileStatus(of: file)
         guard before.inode == place.status.inode, before.device == place.status.device,
             let item = folder.items.item(
-                named: name, in: place.directory, parent: place.parent, status: before)
+                identifier, named: name, in: place.directory, parent: place.parent, status: before)
         else { throw FileProviderError.noSuchItem(identifier) }
         let current = item.itemVersion.contentVersion
         guard version == nil || version == current else {

@@ -22,7 +22,7 @@ extension Folder {
         guard let status = try? FileStatus(of: name, in: directory) else { return }
         let now = ContinuousClock.now
         let made = Unanswered(
-            identifier: items.identifier(of: status, named: name, parent: parent), deadline: now + Self.patience)
+            identifier: identifier(of: status, named: name, parent: parent), deadline: now + Self.patience)
         let place = ChangeLog.Place(directory: parent, name: Array(name.utf8))
         unanswered.withLock { unanswered in
             if unanswered.count > 256 { unanswered = unanswered.filter { $0.value.deadline > now } }

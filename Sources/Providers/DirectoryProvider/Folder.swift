@@ -13,25 +13,33 @@ final class Folder: Sendable {
         let directory: FileDescriptor
         let name: String?
         let parent: ItemIdentifier
+        let identifier: ItemIdentifier
         let status: FileStatus
 
         deinit { try? directory.close() }
     }
 
     private struct State {
-        var identity: ItemIdentifier
         /// Where directories were seen that moved, until the system has heard of it.
         var moved: [ItemIdentifier: [String]] = [:]
     }
 
+    /// Without symbolic links.
     let path: FilePath
-    let items: FolderItems
     let isOnNetwork: Bool
     /// Whether nothing in it can be changed.
     let isReadOnly: Bool
     let manager: any FileProviderManager
     let leftoverAge: Int64
-    private let state: Mutex<State>
+    private let state = Mutex(State())
+    let stateFiles: StateFiles
+    /// Which directory the source is.
+    let source: Mutex<SourceRecord>
+    /// Identifiers of files with several names, by place, until the system knows them.
+    let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
+    /// The records of files that are being written in place.
+    let edits = Mutex<Set<String>>([])
+    private let capabilities: ItemCapabilities
     /// What was in the trash when it was looked through last.
     let knownTrash = Mutex<KnownTrash?>(nil)
     /// What was made, by its place, until the system knows it.
@@ -41,52 +49,42 @@ final class Folder: Sendable {
     /// Where items are that were moved to where nobody looks.
     let index = FolderIndex()
 
-    /// - Throws: `serverUnreachable` when the folder is not there, with the reason.
+    /// - Throws: `serverUnreachable` when the folder is not there, with the reason. Where another one is in the place of the
+    ///   one that is known, that is said by each call.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
-        self.path = path
         self.leftoverAge = leftoverAge
         self.manager = manager
-        do {
-            let root = try FileDescriptor.openDirectory(path)
+        stateFiles = StateFiles(directory: manager.stateDirectory)
+        let known = stateFiles.read(SourceRecord.self, SourceRecord.name)
+        do throws(Errno) {
+            let place: FilePath
+            if let known, known.source == path.string {
+                place = FilePath(known.path)
+            } else {
+                place = try path.resolvingLinks()
+            }
+            self.path = place
+            let root =
+                known == nil
+                ? try FileDescriptor.openDirectory(notFollowing: place) : try FileDescriptor.openDirectory(place)
             defer { try? root.close() }
-            let status = try FileStatus(of: root)
-            isReadOnly = (try? FileSystemStatistics(of: path).isReadOnly) ?? false
-            items = FolderItems(
-                rootDevice: status.device, capabilities: isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing))
+            isReadOnly = (try? root.fileSystemStatistics().isReadOnly) ?? false
+            capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
             isOnNetwork = root.isOnNetworkFileSystem
-            state = Mutex(State(identity: items.identifier(of: status, named: "", parent: .rootContainer)))
+            let found = try SourceIdentity(of: root)
+            source = Mutex(
+                SourceRecord(source: path.string, path: place.string, identity: known?.identity ?? found))
         } catch {
             if error.isShortageHere { throw FileProviderError.shortageHere(error) }
             throw FileProviderError(
                 .serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
         }
+        if known?.source != path.string { keep(source.withLock { $0 }) }
+        finishWritingInPlace()
     }
 
-    /// The root, open. Another, empty folder in its place is a mount point whose disk is gone: not a remote that has
-    /// lost everything.
-    func openRoot() throws -> FileDescriptor {
-        let root: FileDescriptor
-        do {
-            root = try FileDescriptor.openDirectory(path)
-        } catch {
-            if error.isShortageHere { throw FileProviderError.shortageHere(error) }
-            throw FileProviderError(.serverUnreachable, "the source '\(path)' cannot be opened: \(error)")
-        }
-        do {
-            let status = try FileStatus(of: root)
-            let identity = items.identifier(of: status, named: "", parent: .rootContainer)
-            if identity != state.withLock({ $0.identity }) {
-                guard try !root.names().isEmpty else {
-                    throw FileProviderError(
-                        .serverUnreachable, "the source '\(path)' is another, empty folder now: is its disk mounted?")
-                }
-                state.withLock { $0.identity = identity }
-            }
-            return root
-        } catch {
-            try? root.close()
-            throw error
-        }
+    var items: FolderItems {
+        FolderItems(rootDevice: source.withLock { $0.identity.device }, capabilities: capabilities)
     }
 
     /// Finds an item.
@@ -101,7 +99,9 @@ final class Folder: Sendable {
     func findIfThere(_ identifier: ItemIdentifier) throws -> Place? {
         if identifier == .rootContainer {
             let root = try openRoot()
-            return Place(directory: root, name: nil, parent: .rootContainer, status: try self.status(of: root))
+            return Place(
+                directory: root, name: nil, parent: .rootContainer, identifier: .rootContainer,
+                status: try self.status(of: root))
         }
         if let moved = state.withLock({ $0.moved[identifier] }), let place = try find(identifier, at: moved) {
             return place
@@ -119,12 +119,12 @@ final class Folder: Sendable {
     func place(of identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) throws -> Place? {
         guard let directory = try? openDirectory(parent) else { return nil }
         guard let status = try? self.status(of: name, in: directory),
-            items.identifier(of: status, named: name, parent: parent) == identifier
+            items.isFile(status, of: identifier)
         else {
             try? directory.close()
             return nil
         }
-        return Place(directory: directory, name: name, parent: parent, status: status)
+        return Place(directory: directory, name: name, parent: parent, identifier: identifier, status: status)
     }
 
     /// Opens a directory by its identifier.
@@ -141,7 +141,10 @@ final class Folder: Sendable {
         if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
             let status = try self.status(of: name, in: directory)
-            return items.item(named: name, in: directory, parent: parent, status: status)
+            // What is hidden gets no identifier.
+            guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
+            let identifier = identifier(of: status, named: name, parent: parent)
+            return items.item(identifier, named: name, in: directory, parent: parent, status: status)
         } catch {
             guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
             return nil
@@ -157,13 +160,20 @@ final class Folder: Sendable {
         }
     }
 
+    /// The source is another directory from now on.
+    func forgetPlaces() {
+        state.withLock { $0.moved = [:] }
+        links.withLock { $0 = [:] }
+        knownTrash.withLock { $0 = nil }
+    }
+
     func path(of identifier: ItemIdentifier) -> [String]? {
         if identifier == .rootContainer { return [] }
         return state.withLock { $0.moved[identifier] } ?? manager.remotePath(of: identifier)
     }
 
     /// - Returns: nil when another file, or none, is there.
-    private func find(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
+    func find(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
         try find(identifier, at: path, from: openRoot(), .rootContainer)
     }
 
@@ -184,15 +194,15 @@ final class Folder: Sendable {
                 let next = try directory.openDirectory(named: component)
                 try? directory.close()
                 directory = next
-                parent = items.identifier(of: status, named: component, parent: parent)
+                parent = ItemIdentifier(items.file(status))
                 isParentKnown = isParentKnown && status.kind == .directory
             }
             let status = try self.status(of: name, in: directory)
-            guard isParentKnown, items.identifier(of: status, named: name, parent: parent) == identifier else {
+            guard isParentKnown, items.isFile(status, of: identifier) else {
                 try? directory.close()
                 return nil
             }
-            return Place(directory: directory, name: name, parent: parent, status: status)
+            return Place(directory: directory, name: name, parent: parent, identifier: identifier, status: status)
         } catch {
             try? directory.close()
             switch error {

@@ -190,6 +190,7 @@ struct FolderChanges: FileProviderEnumerator {
                 batch.updated.removeAll { $0.itemIdentifier == item.itemIdentifier }
                 batch.updated.append(item)
                 folder.noteMoved(item)
+                add(folder.siblings(of: item), to: &batch)
             }
             if let known, known != item?.itemIdentifier { vanished.insert(known) }
         } catch let error as FileProviderError where error.code == .noSuchItem {
@@ -216,7 +217,8 @@ extension Folder {
 
     func item(at place: borrowing Place) -> FileProviderItem? {
         guard let name = place.name else { return items.root(status: place.status) }
-        return items.item(named: name, in: place.directory, parent: place.parent, status: place.status)
+        return items.item(
+            place.identifier, named: name, in: place.directory, parent: place.parent, status: place.status)
     }
 
     /// What a failed system call means to the system.

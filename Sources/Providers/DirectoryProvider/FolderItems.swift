@@ -4,10 +4,9 @@ import SystemPackage
 
 /// How files become items: identifiers, versions, attributes.
 ///
-/// An identifier is the inode number and the birth time, so it survives renames and is never given twice. Where the file
-/// system keeps no birth time it is the inode number alone. The device comes with it where it is not the root's. A file
-/// with several hard links is several items here, and each carries a digest of where it lies: it changes its identifier
-/// when it is renamed.
+/// What an identifier is made of is said at ``Folder/identifier(of:named:parent:)``. The birth time sees to it that none is
+/// given twice; where the file system keeps none it is the inode number alone. The device comes with it where it is not
+/// the root's.
 struct FolderItems: Sendable {
     let rootDevice: UInt64
     /// What may be done with every item.
@@ -15,7 +14,8 @@ struct FolderItems: Sendable {
 
     /// - Returns: nil for what is no item: FIFOs, sockets and devices, and what is on its way in or out.
     func item(
-        named name: String, in directory: FileDescriptor, parent: ItemIdentifier, status: FileStatus
+        _ identifier: ItemIdentifier, named name: String, in directory: FileDescriptor, parent: ItemIdentifier,
+        status: FileStatus
     ) -> FileProviderItem? {
         if HiddenName.isOne(name) { return nil }
         let kind: ItemKind
@@ -31,7 +31,7 @@ struct FolderItems: Sendable {
             target = String(validating: bytes, as: UTF8.self)
         }
         return FileProviderItem(
-            itemIdentifier: identifier(of: status, named: name, parent: parent), parentItemIdentifier: parent,
+            itemIdentifier: identifier, parentItemIdentifier: parent,
             filename: name, kind: kind, itemVersion: Self.version(of: status), capabilities: capabilities,
             documentSize: status.size, creationDate: status.birth.map(FileTimestamp.init),
             contentModificationDate: FileTimestamp(status.modified), permissions: status.permissions,
@@ -55,28 +55,40 @@ struct FolderItems: Sendable {
             owner: status.owner, group: status.group)
     }
 
-    func identifier(of status: FileStatus, named name: String, parent: ItemIdentifier) -> ItemIdentifier {
+    /// Which file it is, whatever it is called and however many names it has.
+    func file(_ status: FileStatus) -> String {
         var text = String(status.inode, radix: 16)
         if let birth = status.birth {
             let nanoseconds = birth.seconds &* 1_000_000_000 &+ birth.nanoseconds
             text += "-" + String(UInt64(bitPattern: nanoseconds), radix: 16)
         }
         if status.device != rootDevice { text += "@" + String(status.device, radix: 16) }
-        if status.kind == .regular, status.linkCount > 1 {
-            text += "+" + String(Self.digest(parent.rawValue + "/" + name), radix: 16)
-        }
-        return ItemIdentifier(text)
+        return text
+    }
+
+    /// Which file an identifier means. (Identifiers of older versions have a digest of a place behind it.)
+    static func file(of identifier: ItemIdentifier) -> String {
+        String(identifier.rawValue.prefix { $0 != "+" })
+    }
+
+    /// Whether an identifier is of this provider's making: the system's own name items that have none.
+    static func isIdentifier(_ identifier: ItemIdentifier) -> Bool {
+        identifier.rawValue.utf8.allSatisfy { "0123456789abcdef-+@".utf8.contains($0) }
+    }
+
+    /// The identifier of one of a file's names.
+    static func identifier(_ file: String, link: Int) -> ItemIdentifier {
+        ItemIdentifier(link == 0 ? file : file + "+" + String(link, radix: 16))
+    }
+
+    func isFile(_ status: FileStatus, of identifier: ItemIdentifier) -> Bool {
+        Self.file(of: identifier) == file(status)
     }
 
     static func version(of status: FileStatus) -> ItemVersion {
         ItemVersion(
             contentVersion: "\(status.size).\(status.modified.seconds).\(status.modified.nanoseconds)",
             metadataVersion: "\(status.changed.seconds).\(status.changed.nanoseconds)")
-    }
-
-    /// FNV-1a: the same in every run, which Swift's own hash is not.
-    private static func digest(_ text: String) -> UInt64 {
-        text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
     }
 }
 

@@ -82,7 +82,8 @@ extension Folder {
     /// The names of trashed items, as long as the trashes are what they were.
     struct KnownTrash {
         var stamps: [FileMoment]
-        var names: [ItemIdentifier: String]
+        /// By file: see ``FolderItems/file(of:)``.
+        var names: [String: String]
     }
 
     /// Finds a trashed item of which only the identifier is known, because it was trashed behind our back.
@@ -93,11 +94,11 @@ extension Folder {
         let stamps = try trashes.map { try FileStatus(of: $0).modified }
         var known = knownTrash.withLock { $0 }
         if known?.stamps != stamps {
-            var names: [ItemIdentifier: String] = [:]
+            var names: [String: String] = [:]
             for trash in trashes {
                 for name in try trash.names().compactMap({ String(validating: $0, as: UTF8.self) }) {
                     guard let status = try? FileStatus(of: name, in: trash) else { continue }
-                    names[items.identifier(of: status, named: name, parent: .trashContainer)] = name
+                    names[items.file(status)] = name
                 }
             }
             let found = KnownTrash(stamps: stamps, names: names)
@@ -106,7 +107,7 @@ extension Folder {
             let now = Int64(Date().timeIntervalSince1970)
             if stamps.allSatisfy({ $0.seconds < now - 1 }) { knownTrash.withLock { $0 = found } }
         }
-        return try known?.names[identifier].flatMap { try findTrashed(identifier, at: [$0]) }
+        return try known?.names[FolderItems.file(of: identifier)].flatMap { try findTrashed(identifier, at: [$0]) }
     }
 
     // MARK: - Trashing

@@ -154,6 +154,7 @@ extension FolderWriter {
         from old: Spot, to new: Spot, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
         _ fields: ItemFields, _ contents: ContentSource?
     ) throws -> ItemFields {
+        folder.finishWritingInPlace()
         let upload = try upload(contents, of: item, into: new.directory, permissions: status.permissions & 0o777)
         let before = try old.directory.openReference(named: old.name)
         defer { try? before.close() }
@@ -163,11 +164,22 @@ extension FolderWriter {
         try finish(upload, contents)
         if moves { try move(from: old, to: new, status) }
         do {
+            if status.linkCount > 1 {
+                let path = folder.path(of: new.parent)
+                if let path, try upload.writeInPlace(new.name, expecting: status, path: path, folder, wish) {
+                    return try FolderAttributes.apply(fields, of: item, to: before)
+                }
+            }
             func replace() throws(Errno) -> Upload.Exchange {
                 try upload.replace(new.name, expecting: status, folder)
             }
             let isReplaced = try moves ? replace() : folder.keepingTime(of: new.directory, replace)
             if case .done = isReplaced {
+                if status.linkCount > 1 {
+                    folder.manager.report(
+                        "'\(new.name)' is in use on the source and was replaced: "
+                            + "its other hard links keep the old content")
+                }
                 folder.noteMade(new.name, in: new.directory, new.parent)
                 return pending
             }

@@ -5,7 +5,7 @@ import SystemPackage
 /// One file on its way into a directory: nameless, or under a hidden name, until it is whole and on the disk.
 final class Upload {
     let file: FileDescriptor
-    private let directory: FileDescriptor
+    let directory: FileDescriptor
     /// The name to remove when all is over; nil when there is none.
     private var hidden: String?
     private static let piece: Int64 = 16 << 20
@@ -59,6 +59,20 @@ final class Upload {
         self.hidden = nil
     }
 
+    /// Gives the file a hidden name, where it has none yet.
+    func hide() throws(Errno) -> String {
+        if let hidden { return hidden }
+        let name = HiddenName.make()
+        try file.link(as: name, in: directory)
+        hidden = name
+        return name
+    }
+
+    /// The hidden name stays when this ends.
+    func leaveHidden() {
+        hidden = nil
+    }
+
     /// How an exchange ended.
     enum Exchange {
         case done
@@ -70,11 +84,7 @@ final class Upload {
     ///
     /// - Throws: ENOENT when nothing has that name.
     func replace(_ name: String, expecting status: FileStatus, _ folder: Folder) throws(Errno) -> Exchange {
-        let aside = hidden ?? HiddenName.make()
-        if hidden == nil {
-            try file.link(as: aside, in: directory)
-            hidden = aside
-        }
+        let aside = try hide()
         do throws(Errno) {
             try directory.exchange(aside, with: name)
         } catch {

@@ -49,6 +49,22 @@ extension ReplicaDatabase {
         try read { db in try db.known(identifier).flatMap { try db.describe($0) } }
     }
 
+    /// The name of the item that a conflict copy is a copy of; nil for any other item.
+    package func originalName(ofConflictCopy item: ItemRecord) throws -> String? {
+        try read { db in
+            try db.one("SELECT conflictOf FROM item WHERE id = ?", [item.id], { $0[0] as String? }) ?? nil
+        }
+    }
+
+    /// What people say of an item beside its attributes.
+    package func marks(of item: ItemRecord) throws -> (favoriteRank: Int64?, tagData: Data?) {
+        try read { db in
+            try db.one(
+                "SELECT favoriteRank, tagData FROM item WHERE id = ?", [item.id],
+                { (favoriteRank: $0[0] as Int64?, tagData: $0[1] as Data?) }) ?? (nil, nil)
+        }
+    }
+
     /// The item with an identifier, or with the one that it had until the provider gave it one.
     package func known(_ identifier: ItemIdentifier) throws -> ItemRecord? {
         try read { db in try db.known(identifier) }

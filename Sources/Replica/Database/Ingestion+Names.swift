@@ -17,7 +17,8 @@ extension Ingestion {
         let candidate = try freeName(for: name, in: parent, held: item?.id)
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered {
-            effects.defects.append("two items are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+            effects.defects.append(
+                "two items of the remote are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
         }
         return candidate
     }

@@ -49,7 +49,7 @@ package struct Ingestion {
     /// Brings in an item in its parent directory, or in none when the parent is not known here.
     package mutating func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
         if let defect = item.defect {
-            effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): \(defect)")
+            effects.defects.append(Self.notShown(item, "\(defect)"))
             return
         }
         if let known = try db.item(item.itemIdentifier) {
@@ -107,7 +107,8 @@ package struct Ingestion {
             let place = try contents?.keep(item.inode.number, stamp: now.nanosecondsSince1970)
         else { return }
         effects.defects.append(
-            "'\(item.name)' was on this machine alone, and the remote has removed its directory: its content is '\(place)'"
+            "loss prevented: the remote has removed the directory of '\(item.name)', which was on this machine alone: its "
+                + "content has been moved to '\(place)'"
         )
     }
 
@@ -137,8 +138,13 @@ package struct Ingestion {
     /// Items that name each other as parents in a circle have no place.
     mutating func reportCycle(_ items: [FileProviderItem]) {
         for item in items {
-            effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parents form a circle")
+            effects.defects.append(Self.notShown(item, "its parents form a circle"))
         }
+    }
+
+    /// What the provider gave and cannot be shown.
+    private static func notShown(_ item: FileProviderItem, _ reason: String) -> String {
+        "the remote has an item that cannot be shown: '\(item.filename)' (\(item.itemIdentifier)): \(reason)"
     }
 
     // MARK: - Private
@@ -214,7 +220,7 @@ package struct Ingestion {
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
             if let newParent, try db.isBelow(newParent, known.inode.number), try !undoMoves(from: newParent, to: known)
             {
-                effects.defects.append("'\(item.filename)' (\(item.itemIdentifier)): its parent lies below itself")
+                effects.defects.append(Self.notShown(item, "its parent lies below itself"))
                 return
             }
             if let newParent, isForTrash, known.trash == nil {

@@ -32,7 +32,8 @@ extension Ingestion {
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ]
-        effects.defects.append("'\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
+        effects.defects.append(
+            "conflict: '\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
         if let split = try db.item(id: row) {
             try update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
         }
@@ -67,7 +68,7 @@ extension Ingestion {
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ]
-        effects.defects.append("'\(item.name)' was made here and on the remote: the local one is '\(name)'")
+        effects.defects.append("conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
             try place(remote, in: directory.inode.number)
         } else {

@@ -36,7 +36,7 @@ extension Ingestion {
             }
             guard isHere else {
                 effects.defects.append(
-                    "the remote does not want '\(item.ownName)', of which nothing was here: it is gone")
+                    "lost: the remote does not want '\(item.ownName)', and its content was not on this machine")
                 try remove(item)
                 continue
             }

@@ -191,7 +191,8 @@ extension Ingestion {
                     .entry(parent: origin.inode.number, name: name), .contents(origin.inode.number),
                 ]
                 effects.defects.append(
-                    "'\(item.name)' was moved here while the remote moved '\(ancestor.name)' below it: it is back")
+                    "conflict: '\(item.name)' was moved here while the remote moved '\(ancestor.name)' below it: the move here has "
+                        + "been undone")
                 hasUndone = true
                 break
             }

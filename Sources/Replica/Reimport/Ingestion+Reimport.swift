@@ -70,7 +70,9 @@ extension Ingestion {
         guard item.inode.kind == .directory || item.inode.content != .materialized else { return }
         let hasWork = try item.inode.kind == .directory && keepLocalWork(in: item)
         guard hasWork else {
-            effects.defects.append("'\(item.ownName)' is not on the remote any more, and was not here: it is gone")
+            effects.defects.append(
+                "lost in the reimport: '\(item.ownName)' is not on the remote any more, and its content was not on this "
+                    + "machine")
             return try remove(item)
         }
         try becomeNew(item)

@@ -20,7 +20,7 @@ extension Yonder {
                 [
                     item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
                     Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
-                ]
+                ] + Self.marks(of: item)
             }
             let result = try await DaemonConnection().perform(
                 .ls(path: path, isRecursive: recursive),
@@ -28,6 +28,19 @@ extension Yonder {
             guard case .items(let items) = result else { throw unexpected(result) }
             try list.add(items)
             try list.finish()
+        }
+
+        /// What people say of an item, where they said anything.
+        private static func marks(of item: ItemInformation) -> [String] {
+            var marks: [String] = []
+            if let rank = item.favoriteRank { marks.append("favourite \(rank)") }
+            if let tags = item.tags {
+                marks.append("tags " + tags.map(Output.shown).joined(separator: ", "))
+            } else if let data = item.tagData {
+                marks.append("tag data of \(data.count) bytes")
+            }
+            if let time = item.lastUsed { marks.append("used \(time)") }
+            return marks.isEmpty ? [] : ["[" + marks.joined(separator: "; ") + "]"]
         }
 
         /// An item's path from the listed directory on; the whole of it when it is what was asked for.
@@ -71,6 +84,13 @@ extension Yonder {
                 ["content version", item.contentVersion ?? "-"],
                 ["metadata version", item.metadataVersion ?? "-"],
             ]
+            if let rank = item.favoriteRank { rows.append(["favourite", "\(rank)"]) }
+            if let tags = item.tags {
+                rows.append(["tags", tags.map(Output.shown).joined(separator: ", ")])
+            } else if let data = item.tagData {
+                rows.append(["tag data", "\(data.count) bytes"])
+            }
+            if let time = item.lastUsed { rows.append(["last used", time]) }
             if item.isTrashed { rows.append(["trashed from", item.trashParent.map(Output.shown) ?? "-"]) }
             if let error = item.error {
                 rows.append(["error", "\(error.message) (\(error.code), \(error.attempts) times)"])

@@ -9,9 +9,32 @@ extension Yonder {
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
+        @Option(help: ArgumentHelp("Only these bytes of one file.", valueName: "offset:length"))
+        var range: String?
+
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            guard let range else { return }
+            guard Self.parse(range) != nil else {
+                throw ValidationError("'\(range)' is not a range: OFFSET:LENGTH, both in bytes, LENGTH at least 1")
+            }
+            guard paths.count == 1 else { throw ValidationError("--range is for one file") }
+        }
+
+        private static func parse(_ range: String) -> (offset: Int64, length: Int64)? {
+            let parts = range.split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 2, let offset = Int64(parts[0]), let length = Int64(parts[1]), offset >= 0, length > 0
+            else { return nil }
+            return (offset, length)
+        }
+
         func run() async throws {
+            if let range = range.flatMap(Self.parse), let path = paths.first {
+                return try await Transfer(output: output, verb: "downloaded").run(
+                    .downloadRange(
+                        path: AbsolutePath.resolving(path), offset: range.offset, length: range.length))
+            }
             let command = ControlCommand.download(paths: paths.map(AbsolutePath.resolving))
             try await Transfer(output: output, verb: "downloaded").run(command)
         }

@@ -1,0 +1,76 @@
+import FileProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Identifiers of files, and which of the names of one file is which item.
+///
+/// An identifier says which file it is: inode number and birth time. A file with several hard links is several items; the
+/// first has that identifier, and the others the same with a number behind it (`+1`, `+2`). An item keeps its
+/// identifier for as long as its name stands for that file, however many links come and go. Only the file part is
+/// compared with the file that is found, so nothing depends on the link count.
+extension Folder {
+    /// The identifier of a name that stands for a file: the one that it is known by, or else one that no other name of
+    /// the file has.
+    func identifier(of status: FileStatus, named name: String, parent: ItemIdentifier) -> ItemIdentifier {
+        let file = items.file(status)
+        guard status.kind != .directory else { return ItemIdentifier(file) }
+        if let known = manager.identifier(ofChildNamed: name, in: parent), FolderItems.file(of: known) == file {
+            return known
+        }
+        guard status.linkCount > 1 else { return ItemIdentifier(file) }
+        let here = ChangeLog.Place(directory: parent, name: Array(name.utf8))
+        return links.withLock { given in
+            if given.count > Self.mostGiven {
+                let known = manager.knownIdentifiers(among: Array(given.keys))
+                given = given.filter { !known.contains($0.key) }
+            }
+            var number = 0
+            while true {
+                let identifier = FolderItems.identifier(file, link: number)
+                if !isTaken(identifier, given[identifier], by: here) {
+                    given[identifier] = here
+                    return identifier
+                }
+                number += 1
+            }
+        }
+    }
+
+    private static let mostGiven = 4096
+
+    /// Whether an identifier belongs to a name elsewhere that still stands for the file.
+    ///
+    /// - Parameter given: where it was given since the system last told what it knows.
+    private func isTaken(
+        _ identifier: ItemIdentifier, _ given: ChangeLog.Place?, by here: ChangeLog.Place
+    ) -> Bool {
+        if let given {
+            if given == here { return false }
+            if let bytes = given.name, let name = String(validating: bytes, as: UTF8.self),
+                (try? place(of: identifier, named: name, in: given.directory)) != nil
+            {
+                return true
+            }
+        }
+        if let known = manager.remotePath(of: identifier), (try? find(identifier, at: known)) != nil { return true }
+        guard let known = manager.remoteTrashPath(of: identifier) else { return false }
+        return (try? findTrashed(identifier, at: known)) != nil
+    }
+
+    /// The other items that are names of the same file, as they are now: what is written through one name changes all
+    /// of them, and the kernel tells of that one alone.
+    func siblings(of item: FileProviderItem) -> [FileProviderItem] {
+        guard item.kind != .directory, let place = try? findIfThere(item.itemIdentifier), place.status.linkCount > 1
+        else { return [] }
+        let file = items.file(place.status)
+        let most = min(Int(place.status.linkCount) + 8, Self.mostSiblings)
+        let others = (0..<most).map { FolderItems.identifier(file, link: $0) }.filter { $0 != item.itemIdentifier }
+        return manager.knownIdentifiers(among: others).compactMap { other in
+            guard let place = try? findIfThere(other) else { return nil }
+            return self.item(at: place)
+        }
+    }
+
+    private static let mostSiblings = 256
+}

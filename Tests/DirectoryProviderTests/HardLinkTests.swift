@@ -1,0 +1,164 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// Files of the source that have several names.
+@Suite struct HardLinkTests {
+    private func link(_ remote: FolderRemote, _ name: String, as other: String) throws {
+        try FileManager.default.linkItem(atPath: remote[name], toPath: remote[other])
+    }
+
+    private func inode(_ path: String) throws -> UInt64? {
+        try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? UInt64
+    }
+
+    @Test("issue 14, 1.5: when one of two links is replaced in the source, the other is the same item and can be read")
+    func theSiblingOfAReplacedLinkStays() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let before = try await session.list()
+            #expect(Set(before.map(\.itemIdentifier)).count == 2)
+            let sibling = try #require(before.first { $0.filename == "two" })
+            // As an editor saves.
+            try await remote.write(Array("edited".utf8), to: "new")
+            _ = try await Command.run("mv", remote["new"], remote["one"])
+            #expect(try await session.fetch(sibling.itemIdentifier).bytes == Array("shared".utf8))
+            #expect(try await session.item(sibling.itemIdentifier).itemIdentifier == sibling.itemIdentifier)
+            let after = try await session.list()
+            #expect(after.first { $0.filename == "two" }?.itemIdentifier == sibling.itemIdentifier)
+        }
+    }
+
+    @Test("a file that gets a second link in the source keeps its identifier, and keeps it when that link goes")
+    func linksComeAndGo() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            let before = try await session.find("one")
+            try link(remote, "one", as: "a-link")
+            let items = try await session.list()
+            #expect(items.first { $0.filename == "one" }?.itemIdentifier == before.itemIdentifier)
+            #expect(Set(items.map(\.itemIdentifier)).count == 2)
+            try await remote.delete("one")
+            let left = try await session.list()
+            #expect(left.map(\.filename) == ["a-link"])
+            #expect(left.first?.itemIdentifier == items.first { $0.filename == "a-link" }?.itemIdentifier)
+        }
+    }
+
+    @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            for name in ["one", "two"] {
+                let before = try await session.find(name)
+                let anchor = try await session.anchor()
+                try await remote.rename(name, to: "renamed " + name)
+                let changes = try await session.changes(from: anchor, until: "the renaming of \(name)") {
+                    $0.updated.contains { $0.filename == "renamed " + name }
+                }
+                let item = changes.updated.first { $0.filename == "renamed " + name }
+                #expect(item?.itemIdentifier == before.itemIdentifier)
+                #expect(!changes.deleted.contains(before.itemIdentifier))
+            }
+        }
+    }
+
+    @Test("what is written through one link in the source is told of the others") func siblingsAreTold() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            try await remote.write(Array("shared".utf8), to: "one")
+            try link(remote, "one", as: "directory/two")
+            let sibling = try await session.find("directory/two")
+            let anchor = try await session.anchor()
+            try await remote.write(Array("changed".utf8), to: "one")
+            _ = try await session.changes(from: anchor, until: "news of the sibling") {
+                $0.updated.contains {
+                    $0.itemIdentifier == sibling.itemIdentifier && $0.documentSize == 7
+                        && $0.itemVersion.contentVersion != sibling.itemVersion.contentVersion
+                }
+            }
+            #expect(try await session.fetch(sibling.itemIdentifier).bytes == Array("changed".utf8))
+        }
+    }
+
+    @Test("new content of a file with several links is written in place: all links have it, and the inode stays")
+    func anEditKeepsTheInode() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("a longer first content".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let inode = try inode(remote["one"])
+            for content in ["short", "and longer again than it has been before"] {
+                let item = try await session.find("one")
+                let stored = try await session.modify(item, .contents, content: Array(content.utf8))
+                #expect(stored.item.itemIdentifier == item.itemIdentifier)
+                #expect(try String(contentsOfFile: remote["two"], encoding: .utf8) == content)
+                #expect(try self.inode(remote["one"]) == inode)
+                #expect(try self.inode(remote["two"]) == inode)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).count == 2)
+                try await session.list()
+            }
+            #expect(session.manager.warnings == [])
+            #expect(StateFiles(directory: remote.stateDirectory).names(prefix: InPlaceEdit.prefix) == [])
+        }
+    }
+
+    @Test("a file with several links that is open in the source is replaced, and that is said")
+    func aFileInUseIsReplaced() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("first".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let reader = try FileHandle(forReadingFrom: URL(fileURLWithPath: remote["two"]))
+            defer { try? reader.close() }
+            let item = try await session.find("one")
+            _ = try await session.modify(item, .contents, content: Array("second".utf8))
+            #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "second")
+            #expect(try reader.readToEnd() == Data("first".utf8))
+            #expect(session.manager.warnings.contains { $0.contains("'one'") && $0.contains("hard links") })
+            #expect(try await session.fetch(session.find("two").itemIdentifier).bytes == Array("first".utf8))
+        }
+    }
+
+    @Test("a file that a crash left half written in place is completed at the next start")
+    func aCrashIsCompleted() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("old content".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let item = try await session.find("one")
+            // As the crash leaves it: the beginning is new.
+            let copy = HiddenName.make()
+            try await remote.write(Array("new".utf8), to: copy)
+            let edit = InPlaceEdit(
+                directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
+                begun: Int64(Date().timeIntervalSince1970))
+            let files = StateFiles(directory: remote.stateDirectory)
+            try files.write(edit, edit.recordName)
+            try await remote.write(Array("newcontent".utf8), to: "one")
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try String(contentsOfFile: remote["two"], encoding: .utf8) == "new")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).sorted() == ["one", "two"])
+            #expect(files.names(prefix: InPlaceEdit.prefix) == [])
+        }
+    }
+
+    @Test("what somebody else wrote after the crash is left alone") func aLaterChangeIsLeftAlone() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("somebody else's".utf8), to: "one")
+            let item = try await session.find("one")
+            let copy = HiddenName.make()
+            try await remote.write(Array("new".utf8), to: copy)
+            let edit = InPlaceEdit(
+                directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy, begun: 1000)
+            try StateFiles(directory: remote.stateDirectory).write(edit, edit.recordName)
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "somebody else's")
+        }
+    }
+}

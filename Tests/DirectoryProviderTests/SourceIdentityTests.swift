@@ -1,0 +1,140 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// Another folder in the place of the source.
+@Suite struct SourceIdentityTests {
+    private func failure(of body: () async throws -> Void) async -> FileProviderError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? FileProviderError
+        }
+    }
+
+    private func replaceSource(_ remote: FolderRemote, with kind: String) throws -> String {
+        let away = remote.directory["away"].string
+        let other = remote.directory["other"].string
+        let files = FileManager.default
+        try files.moveItem(atPath: remote.root.string, toPath: away)
+        try files.createDirectory(atPath: other, withIntermediateDirectories: false)
+        try Data("other".utf8).write(to: URL(fileURLWithPath: other + "/file"))
+        switch kind {
+        case "a symbolic link": try files.createSymbolicLink(atPath: remote.root.string, withDestinationPath: other)
+        case "a symbolic link to the folder itself":
+            try files.createSymbolicLink(atPath: remote.root.string, withDestinationPath: away)
+        default: try files.copyItem(atPath: other, toPath: remote.root.string)
+        }
+        return away
+    }
+
+    private func putBack(_ remote: FolderRemote, from away: String) throws {
+        try FileManager.default.removeItem(atPath: remote.root.string)
+        try FileManager.default.moveItem(atPath: away, toPath: remote.root.string)
+    }
+
+    @Test(
+        "issue 14, 1.9: nothing is read or written through what has replaced the source, and all is well when it is back",
+        arguments: ["a symbolic link", "a symbolic link to the folder itself", "another folder"])
+    func aReplacedSourceIsRefused(kind: String) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("mine".utf8), to: "file")
+            let file = try await session.find("file")
+            let away = try replaceSource(remote, with: kind)
+            let template = ProviderSession.template("new", in: .rootContainer)
+            for (what, error) in [
+                ("item", await failure { _ = try await session.item(file.itemIdentifier) }),
+                ("list", await failure { _ = try await session.list() }),
+                ("fetch", await failure { _ = try await session.fetch(file.itemIdentifier) }),
+                ("create", await failure { _ = try await session.create(template, content: [1]) }),
+                ("modify", await failure { _ = try await session.modify(file, .contents, content: [1]) }),
+                ("delete", await failure { try await session.delete(file) }),
+                ("quota", await failure { _ = try await session.provider.quota() }),
+            ] {
+                #expect(error?.code == .serverUnreachable, "\(what)")
+                #expect(error?.message.contains("replaced") == true, "\(what): \(error?.message ?? "no error")")
+            }
+            let other = remote.directory["other"].string
+            #expect(try FileManager.default.contentsOfDirectory(atPath: other) == ["file"])
+            #expect(try String(contentsOfFile: other + "/file", encoding: .utf8) == "other")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: away) == ["file"])
+            // Neither by a provider that is made now, as after a restart of the daemon.
+            let next = try await remote.makeProvider(for: session.manager)
+            let again = ProviderSession(provider: next, manager: session.manager)
+            #expect(await failure { _ = try await again.list() }?.code == .serverUnreachable)
+            await next.invalidate()
+            try putBack(remote, from: away)
+            #expect(try await session.fetch(file.itemIdentifier).bytes == Array("mine".utf8))
+            #expect(try await session.find("file").itemIdentifier == file.itemIdentifier)
+        }
+    }
+
+    @Test("another folder is the source as soon as nothing of the old one is known") func acceptedWhenNothingIsKnown()
+        async throws
+    {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("mine".utf8), to: "file")
+            let file = try await session.find("file")
+            _ = try replaceSource(remote, with: "another folder")
+            #expect(await failure { _ = try await session.list() }?.code == .serverUnreachable)
+            // As a reimport of the root does.
+            session.manager.forget(file.itemIdentifier)
+            #expect(try await session.list().map(\.filename) == ["file"])
+            #expect(try await session.fetch(session.find("file").itemIdentifier).bytes == Array("other".utf8))
+            // It is kept: a provider that is made now knows that one.
+            let next = try await remote.makeProvider(for: session.manager)
+            let again = ProviderSession(provider: next, manager: session.manager)
+            #expect(try await again.list().map(\.filename) == ["file"])
+            await next.invalidate()
+        }
+    }
+
+    @Test("a source that is named by a symbolic link is resolved once") func aLinkIsResolvedOnce() async throws {
+        try await FolderRemote.run { remote, session in
+            let link = remote.directory["link"]
+            let state = try remote.directory.makeDirectory("other state")
+            try FileManager.default.createSymbolicLink(
+                atPath: link.string, withDestinationPath: remote.root.string)
+            try await remote.write(Array("mine".utf8), to: "file")
+            let manager = TestManager(domain: remote.domain, stateDirectory: state)
+            for round in 1...2 {
+                let provider = try DirectoryProvider(root: link, manager: manager)
+                let own = ProviderSession(provider: provider, manager: manager)
+                #expect(try await own.list().map(\.filename) == ["file"], "round \(round)")
+                // From now on the link leads elsewhere, and is not asked again.
+                let elsewhere = try remote.directory.makeDirectory("elsewhere \(round)")
+                try FileManager.default.removeItem(atPath: link.string)
+                try FileManager.default.createSymbolicLink(
+                    atPath: link.string, withDestinationPath: elsewhere.string)
+                #expect(try await own.list().map(\.filename) == ["file"], "round \(round)")
+                await provider.invalidate()
+            }
+        }
+    }
+
+    @Test("the same folder on a file system with another device number is the same source")
+    func aDeviceNumberMayChange() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let root = try FileDescriptor.open(directory.path, .readOnly, options: .directory)
+        defer { try? root.close() }
+        let identity = try SourceIdentity(of: root)
+        var remounted = identity
+        remounted.device += 1
+        remounted.fileSystem = 7
+        var before = identity
+        before.fileSystem = 7
+        #expect(before.isSameDirectory(as: remounted))
+        remounted.fileSystem = 8
+        #expect(!before.isSameDirectory(as: remounted))
+        remounted = before
+        remounted.inode += 1
+        #expect(!before.isSameDirectory(as: remounted))
+    }
+}

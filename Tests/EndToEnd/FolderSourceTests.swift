@@ -1,0 +1,142 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What may happen to a folder that is the source, seen from the mount.
+    @Suite struct FolderSources {
+        @Test("Issue 14, 1.5: editing one hard link in the source leaves its siblings readable, and told")
+        func hardLinksInTheSource() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("shared", to: "one")
+                for name in ["two", "three"] {
+                    try FileManager.default.linkItem(
+                        atPath: yonder.source.appending("one").string,
+                        toPath: yonder.source.appending(name).string)
+                }
+                try await yonder.mountSource()
+                let inodes = try await yonder.shell("stat -c '%i %n' one two three")
+                // As editors save: another file takes the name.
+                try yonder.write("replaced", to: ".new")
+                _ = try await Command.run(
+                    "mv", yonder.source.appending(".new").string, yonder.source.appending("one").string)
+                #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                #expect(try await yonder.shell("cat one two three") == "replacedsharedshared")
+                // In place: the others have it, too.
+                let handle = try FileHandle(
+                    forWritingTo: URL(fileURLWithPath: yonder.source.appending("two").string))
+                try handle.write(contentsOf: Data("SHARED!".utf8))
+                try handle.close()
+                #expect(
+                    try await eventually {
+                        try await Command.shell("cat \"$1\"/two \"$1\"/three", yonder.mount.string).output
+                            == "SHARED!SHARED!"
+                    })
+                #expect(
+                    try await yonder.shell("stat -c '%i %n' two three")
+                        == inodes.split(separator: "\n").dropFirst().joined(separator: "\n") + "\n")
+                let check = try await yonder.yonder("check", "mount")
+                #expect(check.status == 0, "\(check.output)\(check.errors)")
+            }
+        }
+
+        @Test("Issue 14, 1.5: an edit on the mount of a file with hard links in the source keeps the inode there")
+        func anEditKeepsTheSourcesInode() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("shared\n", to: "one")
+                let source = yonder.source
+                try FileManager.default.linkItem(
+                    atPath: source.appending("one").string, toPath: source.appending("two").string)
+                let before = try await Command.shell("stat -c '%i %h' \"$1\"/one \"$1\"/two", source.string).output
+                try await yonder.mountSource()
+                try await yonder.shell("cat one two; echo more >> one")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("one") == "shared\nmore\n")
+                #expect(yonder.sourceText("two") == "shared\nmore\n")
+                #expect(
+                    try await Command.shell("stat -c '%i %h' \"$1\"/one \"$1\"/two", source.string).output == before)
+                #expect(
+                    try await eventually {
+                        try await Command.run("cat", yonder["two"]).output == "shared\nmore\n"
+                    })
+                #expect(try await yonder.conflicts() == [:])
+            }
+        }
+
+        @Test("N5 (issue 14, 3.7): a file that is open shows what is written through a link that is not in the source")
+        func anOpenFileFollowsItsOtherLinks() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("old", to: "file")
+                // Nothing watches this name.
+                let outside = yonder.directory["outside"].string
+                try FileManager.default.linkItem(atPath: yonder.source.appending("file").string, toPath: outside)
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat file") == "old")
+                let before = try await yonder.info("file").contentVersion
+                let reader = try BackgroundProgram("tail", "-f", yonder["file"])
+                defer { reader.kill() }
+                try Data("newer".utf8).write(to: URL(fileURLWithPath: outside), options: [])
+                #expect(
+                    await eventually(within: .seconds(15)) {
+                        let version = try? await yonder.info("file").contentVersion
+                        return version != nil && version != before
+                    })
+            }
+        }
+
+        @Test("Issue 14, 1.9: a source that is replaced is not touched, status and why say so, and it comes back")
+        func aReplacedSource() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("mine", to: "file")
+                try yonder.write("unread", to: "unread")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat file") == "mine")
+                let other = try yonder.directory.makeDirectory("other")
+                try Data("other".utf8).write(to: URL(fileURLWithPath: other.appending("file").string))
+                let away = yonder.directory["away"].string
+                try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)
+                try FileManager.default.createSymbolicLink(
+                    atPath: yonder.source.string, withDestinationPath: other.string)
+                try await yonder.shell("echo changed > file; echo new > new")
+                #expect(try await eventually { try await yonder.status().connection == .offline })
+                #expect(try await yonder.yonder("status").output.contains("replaced by a symbolic link"))
+                #expect(try await yonder.yonder("why", yonder["unread"]).output.contains("replaced by a symbolic link"))
+                #expect(try await yonder.shell("ls") == "file\nnew\nunread\n")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: other.string) == ["file"])
+                #expect(
+                    try String(contentsOfFile: other.appending("file").string, encoding: .utf8) == "other")
+                try FileManager.default.removeItem(atPath: yonder.source.string)
+                try FileManager.default.moveItem(atPath: away, toPath: yonder.source.string)
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("file") == "changed\n")
+                #expect(try await yonder.shell("cat unread") == "unread")
+            }
+        }
+
+        @Test("Issue 14, 1.9: yonder reimport accepts another folder as the source") func reimportAcceptsAnotherFolder()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("mine", to: "file")
+                try yonder.write("inner", to: "directory/inner")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat file directory/inner") == "mineinner")
+                let away = yonder.directory["away"].string
+                try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)
+                _ = try await Command.run("cp", "-a", away, yonder.source.string)
+                try yonder.write("only in the new one", to: "another")
+                try await yonder.shell("echo new > new")
+                #expect(try await eventually { try await yonder.status().connection == .offline })
+                #expect(try await yonder.yonder("status").output.contains("yonder reimport"))
+                #expect(yonder.sourceText("new") == nil)
+                let reimport = try await yonder.yonder("reimport", yonder.mount.string, "--wait")
+                #expect(reimport.status == 0, "\(reimport.errors)")
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("new") == "new\n")
+                #expect(try await yonder.shell("cat file directory/inner another") == "mineinneronly in the new one")
+            }
+        }
+    }
+}

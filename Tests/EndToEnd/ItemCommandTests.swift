@@ -1,0 +1,180 @@
+import Control
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Commands that act on items, and the manager's calls behind some of them.
+    @Suite struct ItemCommands {
+        private func run(_ yonder: Installation, _ arguments: String...) async throws -> Command.Outcome {
+            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
+        }
+
+        @Test("Issue 14, 3.2: yonder download --range brings that range and no more") func range() async throws {
+            try await Installation.run { yonder in
+                let size = 64 << 20
+                try yonder.write([UInt8](repeating: 7, count: size), to: "file")
+                try await yonder.mountSource()
+                _ = try await yonder.shell("ls")
+                let done = try await yonder.json(
+                    TransferSummary.self, "download", "--range", "1048576:4096", yonder["file"])
+                #expect(done.items == 1 && done.bytes == 4096 && done.refusals.isEmpty)
+                let info = try await { () async throws -> ItemInformation in
+                    _ = await eventually { (try? await yonder.info("file").localBytes) ?? 0 > 0 }
+                    return try await yonder.info("file")
+                }()
+                #expect(info.content == "partial")
+                #expect(info.localBytes >= 4096 && info.localBytes < Int64(size / 2))
+                // To the end, and not beyond.
+                let last = try await yonder.json(
+                    TransferSummary.self, "download", "--range", "\(size - 10):1000", yonder["file"])
+                #expect(last.bytes == 10)
+                for wrong in ["x", "1", "-1:5", "5:0", "0:99999999999999999999"] {
+                    let outcome = try await run(yonder, "download", "--range=\(wrong)", yonder["file"])
+                    #expect(outcome.status == 64, "\(wrong)")
+                }
+                let two = try await run(yonder, "download", "--range", "0:1", yonder["file"], yonder["file"])
+                #expect(two.status == 64)
+                let beyond = try await run(yonder, "download", "--range", "\(size):1", yonder["file"])
+                #expect(beyond.status == 1 && beyond.errors.contains("the file ends before"))
+                #expect(try await run(yonder, "download", "--range", "0:1", yonder.mount.string).status == 1)
+            }
+        }
+
+        @Test("Issue 14, 3.2: yonder upload sends what is pending and waits, and says why something cannot be sent")
+        func upload() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("old", to: "directory/file")
+                try await yonder.mountSource()
+                try await yonder.shell("cat directory/file; echo new > directory/file; echo other > other")
+                #expect(try await run(yonder, "upload", yonder["directory"], yonder["other"]).status == 0)
+                #expect(yonder.sourceText("directory/file") == "new\n")
+                #expect(yonder.sourceText("other") == "other\n")
+                // Again, though nothing is pending: the field is sent.
+                try yonder.write("x", to: "elsewhere")
+                let again = try await run(
+                    yonder, "upload", "--field", "permissions", "--field", "contents", yonder["other"])
+                #expect(again.status == 0, "\(again.errors)")
+                let wrong = try await run(yonder, "upload", "--field", "nonsense", yonder["other"])
+                #expect(wrong.status == 64 && wrong.errors.contains("favoriteRank"))
+                try await yonder.shell("mkfifo pipe")
+                let stays = try await run(yonder, "upload", yonder["pipe"])
+                #expect(stays.status == 1 && stays.errors.contains("never uploaded"))
+                #expect(try await run(yonder, "pause", "mount").status == 0)
+                try await yonder.shell("echo more >> other")
+                #expect(try await run(yonder, "upload", yonder["other"]).status == 1)
+                #expect(yonder.sourceText("other") == "other\n")
+            }
+        }
+
+        @Test("Issue 14, 3.3: items are made, renamed, moved, added and deleted by command, and the remote follows")
+        func actions() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "file")
+                try yonder.write("inner", to: "old/inner")
+                try await yonder.mountSource()
+                _ = try await yonder.shell("ls -R")
+                let outside = try yonder.directory.makeFile("outside.txt", Array("from outside".utf8))
+                let made = try await yonder.json(ItemsReport.self, "mkdir", yonder["new"], yonder["old/deeper"])
+                #expect(made.items.map(\.path) == [yonder["new"], yonder["old/deeper"]])
+                #expect(made.items.map(\.kind) == ["directory", "directory"])
+                let renamed = try await yonder.json(ItemsReport.self, "rename", yonder["file"], "renamed")
+                #expect(renamed.items.map(\.path) == [yonder["renamed"]])
+                let moved = try await yonder.json(ItemsReport.self, "move", yonder["renamed"], yonder["new"])
+                #expect(moved.items.map(\.path) == [yonder["new/renamed"]])
+                let added = try await yonder.json(ItemsReport.self, "add", outside.string, yonder["new"])
+                #expect(added.items.map(\.path) == [yonder["new/outside.txt"]])
+                #expect(try await run(yonder, "delete", yonder["old"]).status == 0)
+                let left = try await yonder.shell("find . -mindepth 1 | sort")
+                #expect(left == "./new\n./new/outside.txt\n./new/renamed\n")
+                #expect(try await yonder.shell("cat new/outside.txt new/renamed") == "from outsidetext")
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("new/renamed") == "text")
+                #expect(yonder.sourceText("new/outside.txt") == "from outside")
+                // What cannot be done is said, with the rest done.
+                let taken = try await run(yonder, "mkdir", yonder["new"], yonder["fresh"])
+                #expect(taken.status == 1 && taken.errors.contains(yonder["new"]))
+                #expect(try await yonder.shell("ls") == "fresh\nnew\n")
+                #expect(try await run(yonder, "rename", yonder["new/renamed"], "a/b").status == 1)
+                #expect(try await run(yonder, "rename", yonder["nothing"], "x").status == 1)
+                #expect(try await run(yonder, "move", yonder["new"]).status == 64)
+                #expect(try await run(yonder, "move", yonder["new"], yonder["new"]).status == 1)
+                #expect(try await run(yonder, "add", "/nonexistent", yonder["new"]).status == 1)
+                #expect(try await run(yonder, "mkdir", "/tmp/not-in-a-mount").status == 69)
+            }
+        }
+
+        @Test("Issue 14, 3.3: favourites, tags and last use are set, shown by ls and info, and taken away") func marks()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "file")
+                try yonder.write("plain", to: "plain")
+                try await yonder.mountSource()
+                _ = try await yonder.shell("ls")
+                #expect(try await run(yonder, "favorite", "--rank", "3", yonder["file"]).status == 0)
+                #expect(try await run(yonder, "tag", "--set", "red", "--set", "to do", yonder["file"]).status == 0)
+                #expect(try await run(yonder, "used", "--at", "2026-01-31T12:00:00Z", yonder["file"]).status == 0)
+                let info = try await yonder.info("file")
+                #expect(info.favoriteRank == 3)
+                #expect(info.tags == ["red", "to do"])
+                #expect(info.lastUsed == "2026-01-31T12:00:00.000000000Z")
+                let words = try await run(yonder, "info", yonder["file"]).output
+                for text in ["favourite", "red, to do", "2026-01-31T12:00:00"] { #expect(words.contains(text)) }
+                let list = try await run(yonder, "ls", yonder.mount.string).output.split(separator: "\n")
+                #expect(
+                    list.first?.hasSuffix("[favourite 3; tags red, to do; used 2026-01-31T12:00:00.000000000Z]")
+                        == true,
+                    "\(list)")
+                #expect(list.last?.hasSuffix("plain") == true, "\(list)")
+                let items = try await yonder.json([ItemInformation].self, "ls", yonder.mount.string)
+                #expect(items.first?.favoriteRank == 3 && items.first?.tags == ["red", "to do"])
+                #expect(items.last?.favoriteRank == nil && items.last?.tags == nil)
+                #expect(try await run(yonder, "wait", "--timeout", "20").status == 0)
+                // They outlive the daemon.
+                try await yonder.killDaemon()
+                #expect(try await run(yonder, "mount", "mount").status == 0)
+                #expect(try await yonder.info("file").tags == ["red", "to do"])
+                #expect(try await run(yonder, "favorite", "--remove", yonder["file"]).status == 0)
+                #expect(try await run(yonder, "tag", "--clear", yonder["file"]).status == 0)
+                let bare = try await yonder.info("file")
+                #expect(bare.favoriteRank == nil && bare.tags == nil && bare.tagData == nil)
+                #expect(try await run(yonder, "tag", yonder["file"]).status == 64)
+                #expect(try await run(yonder, "used", "--at", "yesterday", yonder["file"]).status == 64)
+            }
+        }
+
+        @Test("E11 (issue 14, 3.2) a provider evicts, downloads a range and asks for an upload through its manager")
+        func theManagersCalls() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: RemoteContent("0123456789"), identifier: "file")
+                tree.addFile("large", content: .pattern(size: 1 << 30, seed: 1), identifier: "large")
+            } _: { mount async throws in
+                let manager = try #require(mount.provider.manager)
+                let database = mount.host.replica.database
+                _ = try await Command.run("ls", mount.path.string)
+                try await manager.requestDownloadForItem(withIdentifier: "file", requestedRange: nil)
+                #expect(try database.item("file")?.inode.content == .materialized)
+                try await manager.requestDownloadForItem(withIdentifier: "large", requestedRange: 4096..<8192)
+                let ranges = mount.provider.log.calls(of: .fetch, "large").compactMap(\.range)
+                #expect(ranges.contains { $0.contains(4096) } && ranges.allSatisfy { $0.count < 1 << 28 }, "\(ranges)")
+                try await manager.requestModification(of: [.contents, .permissions], forItemWithIdentifier: "file")
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                let sent = mount.provider.log.calls(of: .modify, "file").compactMap(\.fields)
+                #expect(sent.contains { $0.isSuperset(of: [.contents, .permissions]) }, "\(sent)")
+                try await manager.evictItem(identifier: "file")
+                #expect(try database.item("file")?.inode.content == .dataless)
+                await #expect(throws: FileProviderError.self) {
+                    try await manager.requestModification(of: .contents, forItemWithIdentifier: "file")
+                }
+                await #expect(throws: FileProviderError.self) { try await manager.evictItem(identifier: "nothing") }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+extension RealMount {
+    /// `yonder why`, for every state that an item can be in: what it says of eviction is what evicting does.
+    @Suite struct Explanations {
+        /// What the explanation has to say, and whether the item can be evicted.
+        struct Expectation {
+            var path: String
+            var words: [String]
+            /// Why it cannot be evicted; nil when it can.
+            var refusal: String?
+        }
+
+        private static let gib: Int64 = 1 << 30
+
+        private static func fill(_ tree: inout RemoteTree) {
+            let names = [
+                "dataless", "whole", "edited", "failing", "moved", "pinned", "open", "linked", "trashed", "both",
+            ]
+            for name in names {
+                tree.addFile(name, content: RemoteContent("remote \(name)"), identifier: ItemIdentifier(name))
+            }
+            tree.addFile("partial", content: .pattern(size: gib, seed: 1), identifier: "partial")
+            tree.addDirectory("directory", identifier: "directory")
+            tree.addFile("inner", in: "directory", content: RemoteContent("inner"), identifier: "inner")
+            tree.addDirectory("kept", identifier: "kept")
+            tree.addFile("child", in: "kept", content: RemoteContent("child"), identifier: "child")
+        }
+
+        private static func run(_ test: (ProvidedMount) async throws -> Void) async throws {
+            var mounted = DomainOptions()
+            mounted.ignoredNames = ["*.ignored"]
+            try await ProvidedMount.run(options: ProvidedMount.trashing, mounted: mounted) {
+                fill(&$0)
+            } _: { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+                try await test(mount)
+            }
+        }
+
+        private func record(_ mount: ProvidedMount, _ path: String) throws -> ItemRecord {
+            var directory = InodeNumber.root
+            var found: ItemRecord?
+            for name in path.split(separator: "/") {
+                found = try mount.host.replica.database.item(named: String(name), in: directory)
+                directory = try #require(found, "\(path)").inode.number
+            }
+            return try #require(found, "\(path)")
+        }
+
+        private func lines(_ mount: ProvidedMount, _ path: String) async throws -> [String] {
+            try await WhyExplanation(host: mount.host).lines(for: record(mount, path))
+        }
+
+        private func expect(_ expected: Expectation, _ mount: ProvidedMount) async throws {
+            let item = try record(mount, expected.path)
+            let text = try await lines(mount, expected.path).joined(separator: "\n")
+            for words in expected.words {
+                #expect(text.contains(words), "'\(expected.path)' lacks '\(words)':\n\(text)")
+            }
+            let report = try await mount.host.engine.evict(item.inode.number, isStrict: true)
+            if let refusal = expected.refusal {
+                #expect(text.contains("cannot be evicted now: " + refusal), "'\(expected.path)':\n\(text)")
+                #expect(!text.contains("It can be evicted"), "'\(expected.path)':\n\(text)")
+                #expect(report.refusals.map(\.number) == [item.inode.number], "'\(expected.path)' was evicted")
+                let words = await report.refusals.first?.refusal.words(on: item.inode.number, of: mount.host)
+                #expect(words?.hasPrefix(refusal) == true, "'\(expected.path)' refuses as '\(words ?? "none")'")
+            } else {
+                #expect(!text.contains("cannot be evicted"), "'\(expected.path)':\n\(text)")
+                #expect(report.refusals.isEmpty, "'\(expected.path)' refuses")
+                #expect(try record(mount, expected.path).inode.content == .dataless)
+            }
+        }
+
+        @Test("Issue 14, 3.12: what why says of eviction is what evicting does, in every state") func everyState()
+            async throws
+        {
+            try await Self.run { mount async throws in
+                let host = mount.host
+                for name in ["whole", "edited", "failing", "moved", "pinned", "open", "linked", "trashed", "both"] {
+                    try await host.requestDownloadForItem(withIdentifier: ItemIdentifier(name))
+                }
+                for name in ["inner", "child"] as [ItemIdentifier] {
+                    try await host.requestDownloadForItem(withIdentifier: name)
+                }
+                try await host.requestDownloadForItem(withIdentifier: "partial", requestedRange: 0..<4096)
+                #expect(try await eventually { try record(mount, "partial").inode.localBytes > 0 })
+                await host.engine.pause(true)
+                let made = try await Command.shell(
+                    """
+                    cd "$1" && echo more >> edited && echo new > new && : > empty && echo x > x.ignored && mkfifo fifo &&
+                    ln linked second && mv moved directory/moved && mkdir fresh && echo more >> both &&
+                    setfattr -n user.yonder.policy -v keepDownloaded pinned kept
+                    """, mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                try host.trashItem(withIdentifier: "trashed")
+                let holder = try BackgroundProgram("tail", "-f", mount["open"])
+                defer { holder.kill() }
+                #expect(try await eventually { host.openInodes.isOpen(try record(mount, "open").inode.number) })
+                for name in ["edited", "new", "both"] {
+                    #expect(try await eventually { !host.openInodes.isOpen(try record(mount, name).inode.number) })
+                }
+                let expectations = [
+                    Expectation(path: "dataless", words: ["Its content is not here", "nothing is pending"]),
+                    Expectation(path: "partial", words: ["of its content are here", "It can be evicted."]),
+                    Expectation(path: "whole", words: ["Its content is here", "It can be evicted."]),
+                    Expectation(
+                        path: "edited", words: ["Not on the remote yet: contents"],
+                        refusal: "a local change is not on the remote yet"),
+                    Expectation(
+                        path: "new", words: ["The remote does not have it yet"],
+                        refusal: "it exists on this machine only until it has been uploaded"),
+                    Expectation(
+                        path: "empty", words: ["The remote does not have it yet"],
+                        refusal: "it exists on this machine only until it has been uploaded"),
+                    Expectation(
+                        path: "x.ignored", words: ["It stays on this machine"],
+                        refusal: "it exists on this machine only and is never uploaded"),
+                    Expectation(path: "pinned", words: ["It is kept downloaded"], refusal: "it is kept downloaded"),
+                    Expectation(
+                        path: "kept/child", words: ["because '", "It is kept downloaded"],
+                        refusal: "it is kept downloaded"),
+                    Expectation(
+                        path: "open", words: ["It cannot be evicted now: open in "], refusal: "open in "),
+                    Expectation(
+                        path: "linked", words: ["Its content is here"], refusal: "it has several hard links"),
+                ]
+                for expected in expectations { try await expect(expected, mount) }
+                let trashed = try #require(try host.replica.database.item("trashed"))
+                let text = try await WhyExplanation(host: host).lines(for: trashed).joined(separator: "\n")
+                #expect(text.contains("It lies in the trash since"))
+                #expect(text.contains("cannot be evicted now: it is in the trash"))
+                #expect(try await host.engine.evict(trashed.inode.number, isStrict: true).refusals.count == 1)
+                let fresh = try await lines(mount, "fresh").joined(separator: "\n")
+                #expect(fresh.contains("cannot be evicted now: it exists on this machine only until"))
+                let fifo = try await lines(mount, "fifo").joined(separator: "\n")
+                #expect(fifo.contains("It exists on this machine only.") && !fifo.contains("evicted"))
+                // A conflict, and an upload that fails.
+                mount.provider.change { $0.write(RemoteContent("remote, changed"), to: "both") }
+                mount.provider.faults.fail(
+                    .modify, of: "failing", with: FileProviderError(.insufficientQuota), times: nil)
+                #expect(try await Command.shell("echo more >> \"$1\"", mount["failing"]).status == 0)
+                await host.engine.pause(false)
+                #expect(
+                    await eventually {
+                        ((try? await lines(mount, "failing"))?.joined() ?? "").contains("The last attempt failed")
+                    })
+                try await expect(
+                    Expectation(
+                        path: "failing", words: ["It is tried again at", "(insufficientQuota)"],
+                        refusal: "a local change is not on the remote yet"), mount)
+                #expect(await eventually { (try? host.replica.database.conflictCopies().count) == 1 })
+                let copy = try #require(try host.replica.database.conflictCopies().first?.item)
+                let words = try await lines(mount, copy.name).joined(separator: "\n")
+                #expect(words.contains("It is a conflict copy: it was written here while 'both' was changed"))
+                mount.provider.faults.clear()
+                try await host.engine.retry()
+            }
+        }
+
+        @Test("Issue 14, 3.15: a download that runs refuses eviction as that, and names who waits for it")
+        func aRunningDownload() async throws {
+            try await Self.run { mount async throws in
+                let gate = mount.provider.faults.hold(.fetch, of: "whole")
+                let number = try record(mount, "whole").inode.number
+                for (process, words) in [
+                    (42, "it is being downloaded for yonder (pid 42)"), (nil, "it is being downloaded"),
+                ] as [(Int32?, String)] {
+                    let request = FileProviderRequest(
+                        reason: .download, processIdentifier: process, requestingExecutable: "/usr/bin/yonder")
+                    let download = Task {
+                        try await mount.host.engine.download(number, request: request) { _, _ in }
+                    }
+                    #expect(await eventually { await !mount.host.engine.waitersForDownload(of: number).isEmpty })
+                    let report = try await mount.host.engine.evict(number, isStrict: true)
+                    let refusal = try #require(report.refusals.first?.refusal)
+                    #expect(refusal.code == "EBUSY" && refusal.errno == .resourceBusy)
+                    #expect(await refusal.words(on: number, of: mount.host) == words)
+                    #expect(try await lines(mount, "whole").contains("It cannot be evicted now: \(words)."))
+                    download.cancel()
+                    _ = try? await download.value
+                    #expect(await eventually { await mount.host.engine.waitersForDownload(of: number).isEmpty })
+                }
+                gate.open()
+            }
+        }
+
+        @Test("Issue 14, 3.15: a download that no process waits for is cancelled by an eviction")
+        func aBackgroundDownloadIsCancelled() async throws {
+            try await Self.run { mount async throws in
+                let gate = mount.provider.faults.hold(.fetch, of: "whole")
+                let number = try record(mount, "whole").inode.number
+                let download = Task {
+                    try await mount.host.engine.download(
+                        number, request: FileProviderRequest(reason: .synchronization)
+                    ) { _, _ in }
+                }
+                #expect(await eventually { gate.waiting > 0 })
+                #expect(try await mount.host.engine.evict(number, isStrict: true).refusals.isEmpty)
+                _ = try? await download.value
+                #expect(try record(mount, "whole").inode.content == .dataless)
+                gate.open()
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What is reported of conflicts, losses and odd items: each in its own words.
+    @Suite struct OwnWordsTests {
+        private static let formerWords = "the provider gave something"
+
+        @Test("Issue 14, 3.17: a conflict of contents is reported as that") func conflictOfContents() async throws {
+            try await Machine.run(fill: { $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                try await machine.write("here", to: "a")
+                machine.provider.change { $0.write(RemoteContent("there"), to: "a") }
+                try await machine.drain()
+                let texts = machine.engine.warnings.texts
+                let words = "conflict: 'a' was changed here and on the remote: what was written here is"
+                #expect(texts.contains { $0.hasPrefix(words) }, "\(texts)")
+                #expect(!texts.contains { $0.contains(Self.formerWords) || $0.contains("cannot be shown") }, "\(texts)")
+            }
+        }
+
+        @Test("Issue 14, 3.17: two new files of one name are reported as a conflict")
+        func conflictOfNames() async throws {
+            try await Machine.run { machine in
+                try await machine.write("here", to: "n")
+                machine.provider.change { $0.addFile("n", content: RemoteContent("there"), identifier: "n") }
+                try await machine.drain()
+                let texts = machine.engine.warnings.texts
+                #expect(texts.contains { $0.hasPrefix("conflict: 'n' was made here and on the remote") }, "\(texts)")
+                #expect(!texts.contains { $0.contains("cannot be shown") }, "\(texts)")
+            }
+        }
+
+        @Test("Issue 14, 3.17: what is lost in a reimport is reported as lost") func lossInAReimport() async throws {
+            try await Machine.run(fill: { $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                machine.provider.change { $0.delete("a") }
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                try await machine.drain()
+                await machine.engine.continueReimport()
+                let texts = machine.engine.warnings.texts
+                #expect(texts.contains { $0.hasPrefix("lost in the reimport: 'a' is not on the remote") }, "\(texts)")
+                #expect(!texts.contains { $0.contains("cannot be shown") }, "\(texts)")
+            }
+        }
+
+        @Test("Issue 14, 3.17: only an item that cannot be shown is reported as one")
+        func whatCannotBeShown() async throws {
+            try await EngineFixture.run(fill: { tree in
+                tree.addFile("a/b", content: RemoteContent("odd"), identifier: "odd")
+                tree.addFile("same", content: RemoteContent("1"), identifier: "1")
+                tree.addFile("same", content: RemoteContent("2"), identifier: "2")
+            }) { fixture in
+                try await fixture.list()
+                let texts = fixture.engine.warnings.texts
+                let words = "the remote has an item that cannot be shown: 'a/b' (odd)"
+                #expect(texts.contains { $0.hasPrefix(words) }, "\(texts)")
+                #expect(texts.contains { $0.hasPrefix("two items of the remote are called 'same'") }, "\(texts)")
+                #expect(texts.filter { $0.contains("cannot be shown") }.count == 1, "\(texts)")
+            }
+        }
+    }
+}
