@@ -26,8 +26,15 @@ public protocol FileProviderManager: Sendable {
     /// The identifier of the item that has this name in a directory on the remote, as last known.
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
 
+    /// Likewise for the names of one page of a listing, in their order; nil for each that is not known.
+    func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?]
+
     /// What is known to be in a directory on the remote, also what was removed here and is still to be deleted there.
     func knownItems(in directory: ItemIdentifier) -> [KnownItem]
+
+    /// Calls a closure with each item of ``knownItems(in:)``, in no order and without holding all of them in memory, until
+    /// it returns false. The closure must not call the manager.
+    func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool)
 
     /// The items that last had one of these content versions on the remote. With ``knownItems(in:)`` it lets a provider
     /// recognise what was renamed behind its back.
@@ -82,6 +89,14 @@ public protocol FileProviderManager: Sendable {
 }
 
 extension FileProviderManager {
+    public func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?] {
+        names.map { identifier(ofChildNamed: $0, in: directory) }
+    }
+
+    public func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) {
+        for item in knownItems(in: directory) where !visit(item) { return }
+    }
+
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
     public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UntoldSet() }
     public func enumeratorForPendingItems() -> any FileProviderEnumerator { UntoldSet() }

@@ -105,6 +105,13 @@ public final class TestManager: FileProviderManager {
         }
     }
 
+    public func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?] {
+        let children = Dictionary(
+            knownItems(in: directory).map { (Array($0.filename.utf8), $0.itemIdentifier) },
+            uniquingKeysWith: { first, _ in first })
+        return names.map { children[Array($0.utf8)] }
+    }
+
     public func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
         known { $0.parentItemIdentifier == directory && $0.itemIdentifier != .rootContainer }
     }

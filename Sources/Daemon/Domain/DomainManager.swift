@@ -103,6 +103,14 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
     }
 
+    func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?] {
+        known { try replica.database.identifiers(ofChildrenNamed: names, in: directory) } ?? names.map { _ in nil }
+    }
+
+    func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) {
+        _ = known { try replica.database.visitKnownItems(in: directory, visit) }
+    }
+
     func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
         known { try replica.database.knownItems(in: directory) } ?? []
     }

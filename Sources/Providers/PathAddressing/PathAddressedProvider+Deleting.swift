@@ -65,14 +65,11 @@ extension PathAddressedProvider {
 
     /// Whether a directory holds anything but what is hidden.
     private func holdsAnything(_ path: RemotePath) async throws -> Bool {
-        var token: [UInt8]?
-        var check = CycleCheck<[UInt8]>()
-        repeat {
-            let part = try await remote.entries(in: path, from: token, limit: 100)
-            try check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
-            if part.leavesOut || part.entries.contains(where: { !HiddenName.isOne($0.name) }) { return true }
-            token = part.next
-        } while token != nil
-        return false
+        var isHeld = false
+        try await remote.visitListing(of: path, limit: 100) { part in
+            isHeld = part.leavesOut || part.entries.contains { !HiddenName.isOne($0.name) }
+            return !isHeld
+        }
+        return isHeld
     }
 }

@@ -1,15 +1,21 @@
 import FileProvider
 import Synchronization
 
-/// Lists one directory. What the remote gives at once and the system does not take at once is kept for the next page.
+/// Lists one directory, part by part as the remote gives them. What the remote gives at once and the system does not take
+/// at once is kept for the next page; of what the system has taken only hashes of the names are.
 final class PathEnumerator: FileProviderEnumerator {
     private struct State {
         var page = 0
         var waiting: [FileProviderItem] = []
+        /// How many of them have been given.
+        var given = 0
         var next: [UInt8]?
         var check = CycleCheck<[UInt8]>()
-        var names: Set<[UInt8]> = []
+        var names = NameSet()
         var beganAt = 0
+        var search: PathIdentities.Search?
+
+        var isEmpty: Bool { given == waiting.count }
     }
 
     private static let mostLooks = 4
@@ -28,22 +34,33 @@ final class PathEnumerator: FileProviderEnumerator {
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         let size = max(1, suggestedPageSize)
         if page == .initial {
-            let now = provider.book.now
-            state.withLock { $0 = State(beganAt: now) }
+            invalidate()
+            let (now, search) = (provider.book.now, provider.identities.beginSearch(in: container))
+            state.withLock { $0 = State(beganAt: now, search: search) }
             try await take(from: nil, limit: size)
         } else {
-            let current = state.withLock { $0 }
-            guard page.rawValue == Array(String(current.page).utf8) else { throw FileProviderError(.pageExpired) }
-            if current.waiting.isEmpty, let next = current.next { try await take(from: next, limit: size) }
+            let (number, isEmpty, next) = state.withLock { ($0.page, $0.isEmpty, $0.next) }
+            guard page.rawValue == Array(String(number).utf8) else { throw FileProviderError(.pageExpired) }
+            if isEmpty, let next { try await take(from: next, limit: size) }
         }
         return state.withLock { state in
-            let items = Array(state.waiting.prefix(size))
-            state.waiting.removeFirst(items.count)
+            let end = min(state.given + size, state.waiting.count)
+            let items = Array(state.waiting[state.given..<end])
+            state.given = end
+            if state.isEmpty { (state.waiting, state.given) = ([], 0) }
             state.page += 1
-            let isLast = state.waiting.isEmpty && state.next == nil
+            let isLast = state.isEmpty && state.next == nil
             return ItemPage(
                 items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: Array(String(state.page).utf8)))
         }
+    }
+
+    func invalidate() {
+        let next = state.withLock { state in
+            defer { state.next = nil }
+            return state.next
+        }
+        if let next { provider.remote.endListing(next) }
     }
 
     /// Takes the next part of the remote's listing.
@@ -54,8 +71,11 @@ final class PathEnumerator: FileProviderEnumerator {
             }
             return (path, try await provider.remote.entries(in: path, from: token, limit: limit))
         }
-        try state.withLock { try $0.check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'") }
-        let (began, before) = state.withLock { ($0.beganAt, $0.names) }
+        try state.withLock { state in
+            state.next = part.next
+            try state.check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
+        }
+        let (began, search) = state.withLock { ($0.beganAt, $0.search) }
         var entries = provider.shown(part.entries, in: path)
         var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
         var moment = began
@@ -65,7 +85,8 @@ final class PathEnumerator: FileProviderEnumerator {
             // A renaming may have lost its answer since the listing was asked for.
             try await provider.settleMoves(near: path)
             if part.next == nil, !provider.remote.traits.listsHiddenNames {
-                let listed = entries.reduce(into: before) { $0.insert(Array($1.name.utf8)) }
+                var listed = state.withLock { $0.names }
+                for entry in entries { listed.insert(entry.name) }
                 entries += try await unlisted(in: path, besides: listed)
             }
             // What was made here meanwhile is there, and the listing need not have it.
@@ -74,33 +95,40 @@ final class PathEnumerator: FileProviderEnumerator {
                 let touched = try await provider.book.changed(in: container, since: began).map(\.name)
                 listed = Set((entries.map(\.name) + touched).map { Array($0.utf8) })
             }
-            identified = try await provider.identities.identify(entries, in: container, at: path, listed: listed)
+            identified = try await provider.identities.identify(
+                entries, in: container, at: path, listed: listed, search: search)
             // What was changed here while it was found out who they are is looked at again.
             let changed = try await provider.book.changed(in: container, since: now)
             if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }
             moment = now
         }
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
-        let (isComplete, found) = state.withLock { state in
+        state.withLock { state in
             state.waiting += items
-            state.next = part.next
-            for entry in entries { state.names.insert(Array(entry.name.utf8)) }
-            return (part.next == nil, state.names)
+            for entry in entries { state.names.insert(entry.name) }
         }
-        guard isComplete else { return }
+        // Where nothing was known, nothing is missing.
+        guard part.next == nil, search?.isFirst == false else { return }
         // What was made here meanwhile may be there and not be listed.
         let changed = try await provider.book.changed(in: container, since: began)
-        let names = changed.reduce(into: found) { $0.insert(Array($1.name.utf8)) }
+        var names = state.withLock { $0.names }
+        for place in changed { names.insert(place.name) }
         provider.identities.noteListed(container, at: path, names: names)
     }
 
     /// What is known, and has a name that the remote lists nothing of: made here, as a rule.
-    private func unlisted(in path: RemotePath, besides listed: Set<[UInt8]>) async throws -> [RemoteEntry] {
+    private func unlisted(in path: RemotePath, besides listed: NameSet) async throws -> [RemoteEntry] {
+        var hidden: [KnownItem] = []
+        provider.manager.visitKnownItems(in: container) { known in
+            if known.filename.utf8.first == UInt8(ascii: "."), !listed.contains(known.filename) {
+                hidden.append(known)
+            }
+            return true
+        }
         var entries: [RemoteEntry] = []
-        for known in provider.manager.knownItems(in: container) {
+        for known in hidden {
             let name = known.filename
-            guard name.utf8.first == UInt8(ascii: "."), !listed.contains(Array(name.utf8)),
-                !provider.book.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
+            guard !provider.book.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
                 let entry = try await provider.entry(at: path.appending(name))
             else { continue }
             entries.append(entry)

@@ -39,19 +39,14 @@ final class PathIdentities: Sendable {
     ///     is asked of the remote.
     ///   - listed: all names that the directory has, by a listing that tells of all; nil where the entries are no more than
     ///     a part, and say nothing of what else is there.
+    ///   - search: what the listing that they are a part of has found out up to now.
     func identify(
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true,
-        listed: Set<[UInt8]>? = nil
+        listed: Set<[UInt8]>? = nil, search: Search? = nil
     ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
-        let known: (String) -> ItemIdentifier?
-        if entries.count == 1 {
-            // Whoever makes one file after the other does not look at all that are there each time.
-            known = { [manager] in manager.identifier(ofChildNamed: $0, in: parent) }
-        } else {
-            let children = knownChildren(of: parent)
-            known = { children[Array($0.utf8)] }
-        }
-        var identifiers = entries.map { given($0, in: parent, known) }
+        // By name, and not all that is known there: a directory has many pages.
+        let known = manager.identifiers(ofChildrenNamed: entries.map(\.name), in: parent)
+        var identifiers = zip(entries, known).map { given($0, in: parent, known: $1) }
         // Whatever a listing may have said before.
         missing.withLock { missing in
             if missing.isEmpty { return }
@@ -61,7 +56,8 @@ final class PathIdentities: Sendable {
         if isNew, !unknown.isEmpty {
             let present = Set(entries.map { Array($0.name.utf8) })
             let recognized = try await recognize(
-                unknown.map { entries[$0] }, in: parent, at: path, present.union(listed ?? []), isAll: listed != nil)
+                unknown.map { entries[$0] }, in: parent, at: path, present.union(listed ?? []), isAll: listed != nil,
+                search ?? beginSearch(in: parent))
             for (index, identifier) in zip(unknown, recognized) { identifiers[index] = identifier }
         }
         var used = Set(identifiers.compactMap { $0 })
@@ -88,8 +84,15 @@ final class PathIdentities: Sendable {
     }
 
     /// A directory was listed to its end: what was known to be in it and is not has gone, or moved.
-    func noteListed(_ parent: ItemIdentifier, at path: RemotePath, names: Set<[UInt8]>) {
-        for known in manager.knownItems(in: parent) where !names.contains(Array(known.filename.utf8)) {
+    ///
+    /// - Parameter names: everything that is in it.
+    func noteListed(_ parent: ItemIdentifier, at path: RemotePath, names: NameSet) {
+        var gone: [KnownItem] = []
+        manager.visitKnownItems(in: parent) { known in
+            if !names.contains(known.filename) { gone.append(known) }
+            return gone.count <= Self.mostMissing
+        }
+        for known in gone {
             let place = Place(directory: parent, name: known.filename)
             if book.hasMoved(known.itemIdentifier, from: place) || book.isUncertain(known.itemIdentifier) { continue }
             let children =
@@ -105,20 +108,14 @@ final class PathIdentities: Sendable {
 
     // MARK: - Known ones
 
-    private func knownChildren(of parent: ItemIdentifier) -> [[UInt8]: ItemIdentifier] {
-        Dictionary(
-            manager.knownItems(in: parent).map { (Array($0.filename.utf8), $0.itemIdentifier) },
-            uniquingKeysWith: { first, _ in first })
-    }
-
     private func given(
-        _ entry: RemoteEntry, in parent: ItemIdentifier, _ known: (String) -> ItemIdentifier?
+        _ entry: RemoteEntry, in parent: ItemIdentifier, known: ItemIdentifier?
     ) -> ItemIdentifier? {
         if let identifier = entry.stableIdentifier { return MintedIdentifier.make(entry.kind, remote: identifier) }
         let place = Place(directory: parent, name: entry.name)
         if let moved = book.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
         guard
-            let identifier = known(entry.name),
+            let identifier = known,
             MintedIdentifier.kind(of: identifier) == entry.kind, !MintedIdentifier.isRemote(identifier),
             !book.hasMoved(identifier, from: place)
         else { return nil }
@@ -148,7 +145,8 @@ final class PathIdentities: Sendable {
     ///
     /// - Parameter isAll: whether nothing else is in the directory than what is present.
     private func recognize(
-        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>, isAll: Bool
+        _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>,
+        isAll: Bool, _ search: Search
     ) async throws -> [ItemIdentifier?] {
         let versions = entries.map { PathItems.version(ofTag: $0.tag) }
         let gone = missing.withLock { $0 }.filter { isStillMissing($0.value) }
@@ -166,17 +164,16 @@ final class PathIdentities: Sendable {
                 // This listing is what shows it.
                 noticedAt: isAll && known.parentItemIdentifier == parent ? .now : nil)
         }
-        var search = Search(
-            places: [:], taken: [], parent: parent, present: present, isFirst: manager.knownItems(in: parent).isEmpty)
         var result: [ItemIdentifier?] = []
         for (entry, version) in zip(entries, versions) {
             guard let all = candidates[version] else {
                 result.append(nil)
                 continue
             }
-            let found = try await match(entry, path.appending(entry.name), among: Array(all.values), &search)
+            let found = try await match(
+                entry, path.appending(entry.name), among: Array(all.values), present, search)
             if let found {
-                search.taken.insert(found.known.itemIdentifier)
+                search.take(found.known.itemIdentifier)
                 missing.withLock { $0[found.known.itemIdentifier] = nil }
                 book.noteSeen(
                     found.known.itemIdentifier, from: found.path, at: Place(directory: parent, name: entry.name))
@@ -194,22 +191,54 @@ final class PathIdentities: Sendable {
             || manager.remotePath(of: known.itemIdentifier) == nil
     }
 
-    /// One listing's search for old names.
-    private struct Search {
-        /// What is in the directories that were looked at, by name; nil for one that is gone.
-        var places: [RemotePath: Set<[UInt8]>?]
-        var taken: Set<ItemIdentifier>
-        /// The directory that was listed.
-        var parent: ItemIdentifier
-        var present: Set<[UInt8]>
+    /// One listing's search for old names, through all its pages.
+    final class Search: Sendable {
+        private struct State {
+            /// What is in the directories that were looked at; nil for one that is gone.
+            var places: [RemotePath: NameSet?] = [:]
+            var taken: Set<ItemIdentifier> = []
+        }
+
+        /// The directory that is listed.
+        let parent: ItemIdentifier
         /// Whether nothing was known in it: what is there may have been there all the time.
-        var isFirst: Bool
+        let isFirst: Bool
+        private let state = Mutex(State())
+
+        fileprivate init(parent: ItemIdentifier, isFirst: Bool) {
+            self.parent = parent
+            self.isFirst = isFirst
+        }
+
+        fileprivate var taken: Set<ItemIdentifier> { state.withLock { $0.taken } }
+
+        fileprivate func take(_ identifier: ItemIdentifier) { state.withLock { _ = $0.taken.insert(identifier) } }
+
+        /// What was found in a directory; nil when nobody has looked there.
+        fileprivate func names(in path: RemotePath) -> NameSet?? { state.withLock { $0.places[path] } }
+
+        fileprivate func note(_ names: NameSet?, in path: RemotePath) {
+            state.withLock { $0.places[path] = .some(names) }
+        }
+
+        fileprivate var count: Int { state.withLock { $0.places.count } }
+    }
+
+    /// Begins a search, before anything of a listing is known.
+    func beginSearch(in parent: ItemIdentifier) -> Search {
+        var isFirst = true
+        manager.visitKnownItems(in: parent) { _ in
+            isFirst = false
+            return false
+        }
+        return Search(parent: parent, isFirst: isFirst)
     }
 
     private func match(
-        _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ search: inout Search
+        _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ present: Set<[UInt8]>,
+        _ search: Search
     ) async throws -> Missing? {
-        let (taken, parent, present, isFirst) = (search.taken, search.parent, search.present, search.isFirst)
+        let (taken, parent, isFirst) = (search.taken, search.parent, search.isFirst)
         let fitting = candidates.filter { candidate in
             let known = candidate.known
             return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
@@ -232,7 +261,7 @@ final class PathIdentities: Sendable {
             } else if mayBeAnywhere,
                 entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8)
                     || entry.kind == .file && !isFirst,
-                try await isGone(candidate.path, &search), try await isNotMoved(candidate)
+                try await isGone(candidate.path, search), try await isNotMoved(candidate)
             {
                 gone.append(candidate)
             }
@@ -256,18 +285,23 @@ final class PathIdentities: Sendable {
     }
 
     /// Whether nothing has an old name any more. Looks into a few old places at the most: a copy of a tree has many.
-    private func isGone(_ path: RemotePath, _ search: inout Search) async throws -> Bool {
+    private func isGone(_ path: RemotePath, _ search: Search) async throws -> Bool {
         guard let name = path.name else { return false }
-        if search.places[path.parent] == nil {
-            guard search.places.count < Self.mostPlaces else { return false }
+        if search.names(in: path.parent) == nil {
+            guard search.count < Self.mostPlaces else { return false }
             do {
-                search.places[path.parent] = .some(try await names(in: path.parent))
+                var names = NameSet()
+                try await remote.visitListing(of: path.parent) { part in
+                    for entry in part.entries where !HiddenName.isOne(entry.name) { names.insert(entry.name) }
+                    return true
+                }
+                search.note(names, in: path.parent)
             } catch let error as FileProviderError where error.code == .noSuchItem {
-                search.places[path.parent] = .some(nil)
+                search.note(nil, in: path.parent)
             }
         }
-        guard let names = search.places[path.parent] ?? nil else { return true }
-        return !names.contains(Array(name.utf8))
+        guard let names = search.names(in: path.parent) ?? nil else { return true }
+        return !names.contains(name)
     }
 
     /// Whether an old place is not merely empty because this provider has just moved what was there, or what held it.
@@ -283,14 +317,10 @@ final class PathIdentities: Sendable {
 
     private func names(in path: RemotePath) async throws -> Set<[UInt8]> {
         var names: Set<[UInt8]> = []
-        var token: [UInt8]?
-        var check = CycleCheck<[UInt8]>()
-        repeat {
-            let part = try await remote.entries(in: path, from: token, limit: 1000)
-            try check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
+        try await remote.visitListing(of: path) { part in
             for entry in part.entries where !HiddenName.isOne(entry.name) { names.insert(Array(entry.name.utf8)) }
-            token = part.next
-        } while token != nil
+            return true
+        }
         return names
     }
 }

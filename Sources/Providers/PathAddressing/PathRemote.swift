@@ -19,11 +19,15 @@ package protocol PathRemote: Sendable {
     /// - Throws: `noSuchItem`.
     func entry(at path: RemotePath) async throws -> RemoteEntry
 
-    /// A part of what a directory holds, in any order. A listing that ends early throws, it is never cut short.
+    /// A part of what a directory holds, in any order: what is there by now, no more than `limit`. A listing that ends early
+    /// throws, at the latest with its last part: it is never cut short.
     ///
     /// - Parameter token: nil for the first part, else what the part before gave.
     /// - Throws: `noSuchItem`, also for what is no directory; `pageExpired` when the listing has to start again.
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing
+
+    /// Nobody asks for what follows a token.
+    func endListing(_ token: [UInt8])
 
     /// Everything below a directory, level by level or key by key, when `traits.listsTrees`.
     func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing
@@ -72,6 +76,33 @@ package protocol PathRemote: Sendable {
 
     /// Free and total bytes, where the remote says so.
     func quota() async throws -> RemoteQuota?
+}
+
+extension PathRemote {
+    package func endListing(_ token: [UInt8]) {}
+
+    /// Calls a closure with all that a directory holds, part by part, until it returns false.
+    ///
+    /// - Throws: as ``entries(in:from:limit:)``.
+    package func visitListing(
+        of path: RemotePath, limit: Int = 1000, _ visit: (RemoteListing) async throws -> Bool
+    ) async throws {
+        var token: [UInt8]?
+        var check = CycleCheck<[UInt8]>()
+        repeat {
+            let part = try await entries(in: path, from: token, limit: limit)
+            token = part.next
+            do {
+                try check.check(token, of: "'/\(path.names.joined(separator: "/"))'")
+                guard try await !visit(part) else { continue }
+            } catch {
+                if let token { endListing(token) }
+                throw error
+            }
+            if let token { endListing(token) }
+            return
+        } while token != nil
+    }
 }
 
 /// The names from the root of the domain down to an item; none for the root itself.

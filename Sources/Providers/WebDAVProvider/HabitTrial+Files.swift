@@ -46,8 +46,12 @@ extension HabitTrial {
     func names(beginningWith prefix: String) async throws -> [String] {
         for attempt in 1... {
             do {
-                return try await remote.entries(in: directory, from: nil, limit: .max).entries.map(\.name)
-                    .filter { $0.utf8.starts(with: prefix.utf8) }
+                var names: [String] = []
+                try await remote.visitListing(of: directory) { part in
+                    names += part.entries.map(\.name).filter { $0.utf8.starts(with: prefix.utf8) }
+                    return true
+                }
+                return names
             } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
                 // Something that is not the trial's may go at the same time.
                 try await Task.sleep(for: .milliseconds(100 * attempt))

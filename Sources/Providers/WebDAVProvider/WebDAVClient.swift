@@ -120,24 +120,27 @@ final class WebDAVClient: Sendable {
     /// - Parameters:
     ///   - take: given what the answer tells, as it comes.
     ///   - what: what is asked for, for messages.
+    ///   - isMuch: whether taking it may block, as for a disk.
     /// - Returns: the answer's head.
     /// - Throws: for an answer that makes no sense `malformedResponse`, and `serverUnreachable` when the root is answered
     ///   so, too: then it is not this server that answers, but a page to log in, say.
     func properties(
-        _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
+        _ url: HTTPURL, depth: Int, body: [UInt8], what: String, isMuch: Bool = false,
         take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
     ) async throws -> HTTPResponseHead {
         do {
-            return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+            return try await askForProperties(url, depth: depth, body: body, what: what, isMuch: isMuch, take: take)
         } catch let foreign as Foreign {
             if url == base { throw FileProviderError(.serverUnreachable, foreign.failure.message) }
             do {
                 _ = try await askForProperties(
                     base, depth: 0,
-                    body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: false), what: "/"
+                    body: DAVResource.request(withIdentifiers: false, withQuota: false, withHeld: false), what: "/",
+                    isMuch: false
                 ) { _, _ in }
                 // The page may have gone between the two.
-                return try await askForProperties(url, depth: depth, body: body, what: what, take: take)
+                return try await askForProperties(
+                    url, depth: depth, body: body, what: what, isMuch: isMuch, take: take)
             } catch let again as Foreign {
                 guard again.isOfRoot else { throw foreign.failure }
                 throw FileProviderError(.serverUnreachable, again.failure.message)
@@ -153,7 +156,7 @@ final class WebDAVClient: Sendable {
     }
 
     private func askForProperties(
-        _ url: HTTPURL, depth: Int, body: [UInt8], what: String,
+        _ url: HTTPURL, depth: Int, body: [UInt8], what: String, isMuch: Bool,
         take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
     ) async throws -> HTTPResponseHead {
         let request = HTTPRequest(
@@ -163,7 +166,7 @@ final class WebDAVClient: Sendable {
         let isOfRoot = url == base
         let count = Mutex(0)
         let answer = try await multistatus(
-            request,
+            request, isMuch: isMuch,
             take: { element, head in
                 guard let resource = DAVResource(element) else { return }
                 // RFC 4918 16: a server that has said less than there is.
@@ -178,6 +181,8 @@ final class WebDAVClient: Sendable {
                 return failure.code == .malformedResponse ? Foreign(failure: failure, isOfRoot: isOfRoot) : failure
             })
         guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
+            // What was taken would be taken twice.
+            if count.withLock({ $0 }) > 0 { throw Self.nonsense(answer.head) }
             throw Foreign(failure: Self.nonsense(answer.head), isOfRoot: isOfRoot)
         }
         guard count.withLock({ $0 }) > 0 else {
@@ -190,15 +195,17 @@ final class WebDAVClient: Sendable {
     ///
     /// - Parameters:
     ///   - take: given what it consists of, as it comes.
+    ///   - isMuch: whether taking it may block, as for a disk.
     ///   - failure: the error for any other answer but 401.
     func multistatus(
-        _ request: HTTPRequest, take: @escaping @Sendable (XMLElement, HTTPResponseHead) throws -> Void,
+        _ request: HTTPRequest, isMuch: Bool = false,
+        take: @escaping @Sendable (XMLElement, HTTPResponseHead) throws -> Void,
         failure: @escaping @Sendable (HTTPResponse) -> any Error
     ) async throws -> XMLAnswer {
         let head = Mutex<HTTPResponseHead?>(nil)
         return try await authorized(request) { [transport] request in
             try await transport.sendForXML(
-                request,
+                request, isMuch: isMuch,
                 isWanted: { answer in
                     head.withLock { $0 = answer }
                     return answer.status == 207

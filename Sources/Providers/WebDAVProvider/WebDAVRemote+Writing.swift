@@ -327,8 +327,11 @@ extension WebDAVRemote {
             throw RemoteConditionFailure(present: there.entry)
         case 207 where isDirectory:
             // Some of it is still there: a server may not get as deep as the tree is.
-            for entry in try await entries(in: path, from: nil, limit: .max).entries {
-                try await delete(path.appending(entry.name), isDirectory: entry.kind == .directory, [:])
+            try await visitListing(of: path) { part in
+                for entry in part.entries {
+                    try await delete(path.appending(entry.name), isDirectory: entry.kind == .directory, [:])
+                }
+                return true
             }
             let rest = try await client.send("DELETE", client.url(of: path, isDirectory: true), isLong: true)
             guard rest.head.isSuccess && rest.status != 207 || rest.status == 404 else {

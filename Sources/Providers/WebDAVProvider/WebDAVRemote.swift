@@ -32,6 +32,9 @@ package final class WebDAVRemote: PathRemote {
     let lost: LostContents
     let hiddenFiles: HiddenFiles
     let reportHabits = ReportHabits()
+    private let listings = OpenListings()
+    /// Where listings that come faster than they are taken wait.
+    private let spoolDirectory: FilePath
     let chunkedUploads: ChunkedUploads
     let trashBins: TrashBinStore
     let restorations: RestorationJournal
@@ -55,6 +58,7 @@ package final class WebDAVRemote: PathRemote {
         unanswered = UnansweredContents(in: stateDirectory)
         lost = LostContents(in: stateDirectory)
         hiddenFiles = HiddenFiles(in: stateDirectory)
+        spoolDirectory = stateDirectory
         chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
         trashBins = TrashBinStore(in: stateDirectory, base: source.url, findings: findings)
         restorations = RestorationJournal(in: stateDirectory)
@@ -113,6 +117,7 @@ package final class WebDAVRemote: PathRemote {
 
     package func close() async {
         hiddenFiles.close()
+        listings.endAll()
         let tasks = knowledge.withLock { ($0.connecting, $0.trying) }
         tasks.0?.cancel()
         tasks.1?.cancel()
@@ -249,44 +254,68 @@ package final class WebDAVRemote: PathRemote {
 
     package func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         try await connect()
-        let gathered = Mutex((entries: [RemoteEntry](), own: DAVResource?.none, leavesOut: false))
+        let stream: ListingStream
+        if let token {
+            guard let known = listings.stream(token) else { throw FileProviderError(.pageExpired) }
+            stream = known
+        } else {
+            stream = list(path)
+        }
+        do {
+            let part = try await stream.next(limit, of: path.name ?? "/", on: client.base.host)
+            var listing = RemoteListing(entries: part.entries)
+            for index in part.entries.indices {
+                let entry = part.entries[index]
+                listing.entries[index] = try await recognized(entry, at: path.appending(entry.name))
+            }
+            listing.leavesOut = part.leavesOut
+            if !part.isLast {
+                listing.next = token.map(listings.advance) ?? listings.keep(stream)
+                // It was ended meanwhile.
+                guard listing.next != nil else { throw FileProviderError(.pageExpired) }
+            } else if let token {
+                listings.end(token)
+            }
+            return listing
+        } catch {
+            if let token { listings.end(token) }
+            stream.cancel()
+            throw error is CancellationError ? FileProviderError(.userCancelled) : error
+        }
+    }
+
+    package func endListing(_ token: [UInt8]) { listings.end(token) }
+
+    /// Begins to list a directory.
+    private func list(_ path: RemotePath) -> ListingStream {
+        let stream = ListingStream(in: spoolDirectory)
         let what = path.name ?? "/"
-        _ = try await client.properties(
-            client.url(of: path, isDirectory: true), depth: 1, body: question, what: what
-        ) { [self] resource, head in
-            guard let place = client.path(of: resource.href, on: head.url) else {
-                gathered.withLock { $0.leavesOut = true }
-                return report("\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
+        stream.start { [self] in
+            _ = try await client.properties(
+                client.url(of: path, isDirectory: true), depth: 1, body: question, what: what, isMuch: true
+            ) { [self] resource, head in
+                guard let place = client.path(of: resource.href, on: head.url) else {
+                    stream.noteLeftOut()
+                    return report(
+                        "\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
+                }
+                if place == path {
+                    stream.noteOwn(isDirectory: !Self.isMissing(resource) && resource.isCollection)
+                    return
+                }
+                guard place.names.count == path.names.count + 1, place.isBelow(path), let name = place.name else {
+                    return report(
+                        "\(head.url.host) lists in '\(what)' what is not in it: '\(resource.href.prefix(200))'")
+                }
+                if Self.isMissing(resource) { return }
+                if let status = resource.status, !(200..<300).contains(status) {
+                    stream.noteLeftOut()
+                    return report("\(head.url.host) does not show '\(name)' (\(status))")
+                }
+                try stream.add(sight(resource, named: name, at: head).entry)
             }
-            if place == path {
-                gathered.withLock { $0.own = resource }
-                return
-            }
-            guard place.names.count == path.names.count + 1, place.isBelow(path), let name = place.name else {
-                return report("\(head.url.host) lists in '\(what)' what is not in it: '\(resource.href.prefix(200))'")
-            }
-            if Self.isMissing(resource) { return }
-            if let status = resource.status, !(200..<300).contains(status) {
-                gathered.withLock { $0.leavesOut = true }
-                return report("\(head.url.host) does not show '\(name)' (\(status))")
-            }
-            let entry = sight(resource, named: name, at: head).entry
-            gathered.withLock { $0.entries.append(entry) }
         }
-        let (entries, own, leavesOut) = gathered.withLock { $0 }
-        if let own, Self.isMissing(own) || !own.isCollection {
-            throw FileProviderError(.noSuchItem, "\(client.base.host) has no directory '\(what)'")
-        }
-        // Without the directory itself it is no answer to the question: an empty one would look as if all had gone.
-        guard own != nil else {
-            throw FileProviderError(.malformedResponse, "\(client.base.host) does not say what '\(what)' is")
-        }
-        var listing = RemoteListing(entries: entries)
-        for index in entries.indices {
-            listing.entries[index] = try await recognized(entries[index], at: path.appending(entries[index].name))
-        }
-        listing.leavesOut = leavesOut
-        return listing
+        return stream
     }
 
     package func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {

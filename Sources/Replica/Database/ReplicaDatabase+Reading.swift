@@ -207,25 +207,47 @@ extension ReplicaDatabase {
 
     /// The identifier of the item that the provider last placed under a name in a directory.
     package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
-        try glance { db in
-            try db.one(
-                """
-                SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2 AND identifier IS NOT NULL
-                UNION ALL SELECT identifier FROM deletion WHERE baseParent = ?1 AND baseName = ?2
-                """, [directory.rawValue, name],
-                { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
-        }
+        try glance { db in try Self.identifier(ofChildNamed: name, in: directory, db) }
+    }
+
+    /// Likewise for several names, in their order.
+    package func identifiers(
+        ofChildrenNamed names: [String], in directory: ItemIdentifier
+    ) throws -> [ItemIdentifier?] {
+        try read { db in try names.map { try Self.identifier(ofChildNamed: $0, in: directory, db) } }
+    }
+
+    private static func identifier(
+        ofChildNamed name: String, in directory: ItemIdentifier, _ db: Database
+    ) throws -> ItemIdentifier? {
+        try db.one(
+            """
+            SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2 AND identifier IS NOT NULL
+            UNION ALL SELECT identifier FROM deletion WHERE baseParent = ?1 AND baseName = ?2
+            """, [directory.rawValue, name],
+            { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
     }
 
     /// The items that the provider last placed in a directory, also those that are still to be deleted there.
     package func knownItems(in directory: ItemIdentifier) throws -> [KnownItem] {
+        var items: [KnownItem] = []
+        try visitKnownItems(in: directory) { item in
+            items.append(item)
+            return true
+        }
+        return items
+    }
+
+    /// Calls a closure with each of them, until it returns false. The closure must not use the database.
+    package func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) throws {
         try read { db in
-            try db.all(
+            try db.query(
                 """
                 SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
                 UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
                 WHERE baseParent = ?1
-                """, [directory.rawValue], Self.knownItem)
+                """, [directory.rawValue]
+            ) { visit(Self.knownItem($0)) }
         }
     }
 
