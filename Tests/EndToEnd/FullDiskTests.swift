@@ -3,13 +3,15 @@ import SystemPackage
 import TestSupport
 import Testing
 
+private enum SmallDisk {
+    static var isPossible: Bool { geteuid() == 0 }
+}
+
 extension RealMount {
     /// A state directory on a file system that is full to the last block.
     @Suite(
-        .enabled(if: FullDisk.isPossible, "only root can mount a small file system")
+        .enabled(if: SmallDisk.isPossible, "only root can mount a small file system")
     ) struct FullDisk {
-        static var isPossible: Bool { geteuid() == 0 }
-
         /// Runs a test with the state on a tmpfs of 64 MiB.
         private func run(_ test: (Installation, String) async throws -> Void) async throws {
             try await Installation.run { yonder in
