@@ -3,13 +3,13 @@ import SystemPackage
 import TestSupport
 import Testing
 
+private enum SharedMemory {
+    static var isPossible: Bool { FileManager.default.isWritableFile(atPath: "/dev/shm") }
+}
+
 extension RealMount {
     /// Sizes near the end of 64 bits, as processes set them. The state lies on tmpfs, which takes them.
-    @Suite(.enabled(if: LargeSizes.isPossible, "there is no tmpfs that this user can write")) struct LargeSizes {
-        static var isPossible: Bool {
-            FileManager.default.isWritableFile(atPath: "/dev/shm")
-        }
-
+    @Suite(.enabled(if: SharedMemory.isPossible, "there is no tmpfs that this user can write")) struct LargeSizes {
         private func run(_ test: (Installation) async throws -> Void) async throws {
             let state = "/dev/shm/yonder-\(UUID().uuidString)"
             defer { try? FileManager.default.removeItem(atPath: state) }

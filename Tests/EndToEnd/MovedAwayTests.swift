@@ -28,6 +28,8 @@ extension RealMount {
         ) async throws {
             let isGone = try await eventually { try await yonder.shell("ls") == "never\n" }
             #expect(isGone, sourceLocation: sourceLocation)
+            // `info` lists nothing, and there nothing has been listed.
+            try await yonder.shell("stat \(place)")
             let moved = try await yonder.info(place)
             #expect(moved.inode == inode, "the inode of '\(place)'", sourceLocation: sourceLocation)
             #expect(moved.content == "materialized", sourceLocation: sourceLocation)

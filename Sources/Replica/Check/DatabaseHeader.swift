@@ -24,6 +24,8 @@ struct DatabaseHeader {
     /// Which field does not have the value that it must have; nil when all have.
     var defect: String? {
         for field in Self.fixed where !bytes[field.offset...].starts(with: field.value) {
+            // A new database is like that until its log is moved into it for the first time.
+            if field.isZeroAtFirst, bytes[field.offset...].starts(with: [0, 0, 0, 0]) { continue }
             return "the header's \(field.name) is damaged"
         }
         guard bytes[18] == bytes[19], bytes[18] == 1 || bytes[18] == 2 else {
@@ -54,6 +56,7 @@ struct DatabaseHeader {
         var name: String
         var offset: Int
         var value: [UInt8]
+        var isZeroAtFirst = false
     }
 
     private static let fixed = [
@@ -61,9 +64,9 @@ struct DatabaseHeader {
         Field(name: "page size", offset: 16, value: [UInt8(pageSize >> 8), UInt8(pageSize & 0xFF)]),
         Field(name: "size of reserved space", offset: 20, value: [0]),
         Field(name: "payload fractions", offset: 21, value: [64, 32, 32]),
-        Field(name: "schema format", offset: 44, value: bigEndian(4)),
+        Field(name: "schema format", offset: 44, value: bigEndian(4), isZeroAtFirst: true),
         Field(name: "largest root page", offset: 52, value: bigEndian(0)),
-        Field(name: "text encoding", offset: 56, value: bigEndian(1)),
+        Field(name: "text encoding", offset: 56, value: bigEndian(1), isZeroAtFirst: true),
         Field(name: "vacuum mode", offset: 64, value: bigEndian(0)),
     ]
 
