@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -149,4 +150,34 @@ ssize_t yonder_llistxattr(const char *path, char *list, size_t size) { return ll
 ssize_t yonder_lgetxattr(const char *path, const char *name, char *value, size_t size)
 {
     return lgetxattr(path, name, value, size);
+}
+
+int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *flags_at)
+{
+    *flags_at = 0;
+    switch (call) {
+#ifdef SYS_open
+    case SYS_open: return arguments[1] & O_CREAT ? 0 : -1;
+#endif
+#ifdef SYS_creat
+    case SYS_creat: return 0;
+#endif
+#ifdef SYS_mkdir
+    case SYS_mkdir: return 0;
+#endif
+#ifdef SYS_mknod
+    case SYS_mknod: return 0;
+#endif
+#ifdef SYS_symlink
+    case SYS_symlink: return 1;
+#endif
+    case SYS_openat: return arguments[2] & O_CREAT ? 1 : -1;
+#ifdef SYS_openat2
+    case SYS_openat2: *flags_at = arguments[2]; return 1;
+#endif
+    case SYS_mkdirat: return 1;
+    case SYS_mknodat: return 1;
+    case SYS_symlinkat: return 2;
+    default: return -1;
+    }
 }

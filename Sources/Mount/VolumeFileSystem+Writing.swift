@@ -39,6 +39,10 @@ extension VolumeFileSystem {
         }
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(try volume.makeSymbolicLink(name, in: parent.rawValue, to: text, caller: Requester(request)))
+        } attemptUnlisted: { [volume] () throws(Obstacle) in
+            Entry(
+                try volume.makeSymbolicLink(
+                    name, in: parent.rawValue, to: text, caller: Requester(request), isListed: false))
         } succeed: { reply, entry in
             reply.succeed(entry)
         }
@@ -101,6 +105,10 @@ extension VolumeFileSystem {
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry)
+        } attemptUnlisted: { [volume] () throws(Obstacle) in
+            try volume.create(
+                name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
+                caller: Requester(request), registry: registry, isListed: false)
         } succeed: { [volume] reply, made in
             let (attributes, grant) = made
             let isOpen = reply.succeed(
@@ -182,6 +190,10 @@ extension VolumeFileSystem {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(
                 try volume.make(name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request)))
+        } attemptUnlisted: { [volume] () throws(Obstacle) in
+            Entry(
+                try volume.make(
+                    name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request), isListed: false))
         } succeed: { reply, entry in
             reply.succeed(entry)
         }

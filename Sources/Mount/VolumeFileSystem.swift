@@ -41,6 +41,12 @@ final class VolumeFileSystem: FileSystem {
                 guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
                 return Self.absent
             }
+        } attemptUnlisted: { () throws(Obstacle) in
+            // A system call that makes this name needs no listing; for any other nobody knows whether it is there.
+            guard CallUnderWay.makes(text, thread: request.caller.processID) else {
+                throw .refused(.noRouteToHost)
+            }
+            return Entry.absent(for: .zero)
         } succeed: { reply, entry in
             reply.succeed(entry)
         }

@@ -1,5 +1,6 @@
 import FUSE
 import Synchronization
+import FileProvider
 import SystemPackage
 import Volume
 
@@ -18,10 +19,13 @@ final class WaitingRoom: Sendable {
     ///
     /// - Parameters:
     ///   - attempt: asks the volume, first with false, and again with true each time its absence was seen to.
+    ///   - attemptUnlisted: asks the volume when the listing that it lacks cannot be had because the remote is away, or
+    ///     wants other credentials; nil where it cannot do without.
     ///   - succeed: gives the answer.
     func answer<Held: Reply & ~Copyable, Answer>(
         _ request: Request, _ reply: consuming Held,
         attempt: @escaping @Sendable (_ isProvided: Bool) throws(Obstacle) -> Answer,
+        attemptUnlisted: (@Sendable () throws(Obstacle) -> Answer)? = nil,
         succeed: @escaping @Sendable (consuming Held, Answer) -> Void
     ) {
         let absence: Absence
@@ -38,16 +42,31 @@ final class WaitingRoom: Sendable {
             ticket.cancel()
             parked.take()?.fail(.interrupted)
         }
-        wait(for: absence, caller: caller, parked, ticket, round: 1, attempt: attempt, succeed: succeed)
+        wait(
+            for: absence, caller: caller, parked, ticket, round: 1, attempt: attempt,
+            attemptUnlisted: attemptUnlisted, succeed: succeed)
+    }
+
+    /// Whether a listing cannot be had as long as the remote is away.
+    private static func isAway(_ error: Errno, for absence: Absence) -> Bool {
+        guard case .listing = absence else { return false }
+        return error == .noRouteToHost || error == .keyRejected
     }
 
     private func wait<Held: Reply & ~Copyable, Answer>(
         for absence: Absence, caller: Requester, _ parked: Parked<Held>, _ ticket: Ticket, round: Int,
         attempt: @escaping @Sendable (Bool) throws(Obstacle) -> Answer,
+        attemptUnlisted: (@Sendable () throws(Obstacle) -> Answer)?,
         succeed: @escaping @Sendable (consuming Held, Answer) -> Void
     ) {
         let cancellation = provisioning.provide(absence, for: caller) { error in
             if let error {
+                if Self.isAway(error, for: absence), let attemptUnlisted,
+                    case .success(let answer) = Result(catching: { () throws(Obstacle) in try attemptUnlisted() })
+                {
+                    if let reply = parked.take() { succeed(reply, answer) }
+                    return
+                }
                 parked.take()?.fail(error)
                 return
             }
@@ -62,7 +81,8 @@ final class WaitingRoom: Sendable {
                     return
                 }
                 self.wait(
-                    for: absence, caller: caller, parked, ticket, round: round + 1, attempt: attempt, succeed: succeed)
+                    for: absence, caller: caller, parked, ticket, round: round + 1, attempt: attempt,
+                    attemptUnlisted: attemptUnlisted, succeed: succeed)
             }
         }
         ticket.hold(cancellation)

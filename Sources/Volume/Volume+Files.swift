@@ -66,7 +66,7 @@ extension Volume {
     /// Makes a file and opens it.
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
-        registry: (any PassthroughRegistry)?
+        registry: (any PassthroughRegistry)?, isListed: Bool = true
     ) throws(Obstacle) -> (Attributes, OpenGrant) {
         let group = ownership.group
         let (inode, content) =
@@ -74,7 +74,7 @@ extension Volume {
                 try change { changes in
                     try changes.createFile(
                         name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
-                        usualGroup: group)
+                        usualGroup: group, isListed: isListed)
                 }
             }
         // Also where it is opened for reading alone: it is compared at its close, and that is all.

@@ -6,20 +6,25 @@ import SystemPackage
 /// What changes names and attributes: each call one transaction of the replica's.
 extension Volume {
     /// Makes a directory, a file, or a node that stays on this machine, by the kind and permissions in a mode.
+    ///
+    /// - Parameter isListed: whether the directory has to be listed first. What is made in one that is not meets its
+    ///   namesakes when it is sent, or when the directory is listed: a conflict like any other.
     package func make(
-        _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester
+        _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester, isListed: Bool = true
     ) throws(Obstacle) -> Attributes {
         guard let kind = InodeKind(mode: mode), kind != .symbolicLink else { throw .refused(.invalidArgument) }
         return try make(
-            name, in: parent, NewInode(kind: kind, permissions: UInt16(mode & 0o7777), device: device), caller: caller)
+            name, in: parent, NewInode(kind: kind, permissions: UInt16(mode & 0o7777), device: device), caller: caller,
+            isListed: isListed)
     }
 
     /// Makes a symbolic link.
     package func makeSymbolicLink(
-        _ name: String, in parent: UInt64, to target: String, caller: Requester
+        _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true
     ) throws(Obstacle) -> Attributes {
         try make(
-            name, in: parent, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: target), caller: caller)
+            name, in: parent, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: target), caller: caller,
+            isListed: isListed)
     }
 
     /// Gives an inode one more name.
@@ -98,12 +103,12 @@ extension Volume {
     }
 
     private func make(
-        _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester
+        _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester, isListed: Bool
     ) throws(Obstacle) -> Attributes {
         let group = ownership.group
         let inode = try change { changes in
             try changes.create(
-                name, in: InodeNumber(parent), new, caller: LocalCaller(caller), usualGroup: group)
+                name, in: InodeNumber(parent), new, caller: LocalCaller(caller), usualGroup: group, isListed: isListed)
         }
         return Attributes(inode, ownership: ownership)
     }

@@ -41,7 +41,7 @@ extension RealMount {
                 #expect(installation.sourceText("f") == "text")
                 #expect(installation.sourceText("n") == nil)
                 let pending = try await installation.pending()
-                #expect(Set(pending.keys) == ["f", "n"])
+                #expect(Set(pending.keys).isSuperset(of: ["f", "n"]))
                 for item in pending.values { #expect(item.error?.message.contains("read-only") == true) }
                 #expect(try await installation.yonder("why", installation["n"]).output.contains("read-only"))
                 #expect(try await installation.yonder("unmount", installation.mount.string).status == 0)

@@ -107,6 +107,17 @@ extension ReplicaDatabase {
         try glance { db in try db.item(named: name, in: directory) }
     }
 
+    /// What was made here under a name and the remote has never heard of: it needs no listing to be known. Nil for anything
+    /// else.
+    package func itemMadeHere(_ name: String, in directory: InodeNumber) throws -> InodeRecord? {
+        try glance { db in
+            guard let item = try db.item(named: name, in: directory), item.identifier == nil, !item.isToBeOffered,
+                !item.isHidden
+            else { return nil }
+            return item.inode
+        }
+    }
+
     /// A directory's items.
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
         try glance { db in try db.items(in: directory) }

@@ -41,11 +41,12 @@ extension LocalChanges {
     ///
     /// - Returns: the file, and its content, open; the caller's to close.
     package mutating func createFile(
-        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32,
+        isListed: Bool = true
     ) throws -> (inode: InodeRecord, content: FileDescriptor) {
         let made = try make(
             name, in: parent, NewInode(kind: .file, permissions: permissions), caller: caller, usualGroup: usualGroup,
-            isListed: true, isWritten: true)
+            isListed: isListed, isWritten: true)
         guard let content = made.content else { throw LocalObstacle.refused(.ioError) }
         opened = content
         return (made.inode, content)

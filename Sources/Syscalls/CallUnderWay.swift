@@ -1,0 +1,71 @@
+import CSyscalls
+import Glibc
+import SystemPackage
+
+/// The system call that another thread waits in, as far as the kernel lets this process see it: the same user's threads, or
+/// any for root, unless Yama forbids it (/proc/sys/kernel/yama/ptrace_scope).
+package enum CallUnderWay {
+    /// Whether a thread is in a system call that makes a file, directory, node or symbolic link of this name.
+    ///
+    /// FUSE's LOOKUP does not say what the name is looked up for (/proc/PID/syscall and /proc/PID/mem do).
+    ///
+    /// - Parameter thread: its number, as FUSE tells it with a request.
+    /// - Returns: false also where that cannot be known.
+    package static func makes(_ name: String, thread: Int32) -> Bool {
+        guard thread > 0, let (call, arguments) = call(of: thread) else { return false }
+        var flagsAt: UInt64 = 0
+        let index = arguments.withUnsafeBufferPointer { yonder_created_path(call, $0.baseAddress, &flagsAt) }
+        guard index >= 0,
+            let memory = try? FileDescriptor.open(
+                FilePath("/proc/\(thread)/mem"), .readOnly, options: .closeOnExec)
+        else { return false }
+        defer { try? memory.close() }
+        if flagsAt != 0 {
+            guard let bytes = bytes(at: flagsAt, count: 8, of: memory), bytes.count == 8 else { return false }
+            let flags = bytes.reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            guard flags & UInt64(O_CREAT) != 0 else { return false }
+        }
+        guard let path = text(at: arguments[Int(index)], of: memory) else { return false }
+        let slash = UInt8(ascii: "/")
+        let trimmed = path.reversed().drop { $0 == slash }.prefix { $0 != slash }.reversed()
+        return trimmed.elementsEqual(name.utf8)
+    }
+
+    /// The call's number and its six arguments.
+    private static func call(of thread: Int32) -> (Int64, [UInt64])? {
+        guard
+            let file = try? FileDescriptor.open(
+                FilePath("/proc/\(thread)/syscall"), .readOnly, options: .closeOnExec)
+        else { return nil }
+        defer { try? file.close() }
+        guard let bytes = try? file.readBytes(at: 0, count: 512) else { return nil }
+        let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard words.count >= 7, let call = Int64(words[0]) else { return nil }
+        let arguments = words[1...6].compactMap { UInt64($0.dropFirst(2), radix: 16) }
+        return arguments.count == 6 ? (call, arguments) : nil
+    }
+
+    private static let page: UInt64 = 4096
+    private static let longestPath = 4096
+
+    /// Bytes of another process, as far as they are there.
+    private static func bytes(at address: UInt64, count: Int, of memory: FileDescriptor) -> [UInt8]? {
+        guard let offset = Int64(exactly: address) else { return nil }
+        return try? memory.readBytes(at: offset, count: count)
+    }
+
+    /// A text that ends with a zero, without its end.
+    private static func text(at start: UInt64, of memory: FileDescriptor) -> [UInt8]? {
+        var text: [UInt8] = []
+        var address = start
+        while text.count < longestPath {
+            // The page after the one in which the text ends need not be there.
+            let count = Int(page - address % page)
+            guard let bytes = bytes(at: address, count: count, of: memory), !bytes.isEmpty else { return nil }
+            if let end = bytes.firstIndex(of: 0) { return text + bytes[..<end] }
+            text += bytes
+            address += UInt64(bytes.count)
+        }
+        return nil
+    }
+}

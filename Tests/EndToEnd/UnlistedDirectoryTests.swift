@@ -1,0 +1,66 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import Sync
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Making items in directories that were never listed, while the remote is away.
+    @Suite struct UnlistedDirectories {
+        private static func fill(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("there", in: "d", content: RemoteContent("of the remote"), identifier: "there")
+        }
+
+        private func goAway(_ mount: ProvidedMount) async throws {
+            _ = try await Command.run("ls", mount.path.string)
+            #expect(await mount.provider.log.waits(.anchor, .workingSet))
+            mount.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
+            #expect(try await Command.run("ls", mount["d"]).errors.contains("No route to host"))
+        }
+
+        @Test("S368, C1: items are made in a directory that was never listed while the remote is away, and sent later")
+        func made() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                try await goAway(mount)
+                let outcome = try await Command.shell(
+                    "cd \"$1/d\" && echo text > file && mkdir -p new/below && ln -s file link && echo more > new/below/f && cat file",
+                    mount.path.string)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(outcome.output == "text\n")
+                // Of what was not made here nobody can say whether it is there.
+                #expect(try await Command.run("cat", mount["d/there"]).errors.contains("No route to host"))
+                #expect(try await Command.run("stat", mount["d/other"]).errors.contains("No route to host"))
+                mount.provider.faults.clear()
+                mount.host.engine.errorWasResolved()
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(mount.provider.tree.text(at: "d/file") == "text\n")
+                #expect(mount.provider.tree.text(at: "d/new/below/f") == "more\n")
+                #expect(mount.provider.tree.identifier(at: "d/link") != nil)
+                #expect(try await Command.run("ls", mount["d"]).output == "file\nlink\nnew\nthere\n")
+            }
+        }
+
+        @Test("S368, C1: a name that turns out to be taken is a conflict, and both contents stay") func taken()
+            async throws
+        {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                try await goAway(mount)
+                let outcome = try await Command.shell("echo here > \"$1/d/there\"", mount.path.string)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                mount.provider.faults.clear()
+                mount.host.engine.errorWasResolved()
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
+                let names = try await Command.run("ls", mount["d"]).output.split(separator: "\n")
+                #expect(names.count == 2, "\(names)")
+                #expect(try await Command.run("cat", mount["d/there"]).output == "of the remote")
+                let copy = try #require(names.first { $0 != "there" })
+                #expect(try await Command.run("cat", mount["d/\(copy)"]).output == "here\n")
+            }
+        }
+    }
+}
