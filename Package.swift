@@ -24,22 +24,23 @@ let targets: [Target] = [
         name: "CFUSE3", path: "Modules/CFUSE3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
     .target(name: "CFUSEShim", dependencies: ["CFUSE3"], path: "Modules/CFUSEShim"),
     .target(name: "CSyscalls", path: "Modules/CSyscalls"),
-    .target(name: "Syscalls", dependencies: ["CSyscalls", system]),
-    .target(name: "FUSE", dependencies: ["CFUSEShim", system]),
+    .target(name: "FileNames"),
+    .target(name: "Syscalls", dependencies: ["CSyscalls", "FileNames", system]),
+    .target(name: "FUSE", dependencies: ["CFUSEShim", "FileNames", system]),
 
     // The words.
-    .target(name: "FileProvider", dependencies: [system]),
+    .target(name: "FileProvider", dependencies: ["FileNames", system]),
     .target(name: "FileProviderTesting", dependencies: ["FileProvider", system]),
 
     // The truth, and what it means.
-    .target(name: "Replica", dependencies: ["FileProvider", "Syscalls", grdb, sqlite, logging, system]),
-    .target(name: "Volume", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
-    .target(name: "Sync", dependencies: ["FileProvider", "Replica", "Syscalls", logging, system]),
-    .target(name: "Mount", dependencies: ["FUSE", "FileProvider", "Syscalls", "Volume", logging, system]),
+    .target(name: "Replica", dependencies: ["FileNames", "FileProvider", "Syscalls", grdb, sqlite, logging, system]),
+    .target(name: "Volume", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", logging, system]),
+    .target(name: "Sync", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", logging, system]),
+    .target(name: "Mount", dependencies: ["FileNames", "FUSE", "FileProvider", "Syscalls", "Volume", logging, system]),
 
     // The remotes.
     .target(
-        name: "DirectoryProvider", dependencies: ["FileProvider", "Syscalls", logging, system],
+        name: "DirectoryProvider", dependencies: ["FileNames", "FileProvider", "Syscalls", logging, system],
         path: "Sources/Providers/DirectoryProvider"),
 
     .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive"),
@@ -65,17 +66,18 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileProvider", "HTTPTransport", "Mount", "PathAddressing",
+            "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
+            "PathAddressing",
             "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system,
             toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
-    .executableTarget(name: "yonder", dependencies: ["Control", "Syscalls", argumentParser, system]),
+    .executableTarget(name: "yonder", dependencies: ["Control", "FileNames", "Syscalls", argumentParser, system]),
 
     // The proofs.
     .target(name: "TestSupport", dependencies: [system], path: "Tests/Support", exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
-    .testTarget(name: "FileProviderTests", dependencies: ["FileProvider", "FileProviderTesting"]),
+    .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),
     .target(
         name: "ReplicaTestSupport",
         dependencies: ["FileProvider", "Replica", "Syscalls", "TestSupport", logging, system],
@@ -94,7 +96,7 @@ let targets: [Target] = [
     .testTarget(
         name: "DirectoryProviderTests",
         dependencies: [
-            "DirectoryProvider", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
+            "DirectoryProvider", "FileNames", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", system,
         ]),
     .testTarget(
         name: "TarArchiveTests",
@@ -134,7 +136,7 @@ let targets: [Target] = [
 let package = Package(
     name: "yonder",
     products: [
-        .library(name: "FileProvider", targets: ["FileProvider"]),
+        .library(name: "FileProvider", targets: ["FileProvider", "FileNames"]),
         .library(name: "FileProviderTesting", targets: ["FileProviderTesting"]),
         .executable(name: "yonderd", targets: ["yonderd"]),
         .executable(name: "yonder", targets: ["yonder"]),

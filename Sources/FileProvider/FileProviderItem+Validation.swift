@@ -1,3 +1,5 @@
+import FileNames
+
 /// Something wrong with an item that a provider gave. Such an item is not shown, and reported.
 public struct ItemDefect: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
@@ -32,8 +34,9 @@ extension FileProviderItem {
             guard let symlinkTargetPath, !symlinkTargetPath.isEmpty else {
                 return ItemDefect(description: "symbolic link without a target")
             }
-            if symlinkTargetPath.utf8.count > Self.maximumLinkTargetLength {
-                return ItemDefect(description: "link target of \(symlinkTargetPath.utf8.count) bytes")
+            let length = FileNameText.byteCount(of: symlinkTargetPath)
+            if length > Self.maximumLinkTargetLength {
+                return ItemDefect(description: "link target of \(length) bytes")
             }
             if symlinkTargetPath.utf8.contains(0) { return ItemDefect(description: "link target with NUL") }
         case .directory:
@@ -46,7 +49,11 @@ extension FileProviderItem {
     public static func defect(ofFilename name: String) -> ItemDefect? {
         let bytes = name.utf8
         if bytes.isEmpty { return ItemDefect(description: "empty name") }
-        if bytes.count > maximumFilenameLength { return ItemDefect(description: "name of \(bytes.count) bytes") }
+        let length = FileNameText.byteCount(of: name)
+        if length > maximumFilenameLength { return ItemDefect(description: "name of \(length) bytes") }
+        if !FileNameText.isNormal(name) {
+            return ItemDefect(description: "name with scalars that stand for bytes, where it need not have them")
+        }
         if bytes.elementsEqual(".".utf8) || bytes.elementsEqual("..".utf8) {
             return ItemDefect(description: "name '\(name)'")
         }

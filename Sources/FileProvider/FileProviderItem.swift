@@ -32,7 +32,7 @@ public struct FileProviderItem: Hashable, Sendable {
     public var owner: UInt32?
     /// The numeric group, likewise.
     public var group: UInt32?
-    /// What a symbolic link points to, as it is; never followed.
+    /// What a symbolic link points to, as it is; never followed. Bytes that are not UTF-8 are as ``FileNameText`` has them.
     public var symlinkTargetPath: String?
     /// Extended attributes by their keys: attributes of the `user.` namespace by their name without it, others by two
     /// slashes and their full name (``ExtendedAttributeName``). They include POSIX ACLs.

@@ -23,14 +23,19 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// A directory's content version changes when anything below it does, at any depth. Who compares leaves out what is
     /// below one that is as it was. Asked whenever it matters: a provider may learn it of its remote.
     public var directoryVersionsCoverTrees: Bool
+    /// Names and targets of symbolic links are bytes on the remote, and need not be UTF-8: the provider gives and takes them
+    /// as ``FileNameText`` has them. What has such a name stays on this machine where the provider does not say so.
+    public var byteNames: Bool
     /// How many calls the provider likes to serve at once.
     public var concurrentCalls: Int
 
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
         conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,
-        datesMakeVersions: Bool = false, directoryVersionsCoverTrees: Bool = false, concurrentCalls: Int = 16
+        datesMakeVersions: Bool = false, directoryVersionsCoverTrees: Bool = false, byteNames: Bool = false,
+        concurrentCalls: Int = 16
     ) {
+        self.byteNames = byteNames
         self.partialContentFetching = partialContentFetching
         self.changeFeed = changeFeed
         self.writing = writing

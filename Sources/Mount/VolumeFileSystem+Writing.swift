@@ -1,3 +1,4 @@
+import FileNames
 import FUSE
 import FileProvider
 import SystemPackage
@@ -34,9 +35,7 @@ extension VolumeFileSystem {
     func makeSymbolicLink(
         _ request: Request, parent: NodeID, name: FileName, target: [UInt8], reply: consuming EntryReply
     ) {
-        guard let text = String(validating: target, as: UTF8.self), let name = name.utf8String else {
-            return reply.fail(.illegalByteSequence)
-        }
+        let (text, name) = (FileNameText.text(of: target), name.text)
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(try volume.makeSymbolicLink(name, in: parent.rawValue, to: text, caller: Requester(request)))
         } attemptUnlisted: { [volume] () throws(Obstacle) in
@@ -51,7 +50,7 @@ extension VolumeFileSystem {
     func link(
         _ request: Request, node: NodeID, newParent: NodeID, newName: FileName, reply: consuming EntryReply
     ) {
-        guard let name = newName.utf8String else { return reply.fail(.illegalByteSequence) }
+        let name = newName.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
         } succeed: { reply, entry in
@@ -60,7 +59,7 @@ extension VolumeFileSystem {
     }
 
     func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
-        guard let name = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
+        let name = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.unlink(name, in: parent.rawValue)
         } succeed: { reply, _ in
@@ -69,7 +68,7 @@ extension VolumeFileSystem {
     }
 
     func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
-        guard let name = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
+        let name = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.removeDirectory(name, in: parent.rawValue)
         } succeed: { reply, _ in
@@ -81,8 +80,8 @@ extension VolumeFileSystem {
         _ request: Request, parent: NodeID, name: FileName, newParent: NodeID, newName: FileName,
         options: RenameOptions, reply: consuming EmptyReply
     ) {
-        guard let old = name.utf8String else { return reply.fail(.noSuchFileOrDirectory) }
-        guard let new = newName.utf8String else { return reply.fail(.illegalByteSequence) }
+        let old = name.text
+        let new = newName.text
         guard options.isSubset(of: [.noReplace, .exchange]) else { return reply.fail(.invalidArgument) }
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.rename(
@@ -99,7 +98,7 @@ extension VolumeFileSystem {
         _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, flags: OpenFlags,
         reply: consuming CreateReply
     ) {
-        guard let name = name.utf8String else { return reply.fail(.illegalByteSequence) }
+        let name = name.text
         let registry = passthrough.registry
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.create(
@@ -172,7 +171,7 @@ extension VolumeFileSystem {
     }
 
     func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
-        guard let text = name.utf8String else { return reply.fail(.noData) }
+        let text = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.removeExtendedAttribute(text, of: node.rawValue)
         } succeed: { reply, _ in
@@ -186,7 +185,7 @@ extension VolumeFileSystem {
         mode: UInt32, device: UInt32, _ request: Request, parent: NodeID, name: FileName,
         reply: consuming EntryReply
     ) {
-        guard let name = name.utf8String else { return reply.fail(.illegalByteSequence) }
+        let name = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(
                 try volume.make(name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request)))

@@ -1,3 +1,4 @@
+import FileNames
 import FUSE
 import Logging
 import Syscalls
@@ -29,11 +30,7 @@ final class VolumeFileSystem: FileSystem {
     private static var absent: Entry { Entry.absent(for: Lifetime(seconds: 1)) }
 
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
-        // A name that is not UTF-8 is in no remote's reach.
-        guard let text = name.utf8String else {
-            reply.succeed(Self.absent)
-            return
-        }
+        let text = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             do throws(Obstacle) {
                 return Entry(try volume.lookup(text, in: parent.rawValue))
@@ -63,7 +60,7 @@ final class VolumeFileSystem: FileSystem {
 
     func readLink(_ request: Request, node: NodeID, reply: consuming LinkTargetReply) {
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            Array(try volume.linkTarget(of: node.rawValue).utf8)
+            FileNameText.bytes(of: try volume.linkTarget(of: node.rawValue))
         } succeed: { reply, target in
             reply.succeed(target)
         }
@@ -162,7 +159,7 @@ final class VolumeFileSystem: FileSystem {
     func getExtendedAttribute(
         _ request: Request, node: NodeID, name: FileName, reply: consuming ExtendedAttributeReply
     ) {
-        guard let text = name.utf8String else { return reply.fail(.noData) }
+        let text = name.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             try volume.extendedAttribute(text, of: node.rawValue)
         } succeed: { reply, value in
@@ -182,7 +179,7 @@ final class VolumeFileSystem: FileSystem {
         _ request: Request, node: NodeID, name: FileName, value: [UInt8], options: ExtendedAttributeOptions,
         reply: consuming EmptyReply
     ) {
-        guard let text = name.utf8String else { return reply.fail(.illegalByteSequence) }
+        let text = name.text
         waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),

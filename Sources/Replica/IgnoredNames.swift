@@ -1,10 +1,15 @@
+import FileNames
+
 /// Names that are never sent: what is made under one stays on this machine, and so does all below it.
 package struct IgnoredNames: Hashable, Sendable {
     /// Patterns in which `*` stands for anything.
     package var patterns: [String]
+    /// Whether the remote takes names that are not UTF-8.
+    package var sendsByteNames: Bool
 
-    package init(_ patterns: [String]) {
+    package init(_ patterns: [String], sendsByteNames: Bool = true) {
         self.patterns = patterns
+        self.sendsByteNames = sendsByteNames
     }
 
     package static let none = IgnoredNames([])
@@ -19,6 +24,14 @@ package struct IgnoredNames: Hashable, Sendable {
         patterns.first { NamePattern.matches(name, $0) }
     }
 
-    /// What tells one list from another.
-    var text: String { patterns.joined(separator: "/") }
+    /// Whether what has a name is sent.
+    package func isSent(_ name: String) -> Bool {
+        (sendsByteNames || FileNameText.isUTF8(name)) && pattern(for: name) == nil
+    }
+
+    /// Whether every name is sent.
+    var isEmpty: Bool { patterns.isEmpty && sendsByteNames }
+
+    /// What tells one list from another. No pattern is empty.
+    var text: String { patterns.joined(separator: "/") + (sendsByteNames ? "" : "//") }
 }

@@ -74,10 +74,11 @@ package final class Replica: Sendable {
         open: any OpenInodes, changingNames: Bool = true,
         _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
-        let (contents, answers) = (contents, answers)
+        let (contents, answers, hasByteNames) = (contents, answers, ignoredNames.sendsByteNames)
         let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
             var ingestion = Ingestion(
-                db: db, open: open, now: Self.now, contents: contents, turn: turn, answers: answers)
+                db: db, open: open, now: Self.now, contents: contents, turn: turn, answers: answers,
+                hasByteNames: hasByteNames)
             let value = try body(&ingestion)
             return (value, ingestion.effects)
         }

@@ -2,7 +2,8 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// Making, renaming and removing names in an open directory. No function follows a symbolic link in the last place.
+/// Making, renaming and removing names in an open directory, as ``FileNameText`` has them, and so have it the targets of
+/// symbolic links. No function follows a symbolic link in the last place.
 extension FileDescriptor {
     /// Opens whatever has this name, a link itself too, just to name it in other calls. (openat with O_PATH)
     package func openReference(named name: String) throws(Errno) -> FileDescriptor {
@@ -28,31 +29,31 @@ extension FileDescriptor {
     ///
     /// - Throws: EEXIST when the name is taken.
     package func link(as name: String, in directory: FileDescriptor) throws(Errno) {
-        guard linkat(AT_FDCWD, processPath, directory.rawValue, name, AT_SYMLINK_FOLLOW) == 0 else {
+        guard linkat(AT_FDCWD, processPath, directory.rawValue, cName(name), AT_SYMLINK_FOLLOW) == 0 else {
             throw Errno.current
         }
     }
 
     /// Gives what has a name in this directory one more name. (linkat)
     package func link(_ name: String, as newName: String, in directory: FileDescriptor) throws(Errno) {
-        guard linkat(rawValue, name, directory.rawValue, newName, 0) == 0 else { throw Errno.current }
+        guard linkat(rawValue, cName(name), directory.rawValue, cName(newName), 0) == 0 else { throw Errno.current }
     }
 
     /// Makes a directory. (mkdirat)
     ///
     /// - Parameter permissions: less what the umask takes away.
     package func makeDirectory(named name: String, permissions: UInt16) throws(Errno) {
-        guard mkdirat(rawValue, name, mode_t(permissions)) == 0 else { throw Errno.current }
+        guard mkdirat(rawValue, cName(name), mode_t(permissions)) == 0 else { throw Errno.current }
     }
 
     /// Makes a symbolic link. (symlinkat)
     package func makeLink(named name: String, to target: String) throws(Errno) {
-        guard symlinkat(target, rawValue, name) == 0 else { throw Errno.current }
+        guard symlinkat(cName(target), rawValue, cName(name)) == 0 else { throw Errno.current }
     }
 
     /// Gives what has a name in this directory another name, in the place of what has it. (renameat)
     package func rename(_ name: String, to newName: String, in directory: FileDescriptor) throws(Errno) {
-        guard renameat(rawValue, name, directory.rawValue, newName) == 0 else { throw Errno.current }
+        guard renameat(rawValue, cName(name), directory.rawValue, cName(newName)) == 0 else { throw Errno.current }
     }
 
     /// Gives what has a name in this directory another name that nothing has. (renameat2 with RENAME_NOREPLACE)
@@ -60,24 +61,26 @@ extension FileDescriptor {
     /// - Throws: EEXIST when the name is taken; EINVAL when a directory would come below itself, and on file systems
     ///   that cannot do it.
     package func renameNew(_ name: String, to newName: String, in directory: FileDescriptor) throws(Errno) {
-        guard yonder_rename_new(rawValue, name, directory.rawValue, newName) == 0 else { throw Errno.current }
+        guard yonder_rename_new(rawValue, cName(name), directory.rawValue, cName(newName)) == 0 else {
+            throw Errno.current
+        }
     }
 
     /// Lets two names in this directory change places, in one step. (renameat2 with RENAME_EXCHANGE)
     ///
     /// - Throws: EINVAL on file systems that cannot do it.
     package func exchange(_ name: String, with other: String) throws(Errno) {
-        guard yonder_exchange(rawValue, name, rawValue, other) == 0 else { throw Errno.current }
+        guard yonder_exchange(rawValue, cName(name), rawValue, cName(other)) == 0 else { throw Errno.current }
     }
 
     /// Removes the name of anything but a directory. (unlinkat)
     package func unlink(named name: String) throws(Errno) {
-        guard unlinkat(rawValue, name, 0) == 0 else { throw Errno.current }
+        guard unlinkat(rawValue, cName(name), 0) == 0 else { throw Errno.current }
     }
 
     /// Removes an empty directory. (unlinkat with AT_REMOVEDIR)
     package func removeDirectory(named name: String) throws(Errno) {
-        guard unlinkat(rawValue, name, AT_REMOVEDIR) == 0 else { throw Errno.current }
+        guard unlinkat(rawValue, cName(name), AT_REMOVEDIR) == 0 else { throw Errno.current }
     }
 
     /// Removes all that a directory holds, whatever its names are made of. What is mounted in it stays.

@@ -2,11 +2,11 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// Names in an open directory. No function follows a symbolic link in the last place.
+/// Names in an open directory, as ``FileNameText`` has them. No function follows a symbolic link in the last place.
 extension FileDescriptor {
     /// Opens a directory just to reach what is in it. (open with O_PATH)
     package static func openDirectory(_ path: FilePath) throws(Errno) -> FileDescriptor {
-        try openAt(AT_FDCWD, path.string, yonder_open_path | O_DIRECTORY)
+        try openAt(AT_FDCWD, path: path.cPath, yonder_open_path | O_DIRECTORY)
     }
 
     /// Opens a subdirectory just to reach what is in it; a link in its place is ENOTDIR. (openat with O_PATH)
@@ -29,12 +29,13 @@ extension FileDescriptor {
 
     /// What a symbolic link points to, as bytes. (readlinkat)
     package func linkTarget(named name: String) throws(Errno) -> [UInt8] {
+        let path = cName(name)
         var capacity = 256
         while true {
             var length = 0
             let target = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
                 length = buffer.withMemoryRebound(to: CChar.self) {
-                    readlinkat(rawValue, name, $0.baseAddress!, capacity)
+                    readlinkat(rawValue, path, $0.baseAddress!, capacity)
                 }
                 count = max(0, length)
             }
@@ -51,7 +52,7 @@ extension FileDescriptor {
     package func extendedAttributes(
         named name: String, where isWanted: (String) -> Bool = { _ in true }
     ) -> [String: [UInt8]] {
-        let path = "/proc/self/fd/\(rawValue)/\(name)"
+        let path = cName("/proc/self/fd/\(rawValue)/\(name)")
         guard let list = Self.bytes({ yonder_llistxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
         var attributes: [String: [UInt8]] = [:]
         for bytes in list.split(separator: 0) {
@@ -71,11 +72,18 @@ extension FileDescriptor {
         return networked.contains(yonder_file_system_type(rawValue))
     }
 
+    /// - Parameter name: as ``FileNameText`` has it.
     static func openAt(
         _ directory: Int32, _ name: String, _ flags: Int32, _ permissions: UInt16 = 0
     ) throws(Errno) -> FileDescriptor {
+        try openAt(directory, path: cName(name), flags, permissions)
+    }
+
+    private static func openAt(
+        _ directory: Int32, path: [CChar], _ flags: Int32, _ permissions: UInt16 = 0
+    ) throws(Errno) -> FileDescriptor {
         while true {
-            let descriptor = openat(directory, name, flags | O_CLOEXEC, mode_t(permissions))
+            let descriptor = openat(directory, path, flags | O_CLOEXEC, mode_t(permissions))
             if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
             guard Errno.current == .interrupted else { throw Errno.current }
         }

@@ -5,13 +5,13 @@ import SystemPackage
 extension FilePath {
     /// Removes a file's name; one that is not there is fine. (unlink)
     package func unlinkIfPresent() throws(Errno) {
-        guard unlink(string) != 0, Errno.current != .noSuchFileOrDirectory else { return }
+        guard unlink(cPath) != 0, Errno.current != .noSuchFileOrDirectory else { return }
         throw Errno.current
     }
 
     /// Gives a file another name in the same file system. (rename)
     package func move(to destination: FilePath) throws(Errno) {
-        guard Glibc.rename(string, destination.string) == 0 else { throw Errno.current }
+        guard Glibc.rename(cPath, destination.cPath) == 0 else { throw Errno.current }
     }
 
     /// Replaces a file by one with this content, whole or not at all: the new content and its name are on the disk when
@@ -47,22 +47,22 @@ extension FilePath {
 
     /// Gives a file one more name in the same file system. (link)
     package func link(as other: FilePath) throws(Errno) {
-        guard Glibc.link(string, other.string) == 0 else { throw Errno.current }
+        guard Glibc.link(cPath, other.cPath) == 0 else { throw Errno.current }
     }
 
     /// Makes a symbolic link with this name. (symlink)
     package func makeLink(to target: String) throws(Errno) {
-        guard symlink(target, string) == 0 else { throw Errno.current }
+        guard symlink(cName(target), cPath) == 0 else { throw Errno.current }
     }
 
     /// Removes an empty directory. (rmdir)
     package func removeDirectory() throws(Errno) {
-        guard rmdir(string) == 0 else { throw Errno.current }
+        guard rmdir(cPath) == 0 else { throw Errno.current }
     }
 
     /// Sets the lower twelve bits of a file's mode. (chmod)
     package func setPermissions(_ permissions: UInt16) throws(Errno) {
-        guard chmod(string, mode_t(permissions)) == 0 else { throw Errno.current }
+        guard chmod(cPath, mode_t(permissions)) == 0 else { throw Errno.current }
     }
 
     /// Sets the modification time and leaves the other; never follows a link at the end. (utimensat)
@@ -71,7 +71,7 @@ extension FilePath {
             timespec(tv_sec: 0, tv_nsec: Self.timeToLeave),
             timespec(tv_sec: Int(moment.seconds), tv_nsec: Int(moment.nanoseconds)),
         ]
-        guard utimensat(AT_FDCWD, string, times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
+        guard utimensat(AT_FDCWD, cPath, times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
     }
 
     /// UTIME_OMIT, which Glibc does not show.
@@ -91,7 +91,7 @@ extension FilePath {
 
     /// Makes a directory; one that is there already is fine. (mkdir)
     package func makeDirectory(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {
-        guard mkdir(string, permissions.rawValue) != 0, Errno.current != .fileExists else { return }
+        guard mkdir(cPath, permissions.rawValue) != 0, Errno.current != .fileExists else { return }
         throw Errno.current
     }
 }

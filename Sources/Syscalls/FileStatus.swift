@@ -44,7 +44,7 @@ package struct FileStatus: Hashable, Sendable {
     /// Of a name in an open directory; never follows a link. (statx)
     package init(of name: String, in directory: FileDescriptor) throws(Errno) {
         var status = yonder_status()
-        guard yonder_statx(directory.rawValue, name, &status) == 0 else { throw Errno.current }
+        guard yonder_statx(directory.rawValue, cName(name), &status) == 0 else { throw Errno.current }
         self.init(status)
     }
 
@@ -56,7 +56,7 @@ package struct FileStatus: Hashable, Sendable {
     /// Of a path; never follows a link at its end. (statx)
     package init(at path: FilePath) throws(Errno) {
         var status = yonder_status()
-        guard yonder_statx(AT_FDCWD, path.string, &status) == 0 else { throw Errno.current }
+        guard yonder_statx(AT_FDCWD, path.cPath, &status) == 0 else { throw Errno.current }
         self.init(status)
     }
 

@@ -15,7 +15,7 @@ package struct FileSystemStatistics: Hashable, Sendable {
     /// Of the file system that holds a path. (statvfs)
     package init(of path: FilePath) throws(Errno) {
         var statistics = statvfs()
-        guard statvfs(path.string, &statistics) == 0 else { throw Errno.current }
+        guard statvfs(path.cPath, &statistics) == 0 else { throw Errno.current }
         blockSize = UInt64(statistics.f_frsize)
         blocks = UInt64(statistics.f_blocks)
         freeBlocks = UInt64(statistics.f_bfree)

@@ -1,3 +1,4 @@
+import FileNames
 import CSyscalls
 import Foundation
 import Glibc
@@ -26,7 +27,7 @@ package final class Inotify: Sendable {
 
         package var watch: Int32
         package var kind: Kind
-        /// Nil for what concerns the directory itself; names that are not UTF-8 are left out.
+        /// As ``FileNameText`` has it; nil for what concerns the directory itself.
         package var name: String?
     }
 
@@ -103,21 +104,20 @@ package final class Inotify: Sendable {
                 let end = position + headerSize + Int(header.len)
                 guard end <= count else { break }
                 let bytes = buffer[position + headerSize..<end].prefix { $0 != 0 }
-                if let event = Self.event(header, name: Array(bytes)) { events.append(event) }
+                events.append(Self.event(header, name: Array(bytes)))
                 position = end
             }
         }
         return events
     }
 
-    private static func event(_ header: inotify_event, name: [UInt8]) -> Event? {
+    private static func event(_ header: inotify_event, name: [UInt8]) -> Event {
         let mask = header.mask
         if mask & UInt32(IN_Q_OVERFLOW) != 0 { return Event(watch: -1, kind: .overflow, name: nil) }
         if mask & UInt32(IN_IGNORED) != 0 { return Event(watch: header.wd, kind: .ended, name: nil) }
         if name.isEmpty { return Event(watch: header.wd, kind: .directoryChanged, name: nil) }
-        guard let text = String(validating: name, as: UTF8.self) else { return nil }
         let kind: Event.Kind =
             mask & UInt32(IN_MOVED_FROM) != 0 ? .movedAway : mask & UInt32(IN_DELETE) != 0 ? .removed : .changed
-        return Event(watch: header.wd, kind: kind, name: text)
+        return Event(watch: header.wd, kind: kind, name: FileNameText.text(of: name))
     }
 }

@@ -1,4 +1,5 @@
 import CSyscalls
+import FileNames
 import Foundation
 import Glibc
 import SystemPackage
@@ -9,6 +10,22 @@ package enum Machine {
     package static var bootIdentifier: String {
         let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+    }
+
+    /// The words of this process's command line after its name, as ``FileNameText`` has them: they may be file names.
+    package static var arguments: [String] {
+        (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+            CommandLine.unsafeArgv[index].map { word in
+                FileNameText.text(of: UnsafeRawBufferPointer(start: word, count: strlen(word)))
+            }
+        }
+    }
+
+    /// The path of the current directory, as ``FileNameText`` has it. (getcwd)
+    package static var currentDirectory: String {
+        guard let path = getcwd(nil, 0) else { return "/" }
+        defer { free(path) }
+        return FileNameText.text(of: UnsafeRawBufferPointer(start: path, count: strlen(path)))
     }
 
     package static var userIdentifier: UInt32 { geteuid() }
@@ -57,14 +74,14 @@ extension Machine {
         guard setrlimit(__rlimit_resource_t(__RLIMIT_LOCKS.rawValue), &limit) == 0 else { throw Errno.current }
     }
 
-    /// Becomes another program, looked for in PATH, with signals as a program expects them. Returns only when it
+    /// Becomes another program, looked for in PATH, with arguments as ``FileNameText`` has them, and with signals as a program expects them. Returns only when it
     /// cannot. (execvp)
     package static func become(_ arguments: [String]) -> Errno {
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
         signal(SIGPIPE, SIG_DFL)
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup(cName($0)) }
         words.append(nil)
         defer { for word in words { free(word) } }
         guard let program = words[0] else { return .invalidArgument }

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Logging
 import Replica
@@ -74,7 +75,9 @@ package final class Volume: Sendable {
     /// The inode that a directory shows under a name.
     package func lookup(_ name: String, in directory: UInt64) throws(Obstacle) -> Attributes {
         let parent = InodeNumber(rawValue: Int64(bitPattern: directory))
-        guard name.utf8.count <= FileProviderItem.maximumFilenameLength else { throw .refused(.fileNameTooLong) }
+        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength else {
+            throw .refused(.fileNameTooLong)
+        }
         let answer = try known { try replica.database.lookup(name, in: parent) }
         guard let state = answer.directory else { throw .refused(.staleNFSFileHandle) }
         // Before a directory is listed its remembered items may be old news.

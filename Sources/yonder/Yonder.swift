@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Syscalls
 
 /// The command line.
 @main
@@ -22,6 +23,6 @@ struct Yonder: AsyncParsableCommand {
     static func main() async {
         // A reader of our output that has gone is an error to write to, not a signal.
         signal(SIGPIPE, SIG_IGN)
-        await main(nil)
+        await main(Machine.arguments)
     }
 }

@@ -89,7 +89,11 @@ struct WhyExplanation: Sendable {
         guard try host.replica.database.exclusion(of: item) == .name else {
             return "It stays on this machine: the remote has no such items, or does not want it."
         }
-        guard let pattern = host.replica.ignoredNames.pattern(for: item.name) else {
+        let ignored = host.replica.ignoredNames
+        guard let pattern = ignored.pattern(for: item.name) else {
+            if !ignored.isSent(item.name) {
+                return "It stays on this machine: its name is not UTF-8, and the remote cannot have such a name."
+            }
             return "It stays on this machine, because the directory does that it is in."
         }
         return "It stays on this machine: what is called like '\(pattern)' is never sent."

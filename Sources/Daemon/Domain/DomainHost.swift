@@ -52,12 +52,14 @@ package final class DomainHost: Sendable {
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
         do {
-            try replica.ignore(ignoredNames.adding(options))
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
             let provider = try makeProvider(manager)
             let isReadOnly = options.isReadOnly || !provider.features.writing
+            var ignoredNames = ignoredNames
+            ignoredNames.sendsByteNames = provider.features.byteNames
+            try replica.ignore(ignoredNames.adding(options))
             let kernel = KernelForgetting()
             let closing = ClosedInodes()
             let volume = Volume(
@@ -229,7 +231,7 @@ extension DomainOptions {
 extension IgnoredNames {
     /// With those of one domain.
     fileprivate func adding(_ options: DomainOptions) -> IgnoredNames {
-        IgnoredNames(patterns + (options.ignoredNames ?? []))
+        IgnoredNames(patterns + (options.ignoredNames ?? []), sendsByteNames: sendsByteNames)
     }
 }
 

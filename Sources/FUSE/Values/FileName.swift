@@ -1,3 +1,4 @@
+import FileNames
 import Glibc
 
 /// The name of a file in its directory: bytes, as Linux has it. Two names are equal when their bytes are.
@@ -6,7 +7,8 @@ package struct FileName: Hashable, Sendable {
 
     package init(bytes: [UInt8]) { self.bytes = bytes }
 
-    package init(_ string: String) { bytes = Array(string.utf8) }
+    /// - Parameter text: as ``FileNameText`` has it.
+    package init(_ text: String) { bytes = FileNameText.bytes(of: text) }
 
     init(_ string: UnsafePointer<CChar>?) {
         guard let string else {
@@ -16,8 +18,8 @@ package struct FileName: Hashable, Sendable {
         bytes = [UInt8](UnsafeRawBufferPointer(start: string, count: strlen(string)))
     }
 
-    /// The name as text, or nil when its bytes are not UTF-8.
-    package var utf8String: String? { String(validating: bytes, as: UTF8.self) }
+    /// The name as text, also where its bytes are not UTF-8 (``FileNameText``).
+    package var text: String { FileNameText.text(of: bytes) }
 
     /// `.` and `..`, which the kernel looks up itself.
     package var isDotOrDotDot: Bool {

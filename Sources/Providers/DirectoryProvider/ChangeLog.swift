@@ -7,7 +7,7 @@ final class ChangeLog: Sendable {
     /// A name in a directory, or the directory itself.
     struct Place: Hashable, Sendable {
         var directory: ItemIdentifier
-        /// The name's bytes: two Unicode forms of one text are two names.
+        /// The UTF-8 of the name's text (``FileNameText``): two Unicode forms of one text are two names.
         var name: [UInt8]?
     }
 

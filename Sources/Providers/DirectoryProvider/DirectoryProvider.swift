@@ -24,7 +24,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
-            conditionalWrites: !folder.isReadOnly, documentEnumeration: true, datesMakeVersions: true,
+            conditionalWrites: !folder.isReadOnly, documentEnumeration: true, datesMakeVersions: true, byteNames: true,
             concurrentCalls: 16)
     }
 

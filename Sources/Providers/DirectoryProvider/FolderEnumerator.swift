@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Synchronization
 import Syscalls
@@ -72,12 +73,7 @@ final class FolderEnumerator: FileProviderEnumerator {
         for bytes in names where folder.isShown(bytes, in: directory) {
             try wish.check()
             if container == .rootContainer, Folder.isTrashName(bytes) { continue }
-            guard let name = String(validating: bytes, as: UTF8.self) else {
-                manager.report(
-                    "the source has a name that is not UTF-8 and is not shown: '\(String(decoding: bytes, as: UTF8.self))'"
-                )
-                continue
-            }
+            let name = FileNameText.text(of: bytes)
             if let item = try folder.item(named: name, in: directory, parent: container) { items.append(item) }
         }
         progress.following = try progress.next()

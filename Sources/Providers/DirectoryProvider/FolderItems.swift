@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Syscalls
 import SystemPackage
@@ -28,7 +29,7 @@ struct FolderItems: Sendable {
         var target: String?
         if kind == .symbolicLink {
             guard let bytes = try? directory.linkTarget(named: name) else { return nil }
-            target = String(validating: bytes, as: UTF8.self)
+            target = FileNameText.text(of: bytes)
         }
         return FileProviderItem(
             itemIdentifier: identifier, parentItemIdentifier: parent,

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import Synchronization
@@ -59,7 +60,7 @@ extension Folder {
             defer { try? trash.close() }
             for bytes in try trash.names() where isShown(bytes, in: trash) {
                 try check()
-                guard let name = String(validating: bytes, as: UTF8.self) else { continue }
+                let name = FileNameText.text(of: bytes)
                 if let item = try item(named: name, in: trash, parent: .trashContainer) { items.append(item) }
             }
         }
@@ -96,7 +97,7 @@ extension Folder {
         if known?.stamps != stamps {
             var names: [String: String] = [:]
             for trash in trashes {
-                for name in try trash.names().compactMap({ String(validating: $0, as: UTF8.self) }) {
+                for name in try trash.names().map(FileNameText.text) {
                     guard let status = try? FileStatus(of: name, in: trash) else { continue }
                     names[items.file(status)] = name
                 }
@@ -184,16 +185,24 @@ extension Folder {
 
     private static func shortened(_ name: String, for ending: String) -> String {
         var name = name
-        while name.utf8.count + ending.utf8.count > FileProviderItem.maximumFilenameLength {
+        while FileNameText.byteCount(of: name + ending) > FileProviderItem.maximumFilenameLength {
             name.unicodeScalars.removeLast()
         }
         return name + ending
     }
 
     private static func escaped(_ path: [String]) -> String {
-        let plain = CharacterSet(
-            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
-        return path.map { $0.addingPercentEncoding(withAllowedCharacters: plain) ?? $0 }.joined(separator: "/")
+        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~".utf8)
+        let digits = Array("0123456789ABCDEF".unicodeScalars)
+        return path.map { name in
+            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
+                if plain.contains(byte) {
+                    text.unicodeScalars.append(Unicode.Scalar(byte))
+                } else {
+                    text.unicodeScalars += ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                }
+            }
+        }.joined(separator: "/")
     }
 
     private static func localTime(_ time: FileTimestamp) -> String {

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import Synchronization
@@ -52,7 +53,7 @@ final class FolderWatcher: Sendable {
         watch(directory, as: identifier)
         let names = ((try? directory.names()) ?? []).filter { !$0.starts(with: HiddenName.prefix.utf8) }
         guard !names.isEmpty else { return }
-        log.append(names.map { ChangeLog.Place(directory: identifier, name: Array($0)) })
+        log.append(names.map { ChangeLog.Place(directory: identifier, name: Array(FileNameText.text(of: $0).utf8)) })
         manager.signalEnumerator()
     }
 
@@ -65,7 +66,7 @@ final class FolderWatcher: Sendable {
             let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
             guard var events = inotify.wait(milliseconds: pause) else { return }
             if events.isEmpty {
-                // Woken by nothing that can be told, a name that is not UTF-8: not by the time.
+                // Woken by nothing: not by the time.
                 guard pause != nil else { continue }
                 log.reset()
                 manager.signalEnumerator()

@@ -1,3 +1,5 @@
+import FileNames
+
 /// Names for items that have to make room for another while a batch or a listing is under way, and decorated names for
 /// those that came second.
 enum Displacement {
@@ -14,14 +16,16 @@ enum Displacement {
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         var stem = String(name[..<dot])
         let ending = String(name[dot...])
-        guard ending.utf8.count + suffix.utf8.count < 255 else { return decoratedWhole(name, suffix: suffix) }
-        while stem.utf8.count + suffix.utf8.count + ending.utf8.count > 255 { stem.unicodeScalars.removeLast() }
+        guard FileNameText.byteCount(of: ending) + suffix.utf8.count < 255 else {
+            return decoratedWhole(name, suffix: suffix)
+        }
+        while FileNameText.byteCount(of: stem + suffix + ending) > 255 { stem.unicodeScalars.removeLast() }
         return stem + suffix + ending
     }
 
     private static func decoratedWhole(_ name: String, suffix: String) -> String {
         var stem = name
-        while stem.utf8.count + suffix.utf8.count > 255 { stem.unicodeScalars.removeLast() }
+        while FileNameText.byteCount(of: stem + suffix) > 255 { stem.unicodeScalars.removeLast() }
         return stem + suffix
     }
 }

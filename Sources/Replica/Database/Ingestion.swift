@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -19,14 +20,18 @@ package struct Ingestion {
     var effects = ReplicaEffects()
     private let turn: WriteTurn?
     private let answers: RecordedAnswers?
+    /// Whether names that are not UTF-8 are the provider's to give.
+    private let hasByteNames: Bool
 
     /// - Parameters:
     ///   - turn: the writer's; nil where names may be changed as it is.
     ///   - answers: told of the answers that are recorded.
+    ///   - hasByteNames: as the provider's features say.
     init(
         db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil,
-        answers: RecordedAnswers? = nil
+        answers: RecordedAnswers? = nil, hasByteNames: Bool = true
     ) {
+        self.hasByteNames = hasByteNames
         self.turn = turn
         self.answers = answers
         self.db = db
@@ -50,6 +55,11 @@ package struct Ingestion {
     package mutating func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
         if let defect = item.defect {
             effects.defects.append(Self.notShown(item, "\(defect)"))
+            return
+        }
+        guard hasByteNames || FileNameText.isUTF8(item.filename) else {
+            let name = item.filename.debugDescription
+            effects.defects.append("\(name) (\(item.itemIdentifier)): its name has scalars that stand for bytes here")
             return
         }
         if let known = try db.item(item.itemIdentifier) {
@@ -156,7 +166,7 @@ package struct Ingestion {
         let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
         let size =
             item.kind == .symbolicLink
-            ? Int64(item.symlinkTargetPath?.utf8.count ?? 0)
+            ? Int64(item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
             : max(0, min(item.documentSize ?? 0, FileProviderItem.maximumDocumentSize))
         try db.run(
             """
@@ -292,7 +302,7 @@ package struct Ingestion {
             let known = try db.linkTarget(of: inode.number)
             if known?.utf8.elementsEqual(target.utf8) != true {
                 try db.run("UPDATE inode SET linkTarget = ? WHERE number = ?", [target, inode.number.rawValue])
-                inode.size = Int64(target.utf8.count)
+                inode.size = Int64(FileNameText.byteCount(of: target))
                 effects.invalidations.append(.contents(inode.number))
             }
         }

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -150,12 +151,8 @@ package struct Importing {
             let directory = try FileDescriptor.openDirectory(place)
             defer { try? directory.close() }
             for bytes in try directory.names() {
-                guard let name = String(validating: bytes, as: UTF8.self) else {
-                    throw TakingError(
-                        description:
-                            "'\(place)' has a name that is not UTF-8: '\(String(decoding: bytes, as: UTF8.self))'")
-                }
-                guard let component = FilePath.Component(name) else { continue }
+                let name = FileNameText.text(of: bytes)
+                guard let component = FilePath.Component(fileNamed: name) else { continue }
                 let child = place.appending(component)
                 let status = try FileStatus(of: name, in: directory)
                 if let known = try replica.database.item(named: name, in: number) {
@@ -180,17 +177,15 @@ package struct Importing {
     ) throws -> InodeNumber {
         var target: String?
         if status.kind == .symbolicLink {
-            guard let text = String(validating: try directory.linkTarget(named: name), as: UTF8.self) else {
-                throw TakingError(description: "'\(place)' points to what is not UTF-8")
-            }
-            target = text
+            target = FileNameText.text(of: try directory.linkTarget(named: name))
         }
         let kind = try Self.kind(of: status, at: place)
         let attributes =
             kind == .symbolicLink ? [:] : directory.extendedAttributes(named: name, where: ExtendedAttributeName.isKept)
         let item = Manifest.Item(
             path: name, kind: kind.rawValue,
-            size: kind == .file ? status.size : Int64(target?.utf8.count ?? 0), isHere: true, identifier: nil,
+            size: kind == .file ? status.size : Int64(target.map(FileNameText.byteCount) ?? 0), isHere: true,
+            identifier: nil,
             changedFields: ItemFields.ofNewItem(kind).rawValue, heldFields: 0, isExcluded: kind.itemKind == nil,
             permissions: status.permissions, owner: status.owner, group: status.group,
             modified: FileTimestamp(status.modified).nanosecondsSince1970,

@@ -167,7 +167,7 @@ package struct Keeping {
                 } else if trashed.inode.kind == .file, trashed.inode.content == .materialized,
                     !onlyDirty || trashed.hasContentWork
                 {
-                    try FileManager.default.createDirectory(atPath: parent.string, withIntermediateDirectories: true)
+                    try parent.makeDirectories()
                     try keepContent(of: trashed.inode, at: place)
                 }
             }
@@ -226,7 +226,7 @@ package struct Keeping {
         var place = files.map { folder.appending($0) } ?? folder
         for name in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
             let text = String(Substring(name))
-            guard FileProviderItem.defect(ofFilename: text) == nil, let component = FilePath.Component(text),
+            guard FileProviderItem.defect(ofFilename: text) == nil, let component = FilePath.Component(fileNamed: text),
                 component.kind == .regular
             else { return nil }
             place.append(component)

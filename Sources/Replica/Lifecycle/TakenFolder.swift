@@ -1,3 +1,4 @@
+import FileNames
 import Foundation
 import Syscalls
 import SystemPackage
@@ -40,8 +41,8 @@ package struct TakenFolder {
         let directory = try FileDescriptor.openDirectory(place)
         defer { try? directory.close() }
         for bytes in try directory.names() {
-            let name = String(decoding: bytes, as: UTF8.self)
-            guard name.utf8.elementsEqual(bytes), let component = FilePath.Component(name) else { continue }
+            let name = FileNameText.text(of: bytes)
+            guard let component = FilePath.Component(fileNamed: name) else { continue }
             let child = place.appending(component)
             guard let status = try? FileStatus(of: name, in: directory) else { continue }
             guard let item = try replica.database.item(named: name, in: number), isSame(status, item.inode) else {

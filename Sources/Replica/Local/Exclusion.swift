@@ -18,7 +18,7 @@ extension LocalChanges {
     func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
         guard directory.trashRole == .none else { return .none }
         if directory.isExcluded { return try db.exclusion(of: directory) }
-        return ignored.pattern(for: name) == nil ? .none : .name
+        return ignored.isSent(name) ? .none : .name
     }
 
     /// An item comes under a name, in a directory: whether it is sent may change with that. It is done before the move.
@@ -81,7 +81,7 @@ extension LocalChanges {
             }
             guard next.inode.kind == .directory else { continue }
             waiting += try db.items(in: next.inode.number).filter {
-                try db.exclusion(of: $0) == .name && ignored.pattern(for: $0.name) == nil
+                try db.exclusion(of: $0) == .name && ignored.isSent($0.name)
             }
         }
     }
@@ -131,13 +131,13 @@ extension Database {
             UPDATE item SET isExcluded = 0, attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?)
             WHERE isExcluded = 2
             """, [now.nanosecondsSince1970])
-        guard !ignored.patterns.isEmpty else { return }
+        guard !ignored.isEmpty else { return }
         let candidates = try all(
             """
             SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND identifier IS NULL
                 AND wasSent = 0 AND trashRole = 0 AND trashedAt IS NULL AND baseName IS NULL
             """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
-        for candidate in candidates where ignored.pattern(for: candidate.name) != nil {
+        for candidate in candidates where !ignored.isSent(candidate.name) {
             guard try !holdsWhatIsKnown(candidate.inode) else { continue }
             try run("UPDATE item SET isExcluded = 2, reimport = 0 WHERE id = ?", [candidate.id])
             try excludeWhatIsNew(below: candidate.inode, as: .name)

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -94,8 +95,11 @@ extension LocalChanges {
         let (role, isLocal) = try trashRole(ofNew: name, new.kind, in: parent)
         var new = new
         if new.kind == .directory, directory.passesGroupOn { new.permissions |= 0o2000 }
+        // A remote whose names are text can have no such link either.
+        let isByteTarget = !ignored.sendsByteNames && new.linkTarget.map(FileNameText.isUTF8) == false
         let item = try newItem(
-            name, in: parent, new.kind, as: isLocal ? .unwanted : exclusion(ofNew: name, in: directory), role: role)
+            name, in: parent, new.kind, as: isLocal || isByteTarget ? .unwanted : exclusion(ofNew: name, in: directory),
+            role: role)
         return Creation(
             item: item, new: new, owner: caller.user, group: directory.groupOfNew(caller, usualGroup: usualGroup),
             isWritten: isWritten)

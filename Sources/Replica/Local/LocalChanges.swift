@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -98,7 +99,7 @@ package struct LocalChanges {
     }
 
     func check(_ name: String) throws {
-        guard name.utf8.count <= FileProviderItem.maximumFilenameLength else {
+        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength else {
             throw LocalObstacle.refused(.fileNameTooLong)
         }
     }

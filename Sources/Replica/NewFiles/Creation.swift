@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import GRDB
 
@@ -35,7 +36,7 @@ struct Creation: Hashable, Sendable {
             contentGeneration: 0, localBytes: 0, contentStamp: stamp)
     }
 
-    private var size: Int64 { Int64(new.linkTarget?.utf8.count ?? 0) }
+    private var size: Int64 { Int64(new.linkTarget.map(FileNameText.byteCount) ?? 0) }
     private var stamp: Int64? { isWritten ? ContentStore.unknownStamp : nil }
 
     fileprivate func values(_ number: InodeNumber?) -> StatementArguments {

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import SystemPackage
 
@@ -10,7 +11,7 @@ extension Replica {
     package func createAhead(
         _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
-        guard name.utf8.count <= FileProviderItem.maximumFilenameLength, ignoredNames.pattern(for: name) == nil,
+        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength, ignoredNames.isSent(name),
             let ticket = database.newFiles.ticket(),
             let ground = try? ground(of: name, in: parent, ticket)
         else { return nil }

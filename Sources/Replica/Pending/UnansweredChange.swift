@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -12,7 +13,7 @@ package struct UnansweredChange: Hashable, Sendable {
     package func matches(_ item: FileProviderItem) -> Bool {
         switch item.kind {
         case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
-        case .symbolicLink: Int64(item.symlinkTargetPath?.utf8.count ?? -1) == size
+        case .symbolicLink: item.symlinkTargetPath.map { Int64(FileNameText.byteCount(of: $0)) } == size
         case .directory: true
         }
     }
@@ -27,7 +28,7 @@ extension Ingestion {
         try db.run("UPDATE item SET wasSent = 1 WHERE id = ?", [sent.row])
         guard db.changesCount > 0 else { return false }
         guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
-        let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath?.utf8.count ?? 0)
+        let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
         try db.run(
             "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
             [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -188,7 +189,7 @@ struct TrashDirectories {
     /// A path as the trash specification wants it: bytes that are not plain are percent-encoded.
     static func escaped(_ path: [String]) -> String {
         path.map { name in
-            name.utf8.reduce(into: "") { text, byte in
+            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
                 let scalar = Unicode.Scalar(byte)
                 let isPlain =
                     (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)

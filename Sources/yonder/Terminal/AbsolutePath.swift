@@ -1,4 +1,6 @@
+import FileNames
 import Foundation
+import Syscalls
 
 /// Paths as the daemon takes them.
 enum AbsolutePath {
@@ -9,7 +11,7 @@ enum AbsolutePath {
     /// inside a mount is touched: looking at it could list what nobody asked for, and a link in the last place is meant
     /// itself.
     static func resolving(_ text: String) -> String {
-        let start = text.utf8.first == UInt8(ascii: "/") ? text : FileManager.default.currentDirectoryPath + "/" + text
+        let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
         let mounts = mountpoints()
         var waiting = components(start)
         var path: [String] = []
@@ -83,6 +85,6 @@ enum AbsolutePath {
                 bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return FileNameText.text(of: bytes)
     }
 }

@@ -43,7 +43,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
             return !state.isBegun
         }
         let text = try elements.map { String(decoding: try encoder.encode($0), as: UTF8.self) }
-        Output.write((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"), to: .standardOutput)
+        Output.writeJSON((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"))
     }
 
     private func addTable(_ rows: [[String]]) {

@@ -1,3 +1,4 @@
+import FileNames
 import Control
 import Foundation
 
@@ -14,7 +15,7 @@ struct Output: Sendable {
         if isJSON {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            Self.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n", to: .standardOutput)
+            Self.writeJSON(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
         } else {
             let lines = lines()
             guard !lines.isEmpty else { return }
@@ -27,7 +28,7 @@ struct Output: Sendable {
         guard isJSON else { return Self.write(text() + "\n", to: .standardOutput) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        Self.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n", to: .standardOutput)
+        Self.writeJSON(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
     }
 
     /// Prints a line to standard error: `yonder: ` and the text.
@@ -35,9 +36,14 @@ struct Output: Sendable {
         write("yonder: " + text + "\n", to: .standardError)
     }
 
-    /// Writes a text as far as somebody reads it.
+    /// Writes a text as far as somebody reads it. Names in it are written as the bytes that they are.
     static func write(_ text: String, to file: FileHandle) {
-        try? file.write(contentsOf: Data(text.utf8))
+        try? file.write(contentsOf: Data(FileNameText.bytes(of: text)))
+    }
+
+    /// Writes JSON, which is UTF-8: names in it stay as ``FileNameText`` has them.
+    static func writeJSON(_ text: String) {
+        try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
     }
 
     /// How many there are of something: `1 item`, `2 items`.

@@ -1,0 +1,125 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Names that are not UTF-8.
+    @Suite struct ByteNames {
+        /// All that is in a directory, with the bytes of names and of links' targets, and the content of files.
+        private func tree(of directory: String) async throws -> String {
+            let outcome = try await Command.python(
+                """
+                import os, sys
+                top = os.fsencode(sys.argv[1])
+                for place, directories, files in sorted(os.walk(top)):
+                    directories[:] = sorted(name for name in directories if not name.startswith(b".Trash"))
+                    for name in sorted(directories + files):
+                        path = os.path.join(place, name)
+                        what = os.readlink(path) if os.path.islink(path) else \
+                            open(path, "rb").read() if os.path.isfile(path) else b"directory"
+                        print(path[len(top):], what)
+                """, directory)
+            #expect(outcome.errors == "")
+            return outcome.output
+        }
+
+        private static let make = """
+            cd "$1"; mkdir -p $'d\\xff/deep\\xc3'; echo one > $'d\\xff/deep\\xc3/caf\\xe9'; echo two > $'\\xf4\\x8f\\xbe\\x80'
+            echo three > $'\\xc3'; echo four > $'\\xc3\\xa9'; ln -s $'target\\xfe' $'link\\xfd'
+            echo five > "$(head -c 255 /dev/zero | tr '\\0' '\\377')"
+            """
+
+        @Test("S326: names that are not UTF-8 are listed, made, renamed and removed, and a folder has them unchanged")
+        func folder() async throws {
+            try await Installation.run { yonder in
+                try await yonder.expectDone(Self.make, yonder.source.string)
+                try await yonder.mountSource()
+                let before = try await tree(of: yonder.mount.string)
+                #expect(before.contains(#"b'/d\xff/deep\xc3/caf\xe9' b'one\n'"#))
+                #expect(try await tree(of: yonder.source.string) == before)
+                try await yonder.shell(
+                    """
+                    mkdir $'new\\xff'; echo made > $'new\\xff/\\x80'; mv $'d\\xff/deep\\xc3' $'new\\xff/moved\\x81'
+                    mv $'\\xc3' plain; mv $'\\xc3\\xa9' $'\\xe9'; echo more >> $'\\xf4\\x8f\\xbe\\x80'; ln -sf $'\\xfa' $'link\\xfd'
+                    python3 -c 'import os; os.setxattr(b"\\xe9", "user.note", b"x")'
+                    ! touch "$(head -c 256 /dev/zero | tr '\\0' '\\377')" 2> /dev/null
+                    """)
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await yonder.pending() == [:])
+                let after = try await tree(of: yonder.mount.string)
+                #expect(after.contains(#"b'/new\xff/moved\x81/caf\xe9' b'one\n'"#))
+                #expect(try await tree(of: yonder.source.string) == after)
+                // What others do in the source is seen.
+                try await yonder.expectDone(
+                    "cd \"$1\"; mv $'\\xe9' $'\\xea'; echo new > $'fresh\\xeb'", yonder.source.string)
+                let isSeen = await eventually(within: .seconds(20)) {
+                    let seen = try? await tree(of: yonder.mount.string)
+                    return seen?.contains(#"b'/\xea'"#) == true && seen?.contains(#"b'/fresh\xeb'"#) == true
+                        && seen?.contains(#"b'/\xe9'"#) == false
+                }
+                #expect(isSeen)
+                try await yonder.shell("rm -r $'new\\xff' $'\\xea'")
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await tree(of: yonder.source.string) == tree(of: yonder.mount.string))
+            }
+        }
+
+        @Test("S327: the command line takes and prints such names as they are, and JSON has them as text")
+        func commandLine() async throws {
+            try await Installation.run { yonder in
+                try await yonder.expectDone(Self.make, yonder.source.string)
+                try await yonder.mountSource()
+                try await yonder.shell("cat $'\\xc3' > /dev/null; ls $'d\\xff/deep\\xc3'")
+                /// What a line of shell prints in the mount, in hexadecimal digits.
+                func bytes(_ line: String) async throws -> String {
+                    let outcome = try await Command(
+                        [
+                            "bash", "-c", "cd \"$1\" && { \(line); } | od -An -v -tx1 | tr -d ' \\n'", "bash",
+                            yonder.mount.string, Installation.program,
+                        ], environment: yonder.environment, seconds: 60
+                    ).run()
+                    #expect(outcome.errors == "")
+                    return outcome.output
+                }
+                // A slash, and the name.
+                #expect(try await bytes("\"$2\" info $'\\xc3'").contains("2fc30a"))
+                // "deep", and what follows.
+                #expect(try await bytes("\"$2\" ls $'d\\xff'").contains("64656570c3"))
+                #expect(try await bytes("cd $'d\\xff'; \"$2\" info $'deep\\xc3/caf\\xe9'").contains("2f636166e90a"))
+                _ = try await bytes("\"$2\" evict $'\\xc3'")
+                let items = try await yonder.json([ItemInformation].self, "ls", yonder.mount.string)
+                #expect(items.first { $0.path.hasSuffix("/\u{10FFC3}") }?.content == "dataless")
+                // The trash keeps the name, and says where it was.
+                _ = try await bytes("\"$2\" trash put $'\\xc3'")
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                let said = try await yonder.expectDone("cat \"$1\"/.Trash-*/info/*", yonder.source.string)
+                #expect(said.contains("Path=%C3\n"), "\(said)")
+            }
+        }
+
+        @Test("S328: a remote that cannot have such a name leaves it here, and says so") func webDAV() async throws {
+            try await FarRemote.run(.webDAV) { remote, yonder in
+                try await remote.mount(yonder)
+                try await yonder.shell(
+                    "echo here > $'\\xc3'; mkdir $'d\\xff'; echo below > $'d\\xff/file'; echo sent > sent; mv sent $'\\xfe'; echo x > y"
+                )
+                let waited = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(waited.status == 0, "\(waited.errors)")
+                #expect(try await yonder.pending() == [:])
+                #expect(try await remote.has("y"))
+                #expect(try await tree(of: yonder.mount.string).contains(#"b'/d\xff/file' b'below\n'"#))
+                let items = try await yonder.json([ItemInformation].self, "ls", yonder.mount.string)
+                #expect(items.first { $0.path.hasSuffix("/\u{10FFC3}") }?.sync == "excluded")
+                let why = try await yonder.run("yonder why \"$1\"/\"$(printf '\\303')\"", yonder.mount.string)
+                #expect(why.output.contains("not UTF-8"), "\(why.output)\(why.errors)")
+                // With another name it is sent.
+                try await yonder.shell("mv $'\\xc3' plain; mv $'d\\xff' directory")
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await remote.has("plain"))
+                #expect(try await remote.has("directory/file"))
+            }
+        }
+    }
+}
