@@ -61,7 +61,7 @@ extension EngineTests {
                 let texts = fixture.engine.warnings.texts
                 let words = "the remote has an item that cannot be shown: 'a/b' (odd)"
                 #expect(texts.contains { $0.hasPrefix(words) }, "\(texts)")
-                #expect(texts.contains { $0.hasPrefix("two items of the remote are called 'same'") }, "\(texts)")
+                #expect(texts.contains { $0.hasPrefix("two items are called 'same' on the remote") }, "\(texts)")
                 #expect(texts.filter { $0.contains("cannot be shown") }.count == 1, "\(texts)")
             }
         }

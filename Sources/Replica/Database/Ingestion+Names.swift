@@ -18,7 +18,7 @@ extension Ingestion {
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered {
             effects.defects.append(
-                "two items of the remote are called '\(name)': '\(identifier)' is shown as '\(candidate)'")
+                "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(candidate)'")
         }
         return candidate
     }
