@@ -63,28 +63,44 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: a file that is written while it is sent arrives as it was at one moment")
-        func aFileThatIsBeingWrittenIsSentFromACopy() async throws {
-            var options = InMemoryProvider.Options()
-            options.uploadChunkSize = 4
-            try await Machine.run(options: options) { machine async throws in
+        @Test("S361: a file that is never left alone is sent as it was at one moment, though it is written meanwhile")
+        func aFileThatIsNeverLeftAloneIsCopied() async throws {
+            try await Machine.run { machine async throws in
+                let number = try await machine.open("n")
+                try machine.put("11111111", into: number)
+                let copied = try await ContentSnapshot.open(
+                    number, in: machine.replica, isBeingWritten: true, progress: { _ in })
+                defer { copied.close() }
+                let direct = try await ContentSnapshot.open(number, in: machine.replica, progress: { _ in })
+                defer { direct.close() }
+                try machine.put("22222222", into: number)
+                #expect(try copied.source.read(at: 0, count: 100) == Array("11111111".utf8))
+                #expect(throws: ContentSnapshot.Written.self) { _ = try direct.source.read(at: 0, count: 100) }
+                // What was written since differs from what was sent, and is sent later.
+                #expect(try machine.replica.contentStatus(of: number).stamp != copied.stamp)
+                try await machine.close(number)
+            }
+        }
+
+        @Test("S361: a file that stays open and was written just now is due when its longest delay is over")
+        func anOpenFileIsDue() async throws {
+            try await Machine.run { machine async throws in
                 let number = try await machine.open("n")
                 try machine.put("11111111", into: number)
                 try machine.engine.noteWrittenFiles()
-                let gate = Gate()
-                machine.provider.faults.add(.holdUpload(after: 4, gate), to: .create, times: 1)
-                let creation = try #require(try await machine.operations().first)
-                let sending = Task { await machine.engine.runAlone(creation) }
-                #expect(await eventually { gate.waiting == 1 })
-                try machine.put("22222222", into: number)
-                gate.open()
-                await sending.value
-                #expect(machine.provider.tree.entries()["n"]?.content == "11111111")
+                let row = try await machine.item("n").id
+                let (item, state) = try #require(try machine.replica.database.pendingItem(row))
+                var planner = Planner(machine.replica)
+                planner.delay = .zero
+                let now = item.inode.changedAt.advanced(by: .seconds(2))
+                guard case .notBefore = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                    return #expect(Bool(false), "it was written two seconds ago, and is sent")
+                }
+                planner.longestWrittenDelay = .seconds(1)
+                guard case .ready = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                    return #expect(Bool(false), "it is not sent though it has waited for the longest delay")
+                }
                 try await machine.close(number)
-                try await machine.drain()
-                #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
-                let complaints = try await machine.complaints()
-                #expect(complaints == [])
             }
         }
 

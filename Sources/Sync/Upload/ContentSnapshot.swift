@@ -24,8 +24,8 @@ struct ContentSnapshot: Sendable {
     ///
     /// - Parameters:
     ///   - growing: what was sent of it while it was being written.
-    ///   - isBeingWritten: whether a program has it open for writing. When it was written just now, what is sent is a
-    ///     copy, so that writing can go on meanwhile.
+    ///   - isBeingWritten: whether a program goes on writing it, so that it is never left alone. When it was written just
+    ///     now, what is sent is a copy, so that writing can go on meanwhile.
     ///   - progress: told how many bytes more were taken.
     static func open(
         _ number: InodeNumber, in replica: Replica, growing: GrowingContent? = nil, isBeingWritten: Bool = false,

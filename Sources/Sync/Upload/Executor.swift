@@ -74,7 +74,7 @@ struct Executor: Sendable {
         do {
             opened = try await ContentSnapshot.open(
                 sent.inode, in: replica, growing: early?.content(of: sent.inode),
-                isBeingWritten: try replica.database.inode(sent.inode)?.contentStamp != nil,
+                isBeingWritten: try isNeverLeftAlone(sent),
                 progress: transfer.advance)
         } catch let written as ContentSnapshot.Written {
             // It may be due because it is never left alone: it is looked at again after a while, not at once.
@@ -86,6 +86,14 @@ struct Executor: Sendable {
         sent.item.documentSize = opened.size
         transfer.begin(opened.size)
         return opened
+    }
+
+    /// Whether a file is open for writing and has waited so long that it is sent though it is still being written.
+    private func isNeverLeftAlone(_ sent: SentChange) throws -> Bool {
+        guard let (item, state) = try replica.database.pendingItem(sent.row), item.inode.contentStamp != nil else {
+            return false
+        }
+        return state.since.advanced(by: Planner.usualLongestWrittenDelay) <= Replica.now
     }
 
     /// - Returns: what the provider answered, and whether the same had been asked before.

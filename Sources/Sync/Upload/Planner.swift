@@ -44,7 +44,8 @@ struct Planner: Sendable {
     /// An item that is never left alone is sent this long after the first change that the remote does not have.
     var longestDelay: Duration = .seconds(30)
     /// Likewise a file that is open for writing, from a copy of what it contains at that moment.
-    var longestWrittenDelay: Duration = .seconds(50)
+    var longestWrittenDelay = usualLongestWrittenDelay
+    static let usualLongestWrittenDelay = Duration.seconds(50)
 
     /// Whether nothing may be changed on the remote: then items are only offered to be recognized.
     var isReadOnly = false
