@@ -48,6 +48,8 @@ extension RealMount {
                 try await yonder.mountSource()
                 try await yonder.shell("mkdir d; for n in 1 2 3 4; do head -c 2000000 /dev/zero > d/f$n; done; ls")
                 try await yonder.expectSent()
+                // The comparison has read everything.
+                #expect(try await yonder.yonder("evict", yonder["remote"]).status == 0)
                 try await fill(disk)
                 let read = try await Command.run("cat", yonder["remote"])
                 #expect(read.status != 0 && read.errors.contains("No space left"), "\(read.errors)")
