@@ -97,7 +97,7 @@ package final class DomainHost: Sendable {
             // What was said is kept once it has worked.
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
-            try options.keep(in: replica, of: domain.source, on: mountpoint, directory)
+            try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint
@@ -132,7 +132,7 @@ package final class DomainHost: Sendable {
     /// Applies other options, and keeps them. Whether it is read-only, and where the remote is, stays as it is until it is
     /// mounted anew.
     func apply(_ options: DomainOptions) async throws {
-        try options.keep(in: replica, of: source, on: mountpoint, directory)
+        try options.keep(in: replica, of: source, on: mountpoint.string, directory)
         let old = present.withLock { present in
             defer { present = options }
             return present
@@ -211,11 +211,11 @@ package final class DomainHost: Sendable {
 }
 
 extension DomainOptions {
-    fileprivate func keep(
-        in replica: Replica, of source: String, on mountpoint: FilePath, _ directory: FilePath
+    func keep(
+        in replica: Replica, of source: String, on mountpoint: String?, _ directory: FilePath
     ) throws {
         try replica.database.set(.options, to: json)
-        try DomainSidecar(source: source, mountpoint: mountpoint.string, options: json).write(in: directory)
+        try DomainSidecar(source: source, mountpoint: mountpoint, options: json).write(in: directory)
     }
 }
 

@@ -1,6 +1,7 @@
 import Control
 import FileProvider
 import Foundation
+import Logging
 import Replica
 import Syscalls
 import SystemPackage
@@ -63,6 +64,14 @@ struct DomainStore: Sendable {
                 name: name, source: record.source, mountpoint: record.mountpoint,
                 options: DomainOptions(json: record.options), damage: damage.description)
         }
+    }
+
+    /// Keeps the options of a domain that is not mounted. Blocks.
+    func keepOptions(of known: Known, logger: Logger) throws {
+        let directory = directory(of: known.name)
+        let replica = try Replica(at: directory, readers: 2, logger: logger)
+        defer { try? replica.close() }
+        try known.options.keep(in: replica, of: known.source, on: known.mountpoint, directory)
     }
 
     // MARK: - Coming and going
