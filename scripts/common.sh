@@ -102,12 +102,16 @@ make_scratch() {
 
 # Takes away every mount below the scratch directory, ends what was started in its name, and removes it.
 remove_scratch() {
-    local mountpoint environment pid
+    local mountpoint environment lock pid
     # A subshell that is ended has nothing to take away.
     [ "$BASHPID" = "$$" ] && [ -n "${scratch:-}" ] && [ -d "$scratch" ] || return 0
     # In the order of their mounting, turned round: an inner mount goes before the one it lies in.
     mounts_below "$scratch" | tac | while IFS= read -r mountpoint; do
         if [ "$(id -u)" -eq 0 ]; then umount -l "$mountpoint"; else fusermount3 -u -z "$mountpoint"; fi 2>/dev/null || true
+    done
+    # Daemons are not dumpable: their environment is for root alone. Whoever holds a lock has written its number there.
+    find "$scratch" -xdev -name yonderd.lock 2>/dev/null | while IFS= read -r lock; do
+        flock -n "$lock" true 2>/dev/null || kill -KILL "$(cat "$lock")" 2>/dev/null || true
     done
     for environment in /proc/[0-9]*/environ; do
         pid=${environment#/proc/}

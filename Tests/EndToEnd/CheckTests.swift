@@ -189,6 +189,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 _ = try await yonder.shell("printf precious > mine; printf edited > a")
                 try await unmount(yonder)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
                 try await sabotage(yonder, "PRAGMA foreign_keys = OFF; DELETE FROM item WHERE name IN ('mine', 'a');")
                 _ = try await check(yonder, expecting: 1)
                 #expect(try await check(yonder, "--repair", expecting: 0).allSatisfy(\.isMended))
@@ -230,6 +231,7 @@ extension RealMount {
                 _ = try await yonder.shell(
                     "printf precious > dir/mine; printf edited > a; ln -s a link; mkdir new; rm d")
                 try await unmount(yonder)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
                 try damage.inflict(on: replica(yonder).appending("replica.sqlite").string)
                 if damage != .garbageInTheMiddle {
                     let refused = try await yonder.yonder("mount", "mount")

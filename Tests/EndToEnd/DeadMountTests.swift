@@ -60,6 +60,26 @@ extension RealMount {
             }
         }
 
+        @Test("S389: the name of a domain is not taken for a path in the mount that the command runs in")
+        func namesBeforePaths() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "other/file")
+                try await yonder.mountSource()
+                let directory = yonder.directory["second"].string
+                let source = yonder.source.appending("other").string
+                let mounted = try await yonder.yonder("mount", source, directory, "--name", "other")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await yonder.yonder("unmount", "other").status == 0)
+                for command in ["unmount", "pause", "remove"] {
+                    let outcome = try await yonder.run("cd \"$1\" && yonder $2 other", yonder.mount.string, command)
+                    #expect(outcome.status == (command == "unmount" ? 69 : 0), "\(outcome.errors)")
+                    #expect(try isInTable(yonder.mount.string), "\(command)")
+                    #expect(try await yonder.status().connection == .online, "\(command)")
+                }
+                #expect(try await yonder.json([DomainSummary].self, "domains").map(\.name) == ["mount"])
+            }
+        }
+
         @Test("S389: dead mounts that lie on each other go together, and a mount that is served stays")
         func stacked() async throws {
             try await withDeadMount { yonder in

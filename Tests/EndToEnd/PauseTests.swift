@@ -41,6 +41,27 @@ extension RealMount {
             }
         }
 
+        @Test("S387: a domain can be paused and resumed while it is not mounted, and a check leaves a paused one alone")
+        func whileUnmounted() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                let checked = try await yonder.yonder("check", "mount")
+                #expect(checked.status == 1 && (checked.output + checked.errors).contains("paused"), "\(checked)")
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.status().connection == .paused)
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("check", "mount").status == 0)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.status().connection == .online)
+                let unknown = try await yonder.yonder("pause", "nothing")
+                #expect(unknown.status == 69, "\(unknown.errors)")
+            }
+        }
+
         @Test("S388: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "dir/file")

@@ -161,6 +161,7 @@ extension RealMount {
                 #expect(try await yonder.isThere(yonder.remote("d/one")))
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await Command.run("ls", yonder.mount.string).output == "")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await Command.run("cat", yonder.trashed("d/one")).output == "one")
                 #expect(
                     try await Command.run("cat", yonder[".Trash-\(getuid())/info/two.trashinfo"]).output

@@ -143,15 +143,13 @@ class Mount:
 
     def daemon(self):
         """The process that serves it."""
-        state = self._environment["YONDER_STATE_DIR"]
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                environment = (process / "environ").read_bytes().split(b"\0")
-                if process.joinpath("comm").read_text().strip() == "yonderd" and \
-                        f"YONDER_STATE_DIR={state}".encode() in environment:
-                    return Daemon(process)
-            except OSError:
-                continue
+        lock = pathlib.Path(self._environment["YONDER_STATE_DIR"]) / "yonderd.lock"
+        try:
+            process = pathlib.Path("/proc") / lock.read_text().strip()
+            if process.joinpath("comm").read_text().strip() == "yonderd":
+                return Daemon(process)
+        except OSError:
+            pass
         raise Unavailable("the daemon is not to be found")
 
     def content_files(self):

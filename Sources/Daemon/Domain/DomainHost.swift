@@ -102,7 +102,7 @@ package final class DomainHost: Sendable {
             // What was said is kept once it has worked.
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
-            try options.keep(in: replica, of: domain.source, on: mountpoint, directory)
+            try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint
@@ -138,7 +138,7 @@ package final class DomainHost: Sendable {
     /// Applies other options, and keeps them. Whether it is read-only, and where the remote is, stays as it is until it is
     /// mounted anew.
     func apply(_ options: DomainOptions) async throws {
-        try options.keep(in: replica, of: source, on: mountpoint, directory)
+        try options.keep(in: replica, of: source, on: mountpoint.string, directory)
         let old = present.withLock { present in
             defer { present = options }
             return present
@@ -217,11 +217,11 @@ package final class DomainHost: Sendable {
 }
 
 extension DomainOptions {
-    fileprivate func keep(
-        in replica: Replica, of source: String, on mountpoint: FilePath, _ directory: FilePath
+    func keep(
+        in replica: Replica, of source: String, on mountpoint: String?, _ directory: FilePath
     ) throws {
         try replica.database.set(.options, to: json)
-        let sidecar = DomainSidecar(source: source, mountpoint: mountpoint.string, options: json)
+        let sidecar = DomainSidecar(source: source, mountpoint: mountpoint, options: json)
         // What is as it was needs no room on a full disk.
         guard DomainSidecar(in: directory) != sidecar else { return }
         try replica.database.withReserve { try sidecar.write(in: directory) }

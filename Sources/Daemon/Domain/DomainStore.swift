@@ -1,6 +1,7 @@
 import Control
 import FileProvider
 import Foundation
+import Logging
 import Replica
 import Syscalls
 import SystemPackage
@@ -104,6 +105,14 @@ struct DomainStore: Sendable {
                 return true
             }
         }
+    }
+
+    /// Keeps the options of a domain that is not mounted. Blocks.
+    func keepOptions(of known: Known, logger: Logger) throws {
+        let directory = directory(of: known.name)
+        let replica = try Replica(at: directory, readers: 2, logger: logger)
+        defer { try? replica.close() }
+        try known.options.keep(in: replica, of: known.source, on: known.mountpoint, directory)
     }
 
     // MARK: - Coming and going

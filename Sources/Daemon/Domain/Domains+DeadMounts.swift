@@ -9,12 +9,13 @@ extension Domains {
     ///
     /// - Throws: `unavailable` for a domain that is not mounted, or not known.
     func unmount(_ reference: DomainReference) async throws -> UnmountReport {
-        if let host = hosts[reference.text] ?? host(containing: reference.path) {
+        let name = name(of: reference)
+        if let host = name.flatMap({ hosts[$0] }) {
             let pending = try host.replica.database.pendingCounts().items
             await unmount(host)
             return UnmountReport(name: host.name, pending: pending)
         }
-        guard let known = known(reference) else {
+        guard let name, let known = try store.domain(named: name) else {
             _ = try host(reference)
             throw ControlError(.unavailable, "not mounted", path: reference.text)
         }
@@ -48,11 +49,14 @@ extension Domains {
         }.value
     }
 
-    /// The known domain of a name, or the one that was last mounted on a directory that is, or contains, a path.
-    func known(_ reference: DomainReference) -> DomainStore.Known? {
-        if let known = try? store.domain(named: reference.text) { return known }
-        return store.all().known.first { known in
+    /// The name of the domain that a user means; nil for none. What is the name of a domain is not taken for a path in the
+    /// working directory, which may lie in the mount of another domain.
+    func name(of reference: DomainReference) -> String? {
+        if hosts[reference.text] != nil || (try? store.domain(named: reference.text)) != nil { return reference.text }
+        if let host = host(containing: reference.path) { return host.name }
+        let known = store.all().known.first { known in
             known.mountpoint.map { MountPlace.contains($0, reference.path) } ?? false
         }
+        return known?.name
     }
 }

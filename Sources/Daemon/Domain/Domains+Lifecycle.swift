@@ -77,9 +77,9 @@ extension Domains {
 
     private func knownName(_ reference: DomainReference) throws -> String {
         if hosts[reference.text] != nil { return reference.text }
-        if let host = host(containing: reference.path) { return host.name }
+        // Says what is wrong with a domain of this name whose database is damaged.
         if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
-        if let known = known(reference) { return known.name }
+        if let name = name(of: reference) { return name }
         throw ControlError(
             .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
     }

@@ -37,13 +37,25 @@ extension Domains {
         logger.notice("'\(wish.name)' has other options now")
     }
 
-    /// Pauses or resumes a domain, for this mount and later ones.
+    /// Pauses or resumes a domain, for this mount and later ones. One that is not mounted begins so at its next mount.
     func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
-        let name = try host(reference).name
+        guard let name = name(of: reference) else {
+            _ = try host(reference)
+            return
+        }
         await acquire(name)
         defer { release(name) }
-        // It may have been unmounted meanwhile.
-        try await host(reference).pause(isPaused)
+        if let host = hosts[name] { return try await host.pause(isPaused) }
+        guard var known = try store.domain(named: name) else {
+            throw ControlError(.failed, "no such domain", path: name)
+        }
+        guard known.damage == nil else {
+            throw ControlError(
+                .failed, "its database is damaged; 'yonder check \(name) --repair' makes a new one", path: name)
+        }
+        known.options.isPaused = isPaused ? true : nil
+        let (store, logger) = (store, logger)
+        try await Task.detached { [known] in try store.keepOptions(of: known, logger: logger) }.value
     }
 
     private static func needsMount(_ what: String, _ name: String) -> ControlError {
