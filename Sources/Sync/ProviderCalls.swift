@@ -42,7 +42,10 @@ final class ProviderCalls: Sendable {
                     // Those who waited for their turn while the remote went away do not ask it one after the other.
                     do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
-                    return try await watchdog.run(progress) { [provider] in try await body(provider) }
+                    let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
+                    return try await CallContext.$current.withValue(context) {
+                        try await watchdog.run(progress) { [provider] in try await body(provider) }
+                    }
                 }
                 if connection.succeeded() { onRecovery() }
                 return value
