@@ -9,12 +9,15 @@ struct Attention {
         var lastAt: Instant
         var due: Instant
         var pause: Duration
+        /// Looking into it again makes it no sooner.
+        var notBefore: Instant
     }
 
     private var looks: [InodeNumber: Look] = [:]
 
     static let firstPause = Duration.seconds(2)
-    static let longestPause = Duration.seconds(60)
+    /// What others change where somebody has looked is shown after no more than this.
+    static let longestPause = Duration.seconds(10)
     static let memory = Duration.seconds(300)
     /// Who walks through a tree has looked everywhere: the last directories are remembered.
     static let most = 16
@@ -26,10 +29,12 @@ struct Attention {
 
     /// Somebody looks into a directory.
     mutating func looked(into directory: InodeNumber, at now: Instant) {
-        var look = looks[directory] ?? Look(lastAt: now, due: now + Self.firstPause, pause: Self.firstPause)
+        var look =
+            looks[directory]
+            ?? Look(lastAt: now, due: now + Self.firstPause, pause: Self.firstPause, notBefore: now)
         look.lastAt = now
         look.pause = Self.firstPause
-        look.due = min(look.due, now + Self.firstPause)
+        look.due = max(look.notBefore, min(look.due, now + Self.firstPause))
         looks[directory] = look
         if looks.count > Self.most, let oldest = looks.min(by: { $0.value.lastAt < $1.value.lastAt }) {
             looks[oldest.key] = nil
@@ -47,5 +52,15 @@ struct Attention {
             looks[directory] = look
         }
         return due
+    }
+
+    /// Directories were compared, which took so long: that is not done for more than a small part of the time.
+    mutating func compared(_ directories: [InodeNumber], took: Duration, at now: Instant) {
+        let earliest = now + took * Poller.share
+        for directory in directories {
+            guard let due = looks[directory]?.due, due < earliest else { continue }
+            looks[directory]?.due = earliest
+            looks[directory]?.notBefore = earliest
+        }
     }
 }

@@ -15,6 +15,7 @@ final class Poller: Sendable {
     private struct State {
         var attention = Attention()
         var lastFileAt: ContinuousClock.Instant?
+        var lastMiss: (directory: InodeNumber, at: ContinuousClock.Instant)?
         var lastRoundAt: ContinuousClock.Instant?
         var roundTook = Duration.zero
         var isIdle = true
@@ -71,6 +72,21 @@ final class Poller: Sendable {
         directoryWasOpened(parent)
     }
 
+    /// A process asked for a name that a listed directory does not have: it may wait for it. Returns at once; from any
+    /// thread.
+    func nameWasMissed(in directory: InodeNumber) {
+        let now = ContinuousClock.now
+        let isNew = state.withLock { state in
+            guard state.isActive else { return false }
+            if let last = state.lastMiss, last.directory == directory, now - last.at < Self.pauseBetweenFiles {
+                return false
+            }
+            state.lastMiss = (directory, now)
+            return true
+        }
+        if isNew { directoryWasOpened(directory) }
+    }
+
     /// A look at everything is over.
     func roundEnded(after duration: Duration) {
         state.withLock { ($0.lastRoundAt, $0.roundTook) = (.now, duration) }
@@ -86,7 +102,11 @@ final class Poller: Sendable {
                 while !Task.isCancelled, let due = self.state.withLock({ $0.attention.nextDue }) {
                     try? await Task.sleep(until: due, clock: .continuous)
                     let directories = self.state.withLock { $0.attention.takeDue(at: .now) }
-                    if !directories.isEmpty { await compare(directories) }
+                    if directories.isEmpty { continue }
+                    let start = ContinuousClock.now
+                    await compare(directories)
+                    let now = ContinuousClock.now
+                    self.state.withLock { $0.attention.compared(directories, took: now - start, at: now) }
                 }
                 self.state.withLock { $0.isIdle = true }
             }

@@ -47,8 +47,11 @@ final class ProviderCalls: Sendable {
                     // Those who waited for their turn while the remote went away do not ask it one after the other.
                     do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
+                    let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
                     do {
-                        return try await watchdog.run(progress) { [provider] in try await body(provider) }
+                        return try await CallContext.$current.withValue(context) {
+                            try await watchdog.run(progress) { [provider] in try await body(provider) }
+                        }
                     } catch {
                         // While its place is kept: calls that wait for one do not ask before it is known.
                         throw await judged(error)

@@ -308,6 +308,11 @@ package final class SyncEngine: Sendable {
         poller.directoryWasOpened(number)
     }
 
+    /// A process asked for a name that a listed directory does not have. Returns at once.
+    package func nameWasMissed(in directory: InodeNumber) {
+        poller.nameWasMissed(in: directory)
+    }
+
     /// A process opened a directory whose listing is here: it may be walking.
     package func directoryWasOpened(_ number: InodeNumber) {
         poller.directoryWasOpened(number)

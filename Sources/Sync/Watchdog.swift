@@ -3,14 +3,28 @@ import Synchronization
 
 /// Tells a watchdog that something moves.
 final class CallProgress: Sendable {
-    private let last = Mutex(ContinuousClock.now)
+    private struct State {
+        var last = ContinuousClock.now
+        /// How many of the call's requests wait for a place among others.
+        var waits = 0
+    }
+
+    private let state = Mutex(State())
 
     /// Something moved.
     func advance() {
-        last.withLock { $0 = .now }
+        state.withLock { $0.last = .now }
     }
 
-    var lastAdvance: ContinuousClock.Instant { last.withLock { $0 } }
+    /// A request of the call waits for a place, or does not any more. What waits for others does not stand still.
+    func wait(_ isWaiting: Bool) {
+        state.withLock { state in
+            state.waits += isWaiting ? 1 : -1
+            state.last = .now
+        }
+    }
+
+    var lastAdvance: ContinuousClock.Instant { state.withLock { $0.waits > 0 ? .now : $0.last } }
 }
 
 /// Gives up calls that make no progress. A call that does not heed its cancellation is left behind: nobody waits for it

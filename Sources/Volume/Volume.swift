@@ -18,6 +18,7 @@ package final class Volume: Sendable {
     private let didClose: @Sendable (InodeNumber) -> Void
     /// Told when a directory whose listing is here is opened, and by whom.
     private let didOpenDirectory: @Sendable (InodeNumber, Requester?) -> Void
+    private let didMissName: @Sendable (InodeNumber) -> Void
     /// Told when a file is opened.
     let didOpenFile: @Sendable (InodeNumber) -> Void
     /// How much room the remote has, as far as that is known.
@@ -32,6 +33,8 @@ package final class Volume: Sendable {
     ///   - ownership: whose items are that do not say so.
     ///   - didClose: called on the closing thread; returns at once.
     ///   - didOpenDirectory: called on the opening thread; returns at once.
+    ///   - didMissName: a name was asked for that a listed directory does not have; called on the asking thread, returns at
+    ///     once.
     ///   - didOpenFile: called on the opening thread; returns at once.
     ///   - remoteRoom: called on the asking thread; returns at once.
     ///   - didChange: called on the thread that made the change; returns at once.
@@ -39,6 +42,7 @@ package final class Volume: Sendable {
         replica: Replica, ownership: Ownership, isReadOnly: Bool = false, waitsForRemote: Bool = false,
         logger: Logger, didClose: @escaping @Sendable (InodeNumber) -> Void,
         didOpenDirectory: @escaping @Sendable (InodeNumber, Requester?) -> Void = { _, _ in },
+        didMissName: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         didOpenFile: @escaping @Sendable (InodeNumber) -> Void = { _ in },
         remoteRoom: @escaping @Sendable () -> RemoteQuota? = { nil },
         didChange: @escaping @Sendable (ReplicaEffects) -> Void = { _ in }
@@ -48,6 +52,7 @@ package final class Volume: Sendable {
         self.logger = logger
         self.didClose = didClose
         self.didOpenDirectory = didOpenDirectory
+        self.didMissName = didMissName
         self.didOpenFile = didOpenFile
         self.remoteRoom = remoteRoom
         self.didChange = didChange
@@ -88,7 +93,10 @@ package final class Volume: Sendable {
             }
             throw .absent(.listing(of: parent, beyond: nil))
         }
-        guard let inode = answer.inode else { throw .refused(.noSuchFileOrDirectory) }
+        guard let inode = answer.inode else {
+            didMissName(parent)
+            throw .refused(.noSuchFileOrDirectory)
+        }
         return attributes(for: inode)
     }
 

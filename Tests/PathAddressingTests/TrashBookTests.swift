@@ -64,4 +64,27 @@ import Testing
         let anew = TrashBook(in: directory.path)
         #expect(anew.settle([trashed("1", at: "c")], since: anew.now).count == 1)
     }
+
+    @Test("S285: what was emptied out of a large bin is forgotten in a time that grows with its number alone")
+    func manyForgotten() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let book = TrashBook(in: directory.path)
+        let count = 4000
+        for number in 0..<count {
+            book.willThrow(entry("\(number)"))
+            book.ended(entry("\(number)"))
+        }
+        let all = (0..<count).map { trashed("\($0)", at: "\($0)") }
+        #expect(book.settle(all, since: book.now).count == count)
+        // What is not listed any more is gone; what was begun since is not.
+        book.willDelete(entry("new"))
+        #expect(book.settle(Array(all.dropLast()), since: book.now).count == count - 1)
+        #expect(book.thrown("\(count - 1)") == nil && book.thrown("0") != nil)
+        let start = ContinuousClock.now
+        for number in 0..<count { book.forget("\(number)") }
+        // Half of the square of 4,000 steps would take a hundred times as long.
+        #expect(ContinuousClock.now - start < .seconds(4))
+        #expect(book.thrown("0") == nil)
+    }
 }

@@ -38,7 +38,29 @@ import Testing
         #expect(zip(found, found.dropFirst()).allSatisfy { $0 <= $1 })
         #expect(found.last.map { $0 <= Attention.longestPause } == true)
         #expect(found.reduce(.zero, +) <= Attention.memory + Attention.longestPause)
-        #expect(found.count < 20)
+        #expect(found.count < 40)
+    }
+
+    @Test("S284: as long as somebody has looked within five minutes, no ten seconds pass without a comparison")
+    func bound() {
+        let found = pauses(until: Attention.memory)
+        #expect(found.allSatisfy { $0 <= .seconds(10) })
+        #expect(found.reduce(.zero, +) > Attention.memory - .seconds(10))
+    }
+
+    @Test("S284: a comparison that takes long is made for a small part of the time, however often somebody looks")
+    func slowComparisons() {
+        var attention = Attention()
+        var (now, count) = (start, 0)
+        while now - start < .seconds(200) {
+            attention.looked(into: number(7), at: now)
+            let due = attention.takeDue(at: now)
+            now += .seconds(1)
+            guard !due.isEmpty else { continue }
+            count += 1
+            attention.compared(due, took: .seconds(1), at: now)
+        }
+        #expect((8...11).contains(count), "\(count)")
     }
 
     @Test("S189: another look makes it soon again") func again() {

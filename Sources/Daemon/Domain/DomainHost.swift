@@ -75,6 +75,7 @@ package final class DomainHost: Sendable {
                         closing.engine?.directoryWasOpened(number)
                     }
                 },
+                didMissName: { closing.engine?.nameWasMissed(in: $0) },
                 didOpenFile: { closing.engine?.inodeWasOpened($0) },
                 remoteRoom: { closing.engine?.room.present },
                 didChange: { effects in

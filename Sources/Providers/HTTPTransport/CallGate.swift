@@ -1,66 +1,144 @@
+import FileProvider
 import Synchronization
 
-/// Lets so many in at once; the others wait in line.
+/// Lets as many requests in at once as suit the server; the others wait in line, those for which a process waits in front.
+/// Requests that nobody waits for leave a quarter of the places free.
 final class CallGate: Sendable {
+    /// A request that was let in.
+    struct Pass: Sendable {
+        fileprivate let gate: CallGate
+        fileprivate let startedAt: ContinuousClock.Instant
+
+        /// The server has begun to answer.
+        ///
+        /// - Parameter kind: what is compared with each other; nil for what says nothing of how busy the server is.
+        func noteAnswer(_ kind: String?) {
+            guard let kind else { return }
+            gate.change { state in
+                state.limit.note(
+                    .init(kind: kind, startedAt: startedAt, answeredAt: .now, running: state.running))
+            }
+        }
+
+        /// The server has refused the request because it has too much to do, or has broken the connection.
+        func noteOverload() {
+            gate.change { $0.limit.noteOverload(at: .now) }
+        }
+    }
+
+    private struct Waiter {
+        var ticket: UInt64
+        var context: CallContext?
+        /// Resumed with whether it was let in, and as one of those that nobody waits for; nil when it was cancelled.
+        var continuation: CheckedContinuation<Bool?, Never>
+
+        var isUrgent: Bool { context?.isUrgent ?? true }
+    }
+
     private struct State {
-        var free: Int
-        var line: [(ticket: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+        var limit: ConcurrencyLimit
+        var running = 0
+        var runningInBackground = 0
+        var line: [Waiter] = []
         var lastTicket: UInt64 = 0
         /// Who was cancelled before taking a place in the line.
         var cancelled: Set<UInt64> = []
+
+        /// Whether there is a place.
+        func admits(isUrgent: Bool) -> Bool {
+            let limit = limit.limit
+            return running < limit && (isUrgent || runningInBackground < max(1, limit - max(1, limit / 4)))
+        }
+
+        mutating func take(isUrgent: Bool) {
+            running += 1
+            if !isUrgent { runningInBackground += 1 }
+        }
     }
+
+    /// Whether the task serves a request that was let in: what it asks for on the way needs no place of its own, for which it
+    /// might wait for ever.
+    @TaskLocal static var isInside = false
 
     private let state: Mutex<State>
 
-    init(_ limit: Int) {
-        state = Mutex(State(free: max(1, limit)))
+    init(_ most: Int) {
+        state = Mutex(State(limit: ConcurrencyLimit(most: most)))
     }
 
-    func run<Value>(_ body: () async throws -> Value) async throws -> Value {
-        try await enter()
-        defer { leave() }
-        return try await body()
+    /// How many requests are let in at once at present.
+    var limit: Int { state.withLock { $0.limit.limit } }
+
+    func run<Value>(_ body: (Pass) async throws -> Value) async throws -> Value {
+        if Self.isInside { return try await body(Pass(gate: self, startedAt: .now)) }
+        let isInBackground = try await enter()
+        defer { leave(isInBackground) }
+        return try await body(Pass(gate: self, startedAt: .now))
     }
 
-    private func enter() async throws {
-        let ticket = state.withLock { state in
+    /// - Returns: whether it is one that nobody waits for.
+    private func enter() async throws -> Bool {
+        let context = CallContext.current
+        let isUrgent = context?.isUrgent ?? true
+        let ticket = state.withLock { state -> UInt64? in
+            // Whoever came before goes first.
+            if state.admits(isUrgent: isUrgent), !state.line.contains(where: { !isUrgent || $0.isUrgent }) {
+                state.take(isUrgent: isUrgent)
+                return nil
+            }
             state.lastTicket += 1
             return state.lastTicket
         }
-        let isIn = await withTaskCancellationHandler {
+        guard let ticket else { return !isUrgent }
+        context?.beginWaiting()
+        defer { context?.endWaiting() }
+        let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer: Bool? = state.withLock { state in
-                    if state.cancelled.remove(ticket) != nil { return false }
-                    if state.free > 0 {
-                        state.free -= 1
-                        return true
-                    }
-                    state.line.append((ticket, continuation))
-                    return nil
+                let isOut = state.withLock { state in
+                    if state.cancelled.remove(ticket) != nil { return true }
+                    state.line.append(Waiter(ticket: ticket, context: context, continuation: continuation))
+                    return false
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if isOut { continuation.resume(returning: nil) } else { change { _ in } }
             }
         } onCancel: {
-            let waiting = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            let waiting = state.withLock { state -> CheckedContinuation<Bool?, Never>? in
                 guard let place = state.line.firstIndex(where: { $0.ticket == ticket }) else {
                     state.cancelled.insert(ticket)
                     return nil
                 }
                 return state.line.remove(at: place).continuation
             }
-            waiting?.resume(returning: false)
+            waiting?.resume(returning: nil)
         }
         // A cancellation that came too late to keep it out has left its mark.
         state.withLock { _ = $0.cancelled.remove(ticket) }
-        guard isIn else { throw CancellationError() }
+        guard let answer else { throw CancellationError() }
+        return answer
     }
 
-    private func leave() {
-        let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            guard state.line.isEmpty else { return state.line.removeFirst().continuation }
-            state.free += 1
-            return nil
+    private func leave(_ isInBackground: Bool) {
+        change { state in
+            state.running -= 1
+            if isInBackground { state.runningInBackground -= 1 }
         }
-        next?.resume(returning: true)
+    }
+
+    /// Changes the state, and lets in those for whom there is a place then.
+    private func change(_ body: (inout State) -> Void) {
+        let admitted = state.withLock { state in
+            body(&state)
+            var admitted: [(Waiter, isInBackground: Bool)] = []
+            for isUrgent in [true, false] {
+                while state.admits(isUrgent: isUrgent),
+                    let index = state.line.firstIndex(where: { $0.isUrgent == isUrgent })
+                {
+                    state.take(isUrgent: isUrgent)
+                    admitted.append((state.line.remove(at: index), !isUrgent))
+                }
+            }
+            return admitted
+        }
+        for (waiter, isInBackground) in admitted { waiter.continuation.resume(returning: isInBackground) }
     }
 }

@@ -61,7 +61,9 @@ struct PiecesUpload: AsyncSequence, Sendable {
             upload.movement.pause()
             defer { upload.movement.resume() }
             do {
-                return try await upload.next().map { ByteBuffer(bytes: $0) }
+                return try await CallGate.$isInside.withValue(true) {
+                    try await upload.next().map { ByteBuffer(bytes: $0) }
+                }
             } catch {
                 upload.failure.note(error)
                 throw error

@@ -57,9 +57,10 @@ final class HTTPClients: Sendable {
             timeout: .init(connect: .nanoseconds(configuration.connectTimeout.wholeNanoseconds)),
             proxy: proxy, decompression: .disabled)
         settings.httpVersion = .automatic
-        settings.connectionPool.idleTimeout = .seconds(30)
-        // The gate lets no more than that in, so that no request waits in the pool: there its time to connect would run.
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.connections
+        settings.connectionPool.idleTimeout = .seconds(10)
+        // The gate lets no more than half of that in, and each may make another on its way: so no request waits in the
+        // pool, where its time to connect would run.
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 2 * configuration.connections
         settings.connectionPool.retryConnectionEstablishment = false
         var tls = TLSConfiguration.makeClientConfiguration()
         // RFC 8996: older versions are broken.

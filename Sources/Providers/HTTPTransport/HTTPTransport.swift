@@ -17,7 +17,8 @@ import Synchronization
 /// `malformedResponse`, `userCancelled`; messages name the host and the cause, never a field or a query.
 package final class HTTPTransport: Sendable {
     package struct Configuration: Sendable {
-        /// At most so many connections to one server, and requests at once.
+        /// At most so many requests to one server at once. How many there are in fact depends on how the server serves them:
+        /// see ``ConcurrencyLimit``.
         package var connections = 16
         package var connectTimeout: Duration = .seconds(10)
         /// How long no byte may move in either direction.
@@ -85,8 +86,8 @@ package final class HTTPTransport: Sendable {
                 let (outgoing, attempt, follows) = (request, attempts, redirects)
                 let hasBegun = Atomic<Bool>(false)
                 do {
-                    let outcome = try await gate.run {
-                        try await self.attempt(outgoing, from: origin, attempt, redirects: follows) {
+                    let outcome = try await gate.run { pass in
+                        try await self.attempt(outgoing, from: origin, attempt, redirects: follows, pass) {
                             hasBegun.store(!mayReceiveAgain, ordering: .relaxed)
                             return try await receive($0, $1)
                         }
@@ -124,7 +125,7 @@ package final class HTTPTransport: Sendable {
 
     /// One request and its answer, watched for standing still.
     private func attempt<Value: Sendable>(
-        _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int,
+        _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int, _ pass: CallGate.Pass,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Outcome<Value> {
         let movement = Movement()
@@ -132,7 +133,7 @@ package final class HTTPTransport: Sendable {
         return try await withThrowingTaskGroup(of: Outcome<Value>?.self) { group in
             group.addTask {
                 try await self.perform(
-                    request, from: origin, attempt, redirects: redirects, movement, receiving: receive)
+                    request, from: origin, attempt, redirects: redirects, movement, pass, receiving: receive)
             }
             group.addTask {
                 try await movement.waitForStall(of: limit)
@@ -140,6 +141,7 @@ package final class HTTPTransport: Sendable {
             }
             defer { group.cancelAll() }
             guard let first = try await group.next(), let outcome = first else {
+                pass.noteOverload()
                 throw TransportFailure(
                     FileProviderError(.timedOut, "\(request.url.host) makes no progress: nothing moved for \(limit)"),
                     isBroken: false)
@@ -150,6 +152,7 @@ package final class HTTPTransport: Sendable {
 
     private func perform<Value: Sendable>(
         _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int, _ movement: Movement,
+        _ pass: CallGate.Pass,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Outcome<Value> {
         var request = request
@@ -162,13 +165,20 @@ package final class HTTPTransport: Sendable {
         } catch {
             // What stopped the upload says more than that it was stopped.
             if let failure = upload.error { throw failure }
-            throw TransportFailure(error, host: request.url.host)
+            let failure = TransportFailure(error, host: request.url.host)
+            if failure.error.code == .serverUnreachable { pass.noteOverload() }
+            throw failure
         }
         movement.note()
         var fields = HTTPFields()
         for (name, value) in response.headers { fields.add(name, value) }
         let head = HTTPResponseHead(status: Int(response.status.code), fields: fields, url: request.url)
         let body = HTTPBodyReader(response.body, movement: movement, host: request.url.host)
+        if [429, 503].contains(head.status) {
+            pass.noteOverload()
+        } else {
+            pass.noteAnswer(Self.kind(of: request, head))
+        }
 
         if request.passingStatuses.contains(head.status) {
             let requested = Retries.requestedPause(fields["Retry-After"])
@@ -183,6 +193,23 @@ package final class HTTPTransport: Sendable {
         }
         return .answered(try await receive(head, body))
     }
+
+    /// Which requests take a server alike long; nil for one with much content in it or in its answer.
+    private static func kind(of request: HTTPRequest, _ head: HTTPResponseHead) -> String? {
+        let sent =
+            switch request.body {
+            case nil: Int64(0)
+            case .bytes(let bytes): Int64(bytes.count)
+            case .content(_, let range): Int64(range.count)
+            case .pieces(let count, _): count ?? .max
+            }
+        guard sent <= largestTimed, head.contentLength ?? 0 <= largestTimed || request.method == "HEAD" else {
+            return nil
+        }
+        return "\(request.method) \(request.url.query == nil ? "" : "?")\(request.fields["Depth"] ?? "")"
+    }
+
+    private static let largestTimed: Int64 = 64 << 10
 
     private func outgoing(
         _ request: HTTPRequest, _ movement: Movement, _ failure: UploadFailure

@@ -4,21 +4,21 @@ import Synchronization
 import SystemPackage
 
 /// Compares what comes with what is here, and ends the transfer at the first difference.
-final class ComparingSink: ContentSink {
-    struct Difference: Error {}
+package final class ComparingSink: ContentSink {
+    package struct Difference: Error {}
 
     private let source: ContentSource
     private let taken = Mutex<Int64>(0)
     private static let piece = 1 << 20
 
-    init(source: ContentSource) {
+    package init(source: ContentSource) {
         self.source = source
     }
 
     /// How many bytes were the same.
-    var count: Int64 { taken.withLock { $0 } }
+    package var count: Int64 { taken.withLock { $0 } }
 
-    func write(_ bytes: RawSpan, at offset: Int64) throws {
+    package func write(_ bytes: RawSpan, at offset: Int64) throws {
         let mine = try source.read(at: offset, count: bytes.byteCount)
         guard mine.count == bytes.byteCount else { throw Difference() }
         for index in 0..<mine.count where bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self) != mine[index] {
@@ -27,7 +27,7 @@ final class ComparingSink: ContentSink {
         taken.withLock { $0 += Int64(mine.count) }
     }
 
-    func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+    package func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
         var done: Int64 = 0
         while done < count {
             let size = Int(min(Int64(Self.piece), count - done))

@@ -19,6 +19,7 @@ final class PathEnumerator: FileProviderEnumerator {
     }
 
     private static let mostLooks = 4
+    private static let looksAtOnce = 16
     private let container: ItemIdentifier
     private let provider: PathAddressedProvider
     private let trees: TreeListings?
@@ -142,18 +143,18 @@ final class PathEnumerator: FileProviderEnumerator {
     ) async throws -> [RemoteEntry] {
         let changed = try await provider.book.changed(in: container, since: moment)
         if changed.isEmpty { return entries }
-        var result: [RemoteEntry] = []
-        for entry in entries {
-            guard changed.contains(.init(directory: container, name: entry.name)) else {
-                result.append(entry)
-                continue
-            }
-            do {
-                result.append(try await provider.remote.entry(at: path.appending(entry.name)))
-            } catch let error as FileProviderError where error.code == .noSuchItem {
-                continue
-            }
+        let doubtful = entries.indices.filter {
+            changed.contains(.init(directory: container, name: entries[$0].name))
         }
-        return result
+        var result = entries.map(Optional.some)
+        try await withThrowingTaskGroup(of: (Int, RemoteEntry?).self) { [provider] group in
+            for (count, index) in doubtful.enumerated() {
+                if count >= Self.looksAtOnce, let (index, entry) = try await group.next() { result[index] = entry }
+                let place = path.appending(entries[index].name)
+                group.addTask { (index, try await provider.entry(at: place)) }
+            }
+            for try await (index, entry) in group { result[index] = entry }
+        }
+        return result.compactMap { $0 }
     }
 }

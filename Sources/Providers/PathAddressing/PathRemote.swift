@@ -231,6 +231,9 @@ package enum RemoteCondition: Hashable, Sendable {
     /// The directory, which is to be deleted, holds nothing but what is hidden. A remote that deletes it with one request
     /// need not look; see ``RemoteTraits/checksEmptiness``.
     case empty
+
+    /// Whether it is that the content is the one with this tag.
+    package func isOf(_ tag: [UInt8]?) -> Bool { tag.map { self == .unchanged(tag: $0) } ?? false }
 }
 
 /// A condition did not hold.

@@ -269,15 +269,16 @@ final class PlaceBook: Sendable {
     var now: Int { state.withLock { $0.clock } }
 
     /// The names in a directory that were changed since a moment, by changes that are over now. Waits for those that are
-    /// not.
+    /// not, but for none that begins meanwhile: where one file after the other is written, there is always one.
     func changed(in directory: ItemIdentifier, since moment: Int) async throws -> Set<Place> {
+        let latest = now
         func find() -> (places: Set<Place>, isOver: Bool) {
             state.withLock { state in
                 var places: Set<Place> = []
                 var isOver = true
-                for touch in state.touches.values where touch.place.directory == directory {
+                for (number, touch) in state.touches where touch.place.directory == directory {
                     guard let end = touch.endedAt else {
-                        isOver = false
+                        if number <= latest { isOver = false }
                         continue
                     }
                     if end > moment { places.insert(touch.place) }

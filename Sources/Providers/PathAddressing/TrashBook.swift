@@ -136,7 +136,9 @@ final class TrashBook: Sendable {
             state.clock += 1
             state.uncertain.remove(key)
             state.doneAt[key] = nil
-            state.known = state.known.filter { $0.value.entry.stableIdentifier != key }
+            for kind in [ItemKind.file, .directory, .symbolicLink] {
+                state.known[MintedIdentifier.make(kind, remote: key)] = nil
+            }
             return (
                 state.thrown.removeValue(forKey: key) != nil, state.deleted.removeValue(forKey: key) != nil
             )
@@ -191,10 +193,10 @@ final class TrashBook: Sendable {
             func isGone(_ key: String, _ state: borrowing State) -> Bool {
                 places[key] == nil && !state.uncertain.contains(key) && state.doneAt[key, default: 0] <= moment
             }
-            for (key, thrown) in state.thrown {
-                if isGone(key, state), !thrown.isRestoring {
-                    changes.goneThrown.append(key)
-                } else if let place = places[key] {
+            var found = (thrown: 0, deleted: 0)
+            for (key, place) in places {
+                if let thrown = state.thrown[key] {
+                    found.thrown += 1
                     if thrown.place == nil {
                         state.thrown[key]?.place = place
                         changes.thrown[key] = state.thrown[key]
@@ -203,11 +205,8 @@ final class TrashBook: Sendable {
                         changes.goneThrown.append(key)
                     }
                 }
-            }
-            for (key, deleted) in state.deleted {
-                if isGone(key, state) {
-                    changes.goneDeleted.append(key)
-                } else if let place = places[key] {
+                if let deleted = state.deleted[key] {
+                    found.deleted += 1
                     if deleted.place == nil {
                         state.deleted[key]?.place = place
                         changes.deleted[key] = state.deleted[key]
@@ -215,6 +214,16 @@ final class TrashBook: Sendable {
                         changes.goneDeleted.append(key)
                     }
                 }
+            }
+            // What is remembered is there, as a rule, or was begun just now: only when more of it is missing is all of it
+            // looked through, and not at each listing.
+            let begun = state.uncertain.union(state.doneAt.filter { $0.value > moment }.keys)
+                .filter { places[$0] == nil }
+            if state.thrown.count > found.thrown + begun.count(where: { state.thrown[$0] != nil }) {
+                changes.goneThrown += state.thrown.filter { isGone($0.key, state) && !$0.value.isRestoring }.keys
+            }
+            if state.deleted.count > found.deleted + begun.count(where: { state.deleted[$0] != nil }) {
+                changes.goneDeleted += state.deleted.filter { isGone($0.key, state) }.keys
             }
             for key in changes.goneThrown { state.thrown[key] = nil }
             for key in changes.goneDeleted { state.deleted[key] = nil }

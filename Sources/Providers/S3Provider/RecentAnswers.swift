@@ -8,7 +8,7 @@ import Synchronization
 final class RecentAnswers: Sendable {
     struct Change: Sendable {
         enum Outcome: Sendable, Hashable {
-            /// With a tag, where the answer said which.
+            /// With a tag, in quotes, where the answer said which.
             case written(tag: String?)
             case deleted
         }
@@ -56,7 +56,7 @@ final class RecentAnswers: Sendable {
             guard index < state.changes.count, state.changes[index].key.utf8.elementsEqual(key.utf8),
                 case .written(let written?) = state.changes[index].outcome
             else { return false }
-            return S3Object.quoted(written) == tag
+            return written == tag
         }
     }
 
@@ -123,6 +123,13 @@ extension S3Client {
             let present = try await object(change.key)
             if present?.tag == shown?.tag, present?.size == shown?.size {
                 recent.forget(change)
+                continue
+            }
+            if listsOtherTags, let shown, shown.size == present?.size,
+                change.outcome == .written(tag: present?.tag)
+            {
+                // It is what was written, by the ETag under which this server lists it.
+                recent.note(change.key, .written(tag: shown.tag))
                 continue
             }
             recent.noteLag()

@@ -12,6 +12,7 @@ final class S3Client: Sendable {
         var location: S3Location
         /// How far the server's clock is ahead of this one, in seconds.
         var skew: Int64 = 0
+        var listsOtherTags = false
     }
 
     let transport: HTTPTransport
@@ -42,6 +43,11 @@ final class S3Client: Sendable {
     }
 
     var location: S3Location { state.withLock { $0.location } }
+
+    /// Whether the server lists other ETags than it gives for the objects themselves.
+    var listsOtherTags: Bool { state.withLock { $0.listsOtherTags } }
+
+    func noteOtherTagsListed() { state.withLock { $0.listsOtherTags = true } }
 
     /// A request about a key, or the bucket.
     ///
@@ -104,7 +110,7 @@ final class S3Client: Sendable {
     private func noteChanges(_ keys: [String], by request: HTTPRequest, _ answer: HTTPResponse) {
         let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
         for key in keys {
-            recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"]))
+            recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"].map(S3Object.quoted)))
             if isDeletion {
                 doubtful.noteDeleted(key)
             } else if let tag = request.tagOfWritten {

@@ -39,9 +39,13 @@ struct S3Listing: Sendable {
 extension S3Client {
     /// Lists keys that begin with a prefix.
     ///
-    /// - Parameter isFlat: every key; otherwise what lies below a further slash is one entry.
+    /// - Parameters:
+    ///   - isFlat: every key; otherwise what lies below a further slash is one entry.
+    ///   - isRaw: as the server lists it, whatever it has acknowledged since.
     /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early.
-    func list(prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000) async throws -> S3Listing {
+    func list(
+        prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000, isRaw: Bool = false
+    ) async throws -> S3Listing {
         try await again { () async throws -> S3Listing in
             var query = [
                 ("list-type", "2"), ("prefix", prefix), ("encoding-type", "url"),
@@ -57,8 +61,9 @@ extension S3Client {
                 request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
                 failure: { S3Failure($0, bucket: bucket) })
             self.stragglers.noteAnswer(after: .now - start)
-            return try await self.current(
-                try parser.finish(after: token), prefix: prefix, isFlat: isFlat, isFirst: token == nil)
+            let listing = try parser.finish(after: token)
+            if isRaw { return listing }
+            return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
         }
     }
 }

@@ -85,6 +85,7 @@ package enum S3Provider {
         let location = try S3Location(source: source, endpoint: endpoint, region: region, usesHostNames: style)
         var configuration = HTTPTransport.Configuration()
         configuration.environment = variables
+        configuration.connections = S3Remote.concurrentCalls
         if let bundle = said("AWS_CA_BUNDLE"), said("SSL_CERT_FILE") == nil {
             configuration.environment["SSL_CERT_FILE"] = bundle
         }

@@ -45,10 +45,15 @@ extension S3Remote {
 
     /// Takes back what nobody carries on, before something is made, written or deleted in its old or new place: a copy of
     /// what is gone by then would come to light in the end. Who carries one on has claimed the places: where somebody is
-    /// about one, he is taking it back. What the server does not let us end keeps nobody from the rest.
+    /// about one, he is taking it back. What the server does not let us end keeps nobody from the rest; a change in its old
+    /// place gives it up, because what is made there must be shown.
     ///
     /// - Parameter wanted: is to be carried on.
     func settleMoves(over keys: [String], but wanted: MoveRecord? = nil) async throws {
+        for record in moves.records where moves.isStuck(record) && !moves.isRunning(record) {
+            let isOver = keys.contains { MoveJournal.holds(record.from, $0) || MoveJournal.holds($0, record.from) }
+            if isOver, !record.hasPlaces(of: wanted) { moves.remove(record) }
+        }
         while let record = keys.lazy.flatMap({ self.moves.records(over: $0) }).first(where: {
             !$0.hasPlaces(of: wanted) && !moves.isStuck($0) || moves.isRunning($0)
         }) {

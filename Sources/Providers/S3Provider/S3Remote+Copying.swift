@@ -12,6 +12,7 @@ extension S3Remote {
     /// - Returns: the copy's tag. Where it is not the original's, the original may have been another one by then: some servers
     ///   compare what went in parts with other tags than they list, so that no condition can be made.
     func copy(_ original: S3Object, to key: String, _ metadata: HTTPFields? = nil) async throws -> String {
+        if client.listsOtherTags { return try await copy(original, to: key, metadata, isConditional: false) }
         do {
             return try await copy(original, to: key, metadata, isConditional: true)
         } catch let failure as S3Failure where failure.isUnmetCondition && metadata == nil {

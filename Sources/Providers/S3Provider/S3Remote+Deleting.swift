@@ -35,7 +35,7 @@ extension S3Remote {
             return _ = try await delete([Deletion(key: key)])
         }
         let tag = tag(of: content, at: key)
-        let isChecked = await conditions().onDeleting
+        let isChecked = await conditions().deleting != nil
         try await keepDirectory(path.parent)
         if !isChecked {
             // As listings have it, for a request for the object itself may be answered with another tag.
@@ -43,7 +43,14 @@ extension S3Remote {
             guard there.tag == tag else { throw RemoteConditionFailure(present: try await present(at: path)) }
         }
         let left = try await delete([Deletion(key: key, tag: tag)])
-        if !left.isEmpty, let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
+        guard !left.isEmpty, let there = try await present(at: path) else { return }
+        guard try await has(content, at: path, key: key) else { throw RemoteConditionFailure(present: there) }
+        // The server refuses the ETag that the object has: nobody else has changed it.
+        state.withLock { state in
+            state.conditions?.deleting = nil
+            state.conditions?.deletingMany = nil
+        }
+        try await delete([Deletion(key: key, tag: tag)])
     }
 
     /// Deletes a directory that holds nothing, and never more than what was seen of it: another may just be putting
@@ -107,13 +114,13 @@ extension S3Remote {
         }
         var single = strange
         var left: [String] = []
-        let onlyChecksOne = support.onDeleting && !support.onDeletingMany && plain.contains { $0.tag != nil }
+        let onlyChecksOne = support.deleting != nil && support.deletingMany == nil && plain.contains { $0.tag != nil }
         if plain.count < 3 || !deletesMany || onlyChecksOne {
             single += plain
         } else {
             for start in stride(from: 0, to: plain.count, by: 1000) {
                 let some = Array(plain[start..<min(start + 1000, plain.count)])
-                if let kept = try await deleteTogether(some, onConditions: support.onDeletingMany) {
+                if let kept = try await deleteTogether(some, support.deletingMany) {
                     left += kept
                 } else {
                     single += some
@@ -122,7 +129,7 @@ extension S3Remote {
         }
         let kept = Mutex<[String]>([])
         try await inParallel(single) { deletion in
-            if try await !self.delete(deletion, onCondition: support.onDeleting) {
+            if try await !self.delete(deletion, support.deleting) {
                 kept.withLock { $0.append(deletion.key) }
             }
         }
@@ -135,9 +142,9 @@ extension S3Remote {
     }
 
     /// - Returns: false when the object has another tag.
-    private func delete(_ deletion: Deletion, onCondition isChecked: Bool) async throws -> Bool {
+    private func delete(_ deletion: Deletion, _ spelling: ConditionSupport.Spelling?) async throws -> Bool {
         var fields = HTTPFields()
-        if isChecked, let tag = deletion.tag { fields["If-Match"] = tag }
+        if let spelling, let tag = deletion.tag { fields["If-Match"] = spelling.value(tag) }
         let all = fields
         for attempt in 1... {
             do {
@@ -156,13 +163,18 @@ extension S3Remote {
         return true
     }
 
+    /// - Parameter spelling: how the server wants the ETags; nil where it does not look at them.
     /// - Returns: the keys of those that have another tag; nil when the server does not know this request.
-    func deleteTogether(_ deletions: [Deletion], onConditions isChecked: Bool) async throws -> [String]? {
+    func deleteTogether(
+        _ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?
+    ) async throws -> [String]? {
         func escaped(_ text: String) -> String {
             text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
         }
         let listed = deletions.map { deletion in
-            let tag = isChecked ? deletion.tag.map { "<ETag>\(escaped($0))</ETag>" } : nil
+            let tag = spelling.flatMap { spelling in
+                deletion.tag.map { "<ETag>\(escaped(spelling.value($0)))</ETag>" }
+            }
             return "<Object><Key>\(escaped(deletion.key))</Key>\(tag ?? "")</Object>"
         }
         let body = Array(
@@ -187,7 +199,7 @@ extension S3Remote {
             let code = refusal.child("Code")?.trimmedText ?? ""
             if code == "NoSuchKey" { continue }
             let key = refusal.child("Key")?.text ?? ""
-            if isChecked, ["PreconditionFailed", "ConditionalRequestConflict"].contains(code) {
+            if spelling != nil, ["PreconditionFailed", "ConditionalRequestConflict"].contains(code) {
                 left.append(key)
                 continue
             }

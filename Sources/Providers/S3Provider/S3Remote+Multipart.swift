@@ -134,7 +134,7 @@ extension S3Remote {
         // Hours may have passed since it was looked at first, and some servers that check conditions do not do so here.
         try await require(condition, at: path)
         let body = Self.completion(parts)
-        try await conditional(condition, at: record.key) { extra in
+        try await conditional(condition, at: record.key, of: path) { extra in
             var fields: HTTPFields = ["Content-Type": "application/xml"]
             for (name, value) in extra { fields[name] = value }
             let all = fields

@@ -22,7 +22,7 @@ extension S3Remote {
                 try await requireDirectory(path.parent)
                 // No condition says that nothing lies below a name.
                 if let there = try await present(at: path) { throw RemoteConditionFailure(present: there) }
-            } else if support?.onWriting != true {
+            } else if support?.honours(condition) != true {
                 try await require(condition, at: path)
             }
             let fields = ObjectMetadata.fields(attributes)
@@ -43,8 +43,7 @@ extension S3Remote {
                 guard let there = try await present(at: path) else { throw RemoteConditionFailure(present: nil) }
                 throw RemoteConditionFailure(present: there)
             }
-            return try await written(
-                key, path, size: contents.size, tag: tag, date: attributes.contentModificationDate)
+            return try await written(contents, key, path, tag: tag, date: attributes.contentModificationDate)
         }
     }
 
@@ -53,21 +52,60 @@ extension S3Remote {
     /// - Parameter tag: what the server said that it is; nil where it said nothing.
     /// - Throws: ``RemoteConditionFailure`` when somebody else has written it since.
     private func written(
-        _ key: String, _ path: RemotePath, size: Int64, tag: String?, date: FileTimestamp?
+        _ contents: ContentSource, _ key: String, _ path: RemotePath, tag: String?, date: FileTimestamp?
     ) async throws -> RemoteEntry {
         note(seen: prefix(of: path.parent))
+        // Where answers and listings have been seen to agree, the answer says all that a listing would say but the date,
+        // and that is the file's.
+        if let tag, let date, state.withLock({ $0.conditions?.answersWithListedTags }) == true {
+            let written = S3Object(key: key, tag: tag, size: contents.size, modified: nil)
+            dates.note([(key, written.tag, date)])
+            copies.remove([key])
+            unanswered.forget(Self.lastName(of: key), tag: Array(written.tag.utf8))
+            return file(written, name: path.name ?? "")
+        }
         let found: S3Object?
         if let listed = try await listed(key) { found = listed } else { found = try await object(key) }
         guard let found else {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
         }
-        guard found.size == size, tag.map({ S3Object.quoted($0) == found.tag }) ?? true else {
-            throw RemoteConditionFailure(present: file(found, name: path.name ?? ""))
-        }
+        let tag = tag.map(S3Object.quoted)
+        var isOwn = found.size == contents.size
+        if isOwn, let tag, tag != found.tag { isOwn = try await isSame(found, path, writtenAs: tag, contents) }
+        guard isOwn else { throw RemoteConditionFailure(present: file(found, name: path.name ?? "")) }
         if let date { dates.note([(key, found.tag, date)]) }
         copies.remove([key])
-        unanswered.forget(Self.lastName(of: key), tag: Array(found.tag.utf8))
+        for known in [tag, found.tag] {
+            if let known { unanswered.forget(Self.lastName(of: key), tag: Array(known.utf8)) }
+        }
         return file(found, name: path.name ?? "")
+    }
+
+    /// Whether an object is what was just written here, though a listing shows another ETag than the answer to the PUT:
+    /// servers that encrypt, and gateways, may answer with one ETag and list another.
+    private func isSame(
+        _ found: S3Object, _ path: RemotePath, writtenAs tag: String, _ contents: ContentSource
+    ) async throws -> Bool {
+        guard let there = try await object(found.key), there.size == contents.size else { return false }
+        if there.tag == tag {
+            note(asked: tag, of: found.key, listedAs: found.tag)
+            return true
+        }
+        // No later answer shows the ETag of the PUT: the bytes decide.
+        let sink = ComparingSink(source: contents)
+        do {
+            _ = try await read(path, there.tag, listedAs: nil, nil, into: sink, isConditional: false)
+        } catch is ComparingSink.Difference {
+            // The content may have been written here meanwhile.
+            try contents.confirm()
+            return false
+        } catch let error where Self.isAboutVersion(error) {
+            return false
+        }
+        try contents.confirm()
+        guard sink.count == contents.size else { return false }
+        if there.tag != found.tag { note(asked: there.tag, of: found.key, listedAs: found.tag) }
+        return true
     }
 
     private func put(
@@ -78,7 +116,7 @@ extension S3Remote {
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
-        try await conditional(condition, at: key) { extra in
+        try await conditional(condition, at: key, of: path) { extra in
             var fields = fields
             for (name, value) in extra { fields[name] = value }
             let all = fields
@@ -99,25 +137,6 @@ extension S3Remote {
             }.fields["ETag"]
         }
         return tag
-    }
-
-    /// Makes a change on a condition, and without it where it turns out that the server knows no conditions: the
-    /// condition was looked at before.
-    func conditional(
-        _ condition: RemoteCondition, at key: String, _ body: ([(String, String)]) async throws -> Void
-    ) async throws {
-        let isHonoured = state.withLock { $0.conditions }?.onWriting == true
-        let fields = isHonoured ? fields(for: condition, at: key) : []
-        for attempt in 1... {
-            do {
-                return try await body(fields)
-            } catch let failure as S3Failure where failure.isUnimplemented && !fields.isEmpty {
-                state.withLock { $0.conditions = ConditionSupport.none }
-                return try await body([])
-            } catch let failure as S3Failure where failure.isRace && attempt < 3 {
-                try await Task.sleep(for: .milliseconds(100 * attempt))
-            }
-        }
     }
 
     /// Looks whether a condition holds.

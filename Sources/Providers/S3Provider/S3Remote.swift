@@ -26,6 +26,8 @@ final class S3Remote: PathRemote {
     struct State {
         /// What of conditions the server honours; nil while that is not known.
         var conditions: ConditionSupport?
+        /// Finds that out.
+        var probe: Task<ConditionSupport?, Never>?
         /// Directories of which it is known that an object of their own keeps them.
         var marked: Set<KeyBytes> = []
         /// When directories were last seen to be there, in seconds since 1970.
@@ -59,12 +61,15 @@ final class S3Remote: PathRemote {
         unanswered = UnansweredContents(in: manager.stateDirectory)
     }
 
+    /// The most that are made at once; the transport lets in what the server serves.
+    static let concurrentCalls = 64
+
     var traits: RemoteTraits {
         var traits = RemoteTraits()
         traits.hasSymbolicLinks = true
         traits.listsTrees = true
         traits.storesModificationDates = true
-        traits.concurrentCalls = 16
+        traits.concurrentCalls = Self.concurrentCalls
         traits.tagsAreOfContent = true
         traits.checksEmptiness = true
         let conditions = state.withLock { $0.conditions }
@@ -199,9 +204,13 @@ final class S3Remote: PathRemote {
             do {
                 return try await read(path, asked, listedAs: wanted, range, into: sink)
             } catch let error where Self.isAboutVersion(error) {
-                guard let asked, let wanted, let other = try await lookForTag(of: key, listedAs: wanted), other != asked
-                else { throw error }
-                return try await read(path, other, listedAs: wanted, range, into: sink)
+                guard let asked, let wanted, let other = try await lookForTag(of: key, listedAs: wanted) else {
+                    throw error
+                }
+                // A server that refuses the very ETag that the object has is asked without a condition: what comes is
+                // compared with it.
+                return try await read(
+                    path, other, listedAs: wanted, range, into: sink, isConditional: other != asked)
             }
         }
     }
@@ -209,14 +218,15 @@ final class S3Remote: PathRemote {
     /// - Parameters:
     ///   - asked: the object's tag, as it is asked for.
     ///   - listed: as it is listed.
-    private func read(
+    ///   - isConditional: whether the server is to refuse another object; without it, the answer's ETag is compared here.
+    func read(
         _ path: RemotePath, _ asked: String?, listedAs listed: String?, _ range: Range<Int64>?,
-        into sink: any ContentSink
+        into sink: any ContentSink, isConditional: Bool = true
     ) async throws -> RemoteEntry {
         let (key, name, bucket) = (key(of: path), path.name ?? "", client.location.bucket)
         return try await client.again { () async throws -> RemoteEntry in
             var request = client.request("GET", key)
-            request.fields["If-Match"] = asked
+            if isConditional { request.fields["If-Match"] = asked }
             var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
             download.check = { head in
                 if let asked, let given = head.fields["ETag"], S3Object.quoted(given) != asked {
@@ -233,7 +243,7 @@ final class S3Remote: PathRemote {
         }
     }
 
-    private static func isAboutVersion(_ error: any Error) -> Bool {
+    static func isAboutVersion(_ error: any Error) -> Bool {
         if let failure = error as? S3Failure { return failure.isUnmetCondition }
         return (error as? FileProviderError)?.code == .versionNoLongerAvailable
     }
@@ -250,11 +260,16 @@ final class S3Remote: PathRemote {
     private func lookForTag(of key: String, listedAs listed: String) async throws -> String? {
         // In this order: who asks with an older tag than the one that is listed gets nothing.
         guard let asked = try await object(key)?.tag, try await self.listed(key)?.tag == listed else { return nil }
+        note(asked: asked, of: key, listedAs: listed)
+        return asked
+    }
+
+    /// An object is listed with another ETag than requests for it know.
+    func note(asked: String, of key: String, listedAs listed: String) {
         state.withLock { state in
             if state.askedTags.count > 1000 { state.askedTags = [:] }
             state.askedTags[KeyBytes(key)] = (listed, asked)
         }
-        return asked
     }
 
     func quota() async throws -> RemoteQuota? { nil }

@@ -180,7 +180,12 @@ extension WebDAVRemote {
                 throw RemoteConditionFailure(present: try await sight(of: path)?.entry)
             }
             let state = habits.movesConditionally ? there.etag : nil
-            try await move(hidden, to: path, kind: .file, overwriting: true, ifTargetHas: state)
+            do {
+                try await move(hidden, to: path, kind: .file, overwriting: true, ifTargetHas: state)
+            } catch let failure as RemoteConditionFailure where state != nil && failure.present?.tag == tag {
+                // The server refuses the very ETag that the file has: nobody else has changed it.
+                try await move(hidden, to: path, kind: .file, overwriting: true)
+            }
         }
     }
 
@@ -300,7 +305,13 @@ extension WebDAVRemote {
             }
         }
         try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
-            try await delete(path, isDirectory: kind == .directory, fields)
+            do {
+                try await delete(path, isDirectory: kind == .directory, fields)
+            } catch let failure as RemoteConditionFailure where condition.isOf(failure.present?.tag) && !fields.isEmpty
+            {
+                // The server refuses the very ETag that the file has: nobody else has changed it.
+                try await delete(path, isDirectory: kind == .directory, [:])
+            }
         }
     }
 

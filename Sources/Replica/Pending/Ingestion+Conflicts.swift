@@ -2,19 +2,32 @@ import FileProvider
 import Foundation
 import GRDB
 
+/// What became of content that was changed here and on the remote.
+package enum ConflictOutcome: Hashable, Sendable {
+    /// The local content is a new item of this name.
+    case copied(name: String)
+    /// There is no local content to be kept.
+    case nothingToKeep
+    /// The item is a conflict copy itself: nothing was changed, and both contents stay where they are.
+    case isConflictCopy
+}
+
 /// Both sides changed the same thing: both are kept.
+///
+/// There is never a conflict copy of a conflict copy: a remote that shows what was written here as something else, each
+/// time it is looked at, would make new files without end.
 extension Ingestion {
     /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
     /// with the inode: whoever has it open goes on writing what he wrote.
     ///
     /// - Parameter label: what is added to the name, such as `conflicted copy of HOST, 2026-01-31`.
-    /// - Returns: the name of the copy; nil when there is no local content to be kept.
     @discardableResult
     package mutating func splitConflict(
         of row: Int64, with remote: FileProviderItem, label: String
-    ) throws -> String? {
-        guard let item = try db.item(id: row), let parent = item.parent else { return nil }
-        guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return nil }
+    ) throws -> ConflictOutcome {
+        guard let item = try db.item(id: row), let parent = item.parent else { return .nothingToKeep }
+        guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return .nothingToKeep }
+        if try db.conflictOriginal(of: row) != nil { return .isConflictCopy }
         let name = try freeName(for: item.name, label: label, in: parent)
         // The remote's item, with an inode of its own; what was changed of its place stays pending.
         let number = try copyInode(of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion)
@@ -37,29 +50,38 @@ extension Ingestion {
         if let split = try db.item(id: row) {
             try update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
         }
-        return name
+        return .copied(name: name)
     }
 
     /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one.
-    package mutating func resolveCollision(of row: Int64, with remote: FileProviderItem?, label: String) throws {
-        guard let item = try db.item(id: row), let parent = item.parent else { return }
+    ///
+    /// - Returns: false when the item is a conflict copy that has been given another name already: nothing was changed.
+    @discardableResult
+    package mutating func resolveCollision(
+        of row: Int64, with remote: FileProviderItem?, label: String
+    ) throws -> Bool {
+        guard let item = try db.item(id: row), let parent = item.parent else { return true }
         if let remote, remote.kind == .directory, item.inode.kind == .directory, item.identifier == nil,
             try db.item(remote.itemIdentifier) == nil
         {
-            return try adopt(remote, for: item)
+            try adopt(remote, for: item)
+            return true
         }
         if let remote, item.identifier == nil, !remote.filename.utf8.elementsEqual(item.name.utf8),
             let directory = try db.item(remote.parentItemIdentifier)
         {
             // It has got another name here since it was sent.
-            return try place(remote, in: directory.inode.number)
+            try place(remote, in: directory.inode.number)
+            return true
         }
-        let name = try freeName(for: item.name, label: label, in: parent)
+        let original = try db.conflictOriginal(of: row)
+        // Another machine may have given its copy the same name: one attempt with another name is noted in `attempts`.
+        if original != nil, try db.attempts(of: row) > 0 { return false }
+        let name = try freeName(for: original ?? item.name, label: label, in: parent)
         try db.run(
             """
-            UPDATE item SET name = ?, conflictOf = COALESCE(conflictOf, ?), wasSent = 0, attempts = 0, nextTry = NULL
-            WHERE id = ?
-            """, [name, item.name, row])
+            UPDATE item SET name = ?, conflictOf = ?, wasSent = 0, attempts = ?, nextTry = NULL WHERE id = ?
+            """, [name, original ?? item.name, original == nil ? 0 : 1, row])
         if item.identifier == nil {
             try db.run("UPDATE item SET template = ? WHERE id = ?", [ItemRecord.newTemplate(), row])
         } else {
@@ -74,6 +96,7 @@ extension Ingestion {
         } else {
             try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
         }
+        return true
     }
 
     /// The remote does not delete an item, or has changed it: it is shown again.
@@ -127,5 +150,23 @@ extension Ingestion {
             if try db.item(named: candidate, in: parent) == nil { return candidate }
         }
         return name
+    }
+}
+
+extension ReplicaDatabase {
+    /// Whether an item is a conflict copy.
+    package func isConflictCopy(row: Int64) throws -> Bool {
+        try read { db in try db.conflictOriginal(of: row) != nil }
+    }
+}
+
+extension Database {
+    /// The name of the item that another is the conflict copy of; nil for all others.
+    fileprivate func conflictOriginal(of row: Int64) throws -> String? {
+        try one("SELECT conflictOf FROM item WHERE id = ?", [row], { $0[0] as String? }) ?? nil
+    }
+
+    fileprivate func attempts(of row: Int64) throws -> Int64 {
+        try one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int64 }) ?? 0
     }
 }

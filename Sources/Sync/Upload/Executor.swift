@@ -150,7 +150,7 @@ struct Executor: Sendable {
         }
     }
 
-    private func record(_ change: ItemChange, for sent: SentChange) async throws {
+    func record(_ change: ItemChange, for sent: SentChange) async throws {
         switch change {
         case .refused(let reason):
             try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
@@ -165,6 +165,7 @@ struct Executor: Sendable {
             let isForeign =
                 try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
                 && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
+            if isForeign, try replica.database.isConflictCopy(row: sent.row) { return try await collision(sent, item) }
             let label = conflictLabel()
             let datesMakeVersions = calls.provider.features.datesMakeVersions
             try await commits.commit(changingNames: isForeign) { ingestion in
@@ -205,61 +206,6 @@ struct Executor: Sendable {
         } catch {
             warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
         }
-    }
-
-    /// An item of the name is on the remote already.
-    private func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
-        if let remote, sent.identifier == nil, try isOwn(remote, sent) {
-            return try await commits.commit { try $0.recognize(sent, as: remote) }
-        }
-        let label = conflictLabel()
-        try await commits.commit { ingestion in
-            try ingestion.noteAnswered(sent)
-            try ingestion.resolveCollision(of: sent.row, with: remote, label: label)
-        }
-    }
-
-    /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
-    /// changed on top of that, or removed, or renamed.
-    func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
-        guard remote.kind == sent.item.kind else { return false }
-        var unanswered = try replica.database.unanswered(ofItem: sent.row)
-        if sent.identifier == nil { unanswered += try replica.database.unanswered(ofLeft: sent.item.itemIdentifier) }
-        return unanswered.contains { $0.matches(remote) }
-    }
-
-    /// The remote has moved on from what was changed here.
-    private func conflict(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        let request = request
-        let identifier = sent.item.itemIdentifier
-        var remote = failure.item
-        if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
-        guard let remote else { return }
-        if sent.item.documentSize != remote.documentSize
-            || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
-        {
-            return try await commits.commit { try $0.recognize(sent, as: remote) }
-        }
-        // Sent before, without an answer, and there it is.
-        if sent.isReplay, try await isSame(remote, as: sent) {
-            return try await record(
-                .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
-        }
-        let label = conflictLabel()
-        let isSplit = try await commits.commit { ingestion in
-            try ingestion.noteAnswered(sent)
-            if try ingestion.splitConflict(of: sent.row, with: remote, label: label) != nil { return true }
-            try ingestion.move(remote)
-            return false
-        }
-        // Where the remote has just what the change was made on, asking again at once would be the same for ever.
-        if !isSplit, remote.itemVersion.contentVersion == sent.base.contentVersion { try await postpone(sent, failure) }
-    }
-
-    private func isSame(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
-        guard sent.fields.contains(.contents), remote.documentSize == sent.item.documentSize else { return false }
-        if let date = remote.contentModificationDate, date == sent.item.contentModificationDate { return true }
-        return try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: sent.inode)
     }
 
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that

@@ -9,7 +9,14 @@ refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, somebody else writes it anew.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
-`/log` is what was asked, a line each.
+lists=other: listings show other tags than requests for the objects.
+answers=other: the answer to a PUT has another tag than all later answers.
+unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
+refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag.
+keeps=PREFIX: what begins so is not deleted.
+delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
+`/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
+because the store was busy.
 """
 
 import hashlib
@@ -25,7 +32,8 @@ import xml.sax.saxutils
 
 options = dict(word.partition("=")[::2] for word in sys.argv[2:])
 # By key, the bytes and what tells apart those that are alike.
-objects, log, lock, numbers = {}, [], threading.Lock(), itertools.count()
+objects, log, lock, numbers = {}, [], threading.RLock(), itertools.count()
+state = {"now": 0, "most": 0, "refused": 0}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -51,8 +59,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         if url.path == "/log":
             return self.answer(200, "\n".join(log).encode())
+        if url.path in ("/most", "/refused"):
+            return self.answer(200, str(state[url.path[1:]]).encode())
         query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         key = urllib.parse.unquote(url.path.lstrip("/")).partition("/")[2]
+        with lock:
+            state["now"] += 1
+            state["most"] = max(state["most"], state["now"])
+            isBusy = state["now"] > int(options.get("busy", 1 << 30))
+        try:
+            time.sleep(float(options.get("delay", 0)))
+            if isBusy:
+                state["refused"] += 1
+                return self.refuse(503, "SlowDown")
+            self.handle_alone(key, query, body)
+        finally:
+            with lock:
+                state["now"] -= 1
+
+    def handle_alone(self, key, query, body):
         with lock:
             condition = self.headers.get("If-Match") or self.headers.get("If-None-Match") or ""
             log.append(f"{self.command} {key} {condition}".strip())
@@ -83,13 +108,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             wanted = self.headers.get("If-Match")
             if wanted and there is None:
                 return self.refuse(404, "NoSuchKey")
-            if wanted and wanted != tag(there):
+            if wanted and wanted != tag(there).strip('"' if "unquoted" in options else ""):
+                return self.refuse(412, "PreconditionFailed")
+            if wanted and options.get("refuses") in ("right", key):
                 return self.refuse(412, "PreconditionFailed")
         objects[key] = made(body)
-        self.answer(200, ETag=tag(objects[key]))
+        self.answer(200, ETag=tag(objects[key], b"answered" if "answers" in options else b""))
 
     def do_delete_object(self, key, query, body):
-        if not deletes(key, self.headers.get("If-Match") if options.get("ignores", "batches") == "batches" else None):
+        if "keeps" in options and key.startswith(options["keeps"]):
+            return self.refuse(403, "AccessDenied")
+        looks = options.get("ignores", "batches") == "batches" and "unquoted" not in options
+        if not deletes(key, self.headers.get("If-Match") if looks else None):
             return self.refuse(412, "PreconditionFailed")
         self.answer(204)
 
@@ -98,7 +128,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for listed in re.findall("<Object>(.*?)</Object>", body.decode()):
             key, wanted = (re.search(f"<{name}>(.*?)</{name}>", listed) for name in ("Key", "ETag"))
             wanted = wanted and "ignores" not in options and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
-            if wanted and "refuses" in options:
+            isKept = "keeps" in options and key[1].startswith(options["keeps"])
+            if isKept or wanted and options.get("refuses") == "batches":
                 refused += f"<Error><Key>{key[1]}</Key><Code>AccessDenied</Code></Error>"
             elif not deletes(xml.sax.saxutils.unescape(key[1]), wanted):
                 refused += f"<Error><Key>{key[1]}</Key><Code>PreconditionFailed</Code></Error>"
@@ -129,7 +160,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if folder not in below:
                     below.append(folder)
                 continue
-            shown = tag(objects[key]).strip('"' if "bare" in options else "")
+            shown = tag(objects[key], b"listed" if "lists" in options else b"").strip('"' if "bare" in options else "")
             parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(objects[key][0])}</Size><ETag>"
                          f"{shown}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
         parts += [f"<CommonPrefixes><Prefix>{urllib.parse.quote(p)}</Prefix></CommonPrefixes>" for p in below]
@@ -141,8 +172,8 @@ def made(body):
     return body, next(numbers) if "encrypts" in options else 0
 
 
-def tag(there):
-    return '"' + hashlib.md5(there[0] + b"#%d" % there[1] if there[1] else there[0]).hexdigest() + '"'
+def tag(there, other=b""):
+    return '"' + hashlib.md5(other + there[0] + (b"#%d" % there[1] if there[1] else b"")).hexdigest() + '"'
 
 
 def deletes(key, wanted):

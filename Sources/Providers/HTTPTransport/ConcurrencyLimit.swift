@@ -1,0 +1,143 @@
+/// How many requests a server is sent at once: more while it answers as quickly as before, fewer when it has too much to do.
+///
+/// By Little's law a server that serves C requests at once answers L > C of them L / C times as slowly, and serves no more of
+/// them in a second. So the time that answers take says how many the server serves, and the limit goes below that: a server
+/// has other clients. Which of its answers are slow by nature the kind of a request says; each kind is compared with
+/// itself.
+struct ConcurrencyLimit: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// A request that was answered.
+    struct Answer {
+        /// What is compared with each other.
+        var kind: String
+        var startedAt: Instant
+        var answeredAt: Instant
+        /// How many requests were under way at the end, with this one.
+        var running: Int
+    }
+
+    /// The answers of a while.
+    private struct Window {
+        var count = 0
+        var peak = 0
+        var times: [String: (count: Int, sum: Double)] = [:]
+    }
+
+    /// How long answers of one kind take while nothing is too much for the server: the best of the last windows.
+    private struct Baseline {
+        var best: Double
+        /// The best of the time before.
+        var previous: Double
+        var since: Instant
+    }
+
+    private let most: Double
+    private var exact: Double
+    private var isStarting = true
+    private var window = Window()
+    private var baselines: [String: Baseline] = [:]
+    /// Answers to what was sent before say nothing about the present limit.
+    private var changedAt: Instant?
+    private var slowWindows = 0
+    /// Above this the server was too slow; not tried again before that moment.
+    private var ceiling: (limit: Double, until: Instant)?
+    private var pause = Self.firstPause
+    private var lastOverloadAt: Instant?
+
+    /// Below it only errors bring the limit: answers are late for other reasons, too, such as a busy machine here.
+    private static let leastByTime = 10.0
+    private static let first = 8.0
+    /// So many times as long as the best may answers take.
+    private static let tolerance = 1.4
+    /// What part of its places a server is left with when it has been too slow.
+    private static let share = 0.9
+    private static let baselineLife = Duration.seconds(30)
+    private static let firstPause = Duration.seconds(1)
+    private static let longestPause = Duration.seconds(60)
+    private static let overloadPause = Duration.seconds(1)
+
+    init(most: Int) {
+        self.most = Double(max(1, most))
+        exact = min(Self.first, self.most)
+    }
+
+    /// How many requests may be under way now.
+    var limit: Int { max(1, Int(exact)) }
+
+    mutating func note(_ answer: Answer) {
+        if let changedAt, answer.startedAt < changedAt { return }
+        let took = (answer.answeredAt - answer.startedAt).wholeSeconds
+        window.count += 1
+        window.peak = max(window.peak, answer.running)
+        let (count, sum) = window.times[answer.kind] ?? (0, 0)
+        window.times[answer.kind] = (count + 1, sum + took)
+        if window.count >= max(4, limit) { close(at: answer.answeredAt) }
+    }
+
+    /// The server has refused a request because it has too much to do, or has broken the connection.
+    mutating func noteOverload(at now: Instant) {
+        if let last = lastOverloadAt, now - last < Self.overloadPause { return }
+        lastOverloadAt = now
+        lower(to: max(1, exact / 2), at: now)
+    }
+
+    private mutating func close(at now: Instant) {
+        let ended = window
+        window = Window()
+        guard let slowness = slowness(of: ended, at: now) else { return }
+        let inUse = min(exact, Double(ended.peak))
+        if slowness > Self.tolerance {
+            // One slow window may be one of new connections, or chance.
+            slowWindows += 1
+            guard slowWindows > 1, inUse > Self.leastByTime else { return }
+            lower(to: max(inUse / 2, Self.share * inUse / slowness, Self.leastByTime), at: now)
+        } else {
+            slowWindows = 0
+            // Who leaves places free says nothing of what happens when they are taken; background calls leave a quarter.
+            if Double(ended.peak) >= (exact * 0.75).rounded(.down) { raise(at: now) }
+        }
+    }
+
+    /// How many times as long as usual the answers of a window have taken; nil where nothing can be compared.
+    private mutating func slowness(of window: Window, at now: Instant) -> Double? {
+        var (weight, total) = (0.0, 0.0)
+        for (kind, times) in window.times where times.count >= 3 {
+            let mean = max(times.sum / Double(times.count), 1e-6)
+            var baseline = baselines[kind] ?? Baseline(best: mean, previous: mean, since: now)
+            if now - baseline.since > Self.baselineLife {
+                baseline = Baseline(best: mean, previous: baseline.best, since: now)
+            }
+            baseline.best = min(baseline.best, mean)
+            if baselines.count > 64 { baselines = [:] }
+            baselines[kind] = baseline
+            weight += Double(times.count)
+            total += Double(times.count) * mean / min(baseline.best, baseline.previous)
+        }
+        return weight > 0 ? total / weight : nil
+    }
+
+    private mutating func lower(to limit: Double, at now: Instant) {
+        exact = min(exact, limit)
+        isStarting = false
+        ceiling = (exact, now + pause)
+        pause = min(Self.longestPause, pause * 2)
+        changedAt = now
+        slowWindows = 0
+        window = Window()
+    }
+
+    private mutating func raise(at now: Instant) {
+        if let ceiling, exact >= ceiling.limit, now < ceiling.until { return }
+        exact = min(most, isStarting ? exact * 2 : exact + max(1, exact / 10))
+        if let ceiling, exact >= ceiling.limit * 2 {
+            self.ceiling = nil
+            pause = Self.firstPause
+        }
+        changedAt = now
+    }
+}
+
+extension Duration {
+    fileprivate var wholeSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

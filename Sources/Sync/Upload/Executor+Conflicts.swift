@@ -1,0 +1,101 @@
+import FileProvider
+import Replica
+
+/// What the remote has where a change was to go, and is something else: recognized as the same, or kept beside it.
+extension Executor {
+    /// An item of the name is on the remote already.
+    func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
+        if let remote, sent.identifier == nil, try isOwn(remote, sent) {
+            return try await commits.commit { try $0.recognize(sent, as: remote) }
+        }
+        let remote = try await found(remote, whereWasSent: sent)
+        // What both sides wrote alike is no conflict; nor is what only this client wrote, and the remote shows as another's.
+        if let remote, sent.identifier == nil, try await isSame(remote, as: sent) {
+            return try await record(
+                .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
+        }
+        let label = conflictLabel()
+        let isResolved = try await commits.commit { ingestion in
+            try ingestion.noteAnswered(sent)
+            return try ingestion.resolveCollision(of: sent.row, with: remote, label: label)
+        }
+        if !isResolved { try await parkConflictCopy(sent) }
+    }
+
+    /// What has the name that was sent; looked for where the provider does not say.
+    private func found(_ remote: FileProviderItem?, whereWasSent sent: SentChange) async throws -> FileProviderItem? {
+        if let remote { return remote }
+        guard sent.identifier == nil, sent.item.kind == .file else { return nil }
+        return try await item(named: sent.item.filename, in: sent.item.parentItemIdentifier)
+    }
+
+    /// The remote has other content where a conflict copy is: a copy of the copy would not end that.
+    private func parkConflictCopy(_ sent: SentChange) async throws {
+        try await postpone(
+            sent,
+            FileProviderError(
+                .cannotSynchronize,
+                "'\(sent.item.filename)' is a conflict copy, and the remote has other content under its name: both stay as "
+                    + "they are. Copy it under another name; once it is removed here, the remote's is shown",
+                itemIdentifier: sent.item.itemIdentifier))
+    }
+
+    /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
+    /// changed on top of that, or removed, or renamed.
+    func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
+        guard remote.kind == sent.item.kind else { return false }
+        var unanswered = try replica.database.unanswered(ofItem: sent.row)
+        if sent.identifier == nil { unanswered += try replica.database.unanswered(ofLeft: sent.item.itemIdentifier) }
+        return unanswered.contains { $0.matches(remote) }
+    }
+
+    /// The remote has moved on from what was changed here.
+    func conflict(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        let request = request
+        let identifier = sent.item.itemIdentifier
+        var remote = failure.item
+        if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
+        guard let remote else { return }
+        if sent.item.documentSize != remote.documentSize
+            || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
+        {
+            return try await commits.commit { try $0.recognize(sent, as: remote) }
+        }
+        // Sent before, without an answer, and there it is; or both sides wrote the same.
+        if sent.isReplay || isInPlace(remote, of: sent), try await isSame(remote, as: sent) {
+            return try await record(
+                .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
+        }
+        let label = conflictLabel()
+        let outcome = try await commits.commit { ingestion in
+            try ingestion.noteAnswered(sent)
+            let outcome = try ingestion.splitConflict(of: sent.row, with: remote, label: label)
+            if outcome == .nothingToKeep { try ingestion.move(remote) }
+            return outcome
+        }
+        switch outcome {
+        case .copied: break
+        case .isConflictCopy: try await parkConflictCopy(sent)
+        case .nothingToKeep:
+            // Where the remote has just what the change was made on, asking again at once would be the same for ever.
+            if remote.itemVersion.contentVersion == sent.base.contentVersion { try await postpone(sent, failure) }
+        }
+    }
+
+    /// Whether a change is not one of the item's place, too.
+    private func isInPlace(_ remote: FileProviderItem, of sent: SentChange) -> Bool {
+        remote.parentItemIdentifier == sent.item.parentItemIdentifier
+            && remote.filename.utf8.elementsEqual(sent.item.filename.utf8)
+    }
+
+    /// Whether the remote has the very content that was sent. The date is enough only for what was sent before.
+    private func isSame(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
+        guard remote.kind == .file, sent.item.kind == .file, sent.fields.contains(.contents),
+            remote.documentSize == sent.item.documentSize
+        else { return false }
+        if sent.isReplay, let date = remote.contentModificationDate, date == sent.item.contentModificationDate {
+            return true
+        }
+        return try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: sent.inode)
+    }
+}

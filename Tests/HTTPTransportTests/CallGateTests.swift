@@ -1,0 +1,80 @@
+import FileProvider
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct CallGateTests {
+    /// Runs something in the gate until it is told to end.
+    private final class Held: Sendable {
+        private let order: Order
+        private let name: String
+        private let isOver = Mutex(false)
+        let waits = Mutex(0)
+
+        init(_ name: String, _ order: Order) { (self.name, self.order) = (name, order) }
+
+        func run(in gate: CallGate, isUrgent: Bool) -> Task<Void, any Error> {
+            let context = CallContext(
+                isUrgent: { isUrgent }, wait: { isWaiting in self.waits.withLock { $0 += isWaiting ? 1 : -1 } })
+            return Task {
+                try await CallContext.$current.withValue(context) {
+                    try await gate.run { _ in
+                        self.order.names.withLock { $0.append(self.name) }
+                        _ = await eventually { self.isOver.withLock { $0 } }
+                    }
+                }
+            }
+        }
+
+        func end() { isOver.withLock { $0 = true } }
+    }
+
+    private final class Order: Sendable {
+        let names = Mutex<[String]>([])
+        var all: [String] { names.withLock { $0 } }
+    }
+
+    @Test("S282: what a process waits for goes before what nobody waits for, and waiting is known to the call")
+    func urgentFirst() async throws {
+        let (gate, order) = (CallGate(2), Order())
+        let first = [Held("one", order), Held("two", order)]
+        let running = first.map { $0.run(in: gate, isUrgent: true) }
+        #expect(await eventually { order.all.count == 2 })
+        let (later, urgent) = (Held("background", order), Held("urgent", order))
+        let waiting = later.run(in: gate, isUrgent: false)
+        #expect(await eventually { later.waits.withLock { $0 } == 1 })
+        let next = urgent.run(in: gate, isUrgent: true)
+        #expect(await eventually { urgent.waits.withLock { $0 } == 1 })
+        first[0].end()
+        #expect(await eventually { order.all.count == 3 })
+        #expect(order.all.last == "urgent")
+        #expect(urgent.waits.withLock { $0 } == 0)
+        for held in first + [urgent, later] { held.end() }
+        for task in running + [waiting, next] { try await task.value }
+        #expect(order.all.last == "background")
+    }
+
+    @Test("what a request asks for on its way needs no place of its own") func nested() async throws {
+        let gate = CallGate(1)
+        let answer = try await gate.run { _ in
+            try await CallGate.$isInside.withValue(true) { try await gate.run { _ in 7 } }
+        }
+        #expect(answer == 7)
+    }
+
+    @Test("who is cancelled while waiting leaves the line, and takes no place") func cancellation() async throws {
+        let (gate, order) = (CallGate(1), Order())
+        let (first, second) = (Held("one", order), Held("two", order))
+        let running = first.run(in: gate, isUrgent: true)
+        #expect(await eventually { order.all.count == 1 })
+        let waiting = second.run(in: gate, isUrgent: true)
+        #expect(await eventually { second.waits.withLock { $0 } == 1 })
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        first.end()
+        try await running.value
+        #expect(try await gate.run { _ in 1 } == 1)
+    }
+}

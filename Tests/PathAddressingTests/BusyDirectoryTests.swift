@@ -1,0 +1,38 @@
+import FileProvider
+import FileProviderTesting
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PathAddressing
+
+/// A directory in which one file after the other is written.
+@Suite struct BusyDirectoryTests {
+    @Test("S283: whoever lists a directory waits for the changes that are under way, and for none that begin later")
+    func listingEnds() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "memory"), stateDirectory: scratch.path)
+        let book = PlaceBook(manager: manager)
+        // Two writers, each of which begins before the other ends.
+        let writers = (0..<2).map { writer in
+            Task {
+                var number = 0
+                while !Task.isCancelled {
+                    number += 1
+                    let place = PlaceBook.Place(directory: .rootContainer, name: "\(writer).\(number)")
+                    await book.changing([place]) { try? await Task.sleep(for: .milliseconds(writer == 0 ? 30 : 50)) }
+                }
+            }
+        }
+        #expect(await eventually { book.now > 4 })
+        let start = ContinuousClock.now
+        let moment = book.now
+        let changed = try await book.changed(in: .rootContainer, since: moment)
+        for writer in writers { writer.cancel() }
+        // What was under way at the time is known to have changed.
+        #expect(!changed.isEmpty)
+        #expect(ContinuousClock.now - start < .seconds(10))
+    }
+}

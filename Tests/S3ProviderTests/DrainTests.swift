@@ -1,0 +1,80 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import S3Provider
+
+/// Many small files go to a server that is far away, or serves few at once.
+@Suite(.serialized) struct DrainTests {
+    /// Writes files as the system does: many at once, and again what failed.
+    private func drain(
+        _ count: Int, to options: String...
+    ) async throws -> (elapsed: Duration, requests: Int, refused: Int, keys: Int) {
+        nonisolated(unsafe) var result: (Duration, Int, Int, Int)?
+        try await StrictStoreProgram.run(options) { store in
+            let scratch = try TemporaryDirectory()
+            defer { scratch.remove() }
+            let manager = TestManager(
+                domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
+                stateDirectory: try scratch.makeDirectory("state"))
+            let remote = try S3Provider.remote(
+                S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
+                environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+            let file = try FileDescriptor.open(try scratch.makeFile("content", Array("text".utf8)), .readOnly)
+            defer { try? file.close() }
+            _ = await remote.conditions()
+            let start = ContinuousClock.now
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    if number >= S3Remote.concurrentCalls { try await group.next() }
+                    group.addTask {
+                        for attempt in 1... {
+                            do {
+                                _ = try await remote.write(
+                                    ContentSource(descriptor: file, size: 4), to: RemotePath("file \(number)"),
+                                    attributes: RemoteAttributes(
+                                        contentModificationDate: FileTimestamp(seconds: 1_700_000_000)),
+                                    if: attempt == 1 ? .absent : .always)
+                                return
+                            } catch let error as FileProviderError where error.code == .serverUnreachable && attempt < 9
+                            {
+                                try await Task.sleep(for: .milliseconds(100))
+                            }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let elapsed = ContinuousClock.now - start
+            await remote.close()
+            result = (
+                elapsed, try await store.log().count, Int(try await store.ask("curl -sS \"$at/refused\"")) ?? 0,
+                try await store.keys().count { !$0.contains("/.yonder-") }
+            )
+        }
+        let found = try #require(result)
+        return (found.0, found.1, found.2, found.3)
+    }
+
+    @Test("S282: small files drain many at once to a server that takes them, each with two requests")
+    func manyAtOnce() async throws {
+        let (elapsed, requests, _, keys) = try await drain(400, to: "delay=0.05")
+        #expect(keys == 400)
+        #expect(requests < 850, "\(requests)")
+        // One after the other would take 2 * 400 * 50 ms = 40 s.
+        #expect(elapsed < .seconds(10), "\(elapsed)")
+    }
+
+    @Test("S282: a server that refuses what is too much gets what it takes, and all of it arrives")
+    func busyServer() async throws {
+        let (elapsed, requests, refused, keys) = try await drain(300, to: "delay=0.05", "busy=10")
+        #expect(keys == 300)
+        #expect(refused < requests / 8, "\(refused) of \(requests)")
+        #expect(elapsed < .seconds(20), "\(elapsed)")
+    }
+}

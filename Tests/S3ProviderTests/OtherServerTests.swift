@@ -1,0 +1,159 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Logging
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import S3Provider
+
+/// Servers whose ETags and preconditions are not Amazon's: gateways, and servers that encrypt.
+@Suite struct OtherServerTests {
+    private func withStore(
+        _ options: String..., body: (S3Remote, StrictStoreProgram) async throws -> Void
+    ) async throws {
+        try await StrictStoreProgram.run(options) { store in
+            let scratch = try TemporaryDirectory()
+            defer { scratch.remove() }
+            let manager = TestManager(
+                domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
+                stateDirectory: try scratch.makeDirectory("state"))
+            let remote = try S3Provider.remote(
+                S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
+                environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+            do {
+                try await body(remote, store)
+            } catch {
+                await remote.close()
+                throw error
+            }
+            await remote.close()
+        }
+    }
+
+    private func write(
+        _ text: String, _ remote: S3Remote, if condition: RemoteCondition, to path: String = "file"
+    ) async throws -> RemoteEntry {
+        var entry: RemoteEntry?
+        try await withSource(Array(text.utf8)) {
+            entry = try await remote.write($0, to: RemotePath(path), attributes: RemoteAttributes(), if: condition)
+        }
+        return try #require(entry)
+    }
+
+    private func read(_ remote: S3Remote, _ tag: [UInt8], _ path: String = "file") async throws -> String {
+        let sink = CollectingSink()
+        let entry = try await remote.read(RemotePath(path), tag: tag, range: nil, into: sink)
+        return String(decoding: try sink.bytes(in: 0..<(entry.size ?? 0)), as: UTF8.self)
+    }
+
+    /// A server on which everything works but with other words, whatever these are.
+    private func checkOrdinaryLife(_ remote: S3Remote, _ store: StrictStoreProgram) async throws {
+        let first = try await write("one", remote, if: .absent)
+        #expect(try await remote.entries(in: .root, from: nil, limit: 10).entries.map(\.tag) == [first.tag])
+        #expect(try await remote.entry(at: RemotePath("file")).tag == first.tag)
+        #expect(try await read(remote, first.tag) == "one")
+        var last = first
+        for number in 1...3 {
+            last = try await write("round \(number)", remote, if: .unchanged(tag: last.tag))
+            #expect(try await read(remote, last.tag) == "round \(number)")
+        }
+        // What somebody else writes is still a conflict, and is not deleted.
+        _ = try await store.ask("curl -sS -X PUT --data-binary theirs \"$at/bucket/top/file\"")
+        let theirs = try await remote.entry(at: RemotePath("file"))
+        #expect(theirs.tag != last.tag)
+        await #expect(throws: RemoteConditionFailure(present: theirs)) {
+            try await write("ours", remote, if: .unchanged(tag: last.tag))
+        }
+        await #expect(throws: RemoteConditionFailure(present: theirs)) { try await write("ours", remote, if: .absent) }
+        await #expect(throws: RemoteConditionFailure(present: theirs)) {
+            try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: last.tag))
+        }
+        #expect(try await read(remote, theirs.tag) == "theirs")
+        let moved = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+        #expect(try await read(remote, moved.tag, "moved") == "theirs")
+        try await remote.delete(RemotePath("moved"), kind: .file, if: .unchanged(tag: moved.tag))
+        #expect(await eventually { (try? await store.keys()) == [] })
+    }
+
+    @Test(
+        "S280: overwriting works, and finds others' changes, whatever a server makes of an ETag in a precondition",
+        arguments: ["unquoted", "refuses=right", "ignores", "plain"])
+    func preconditions(on server: String) async throws {
+        try await withStore(server) { remote, store in try await checkOrdinaryLife(remote, store) }
+    }
+
+    @Test(
+        "S281: what is written on a server that lists other ETags, or answers with others, is known as one's own",
+        arguments: ["lists=other", "answers=other"])
+    func otherTags(on server: String) async throws {
+        try await withStore(server) { remote, store in
+            try await checkOrdinaryLife(remote, store)
+            if server == "lists=other" {
+                #expect(remote.traits.peculiarities.contains { $0.contains("lists other ETags") })
+            }
+        }
+    }
+
+    @Test("S280: Ceph's gateway gets ETags without quotes, and its condition is relied on")
+    func bareTags() async throws {
+        try await withStore("unquoted") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(remote.traits.checksConditions)
+            #expect(remote.traits.peculiarities.contains { $0.contains("without quotes") })
+            let tag = String(decoding: first.tag, as: UTF8.self).filter { $0 != "\"" }
+            #expect(try await store.log().contains("PUT top/file \(tag)"))
+        }
+    }
+
+    @Test("S280: a server that refuses the right ETag is not relied on, and the user is told so")
+    func refusedRightTag() async throws {
+        try await withStore("refuses=right") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(!remote.traits.checksConditions)
+            #expect(remote.traits.peculiarities.contains { $0.contains("does not accept an object's own ETag") })
+            // It is looked at, and then written without a condition.
+            let asked = try await store.log()
+            #expect(asked.contains("PUT top/file *") && asked.contains("PUT top/file"))
+        }
+    }
+
+    @Test("S280: a refusal of the ETag that the object still has is no conflict")
+    func refusalOfUnchangedObject() async throws {
+        try await withStore("refuses=top/file") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            #expect(remote.traits.checksConditions)
+            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(try await read(remote, second.tag) == "two")
+            #expect(!remote.traits.checksConditions)
+            await #expect(throws: RemoteConditionFailure(present: second)) {
+                try await write("three", remote, if: .unchanged(tag: first.tag))
+            }
+        }
+    }
+
+    @Test("S258: a renaming that cannot be ended keeps nobody from its places")
+    func renamingThatCannotBeEnded() async throws {
+        try await withStore("keeps=top/a/") { remote, store in
+            for name in ["a/1", "a/2"] {
+                _ = try await store.ask("curl -sS -X PUT --data-binary x \"$at/bucket/top/\(name)\"")
+            }
+            let refused = await failure {
+                _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            }
+            #expect(refused?.code == .fileReadNoPermission)
+            // The new place is what counts, and can be changed.
+            _ = try await write("new", remote, if: .absent, to: "b/new")
+            #expect(try await remote.entries(in: .root, from: nil, limit: 9).entries.map(\.name) == ["b"])
+            // What is made in the old place is shown, with what could not be deleted there.
+            _ = try await write("new", remote, if: .absent, to: "a/new")
+            let names = try await remote.entries(in: RemotePath("a"), from: nil, limit: 9).entries.map(\.name)
+            #expect(Set(names).isSuperset(of: ["1", "2", "new"]))
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Conflict copies are few, whatever a remote makes of what is sent to it.
+    @Suite struct ConflictCopyTests {
+        @Test("S281: a remote that shows what was written as something else makes no conflict copy")
+        func sameContent() async throws {
+            try await Machine.run { machine in
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.filenameCollision)), to: .create)
+                try await machine.write("mine", to: "file")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().mapValues(\.content) == ["file": "mine"])
+                #expect(try await machine.names(in: .root) == ["file"])
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                #expect(try machine.replica.database.conflictCopies().isEmpty)
+                #expect(machine.provider.log.count(of: .create) == 1)
+            }
+        }
+
+        @Test("S281: where a remote keeps other content than was sent the copies end, with the reason")
+        func otherContent() async throws {
+            try await Machine.run { machine in
+                machine.provider.faults.add(.shouldFetchContent(RemoteContent("spoiled")), to: .create)
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.filenameCollision)), to: .create)
+                try await machine.write("mine", to: "file")
+                for _ in 1...5 {
+                    try await machine.send()
+                    try await machine.ingest()
+                }
+                let names = try await machine.names(in: .root)
+                #expect(names.count == 3, "\(names)")
+                #expect(machine.provider.tree.entries().count == 3)
+                let copies = try machine.replica.database.conflictCopies()
+                #expect(copies.map(\.original) == ["file"])
+                let copy = try #require(copies.first?.item)
+                #expect(try await machine.read(copy.inode.number) == "mine")
+                let pending = try machine.replica.database.pendingItems(after: 0, limit: 9).map(\.item)
+                // The time of the directory waits for what is in it.
+                #expect(pending.filter { $0.inode.kind == .file }.map(\.id) == [copy.id])
+                let failure = try #require(try machine.replica.database.failure(of: copy.inode.number))
+                #expect(failure.message.contains("is a conflict copy"), "\(failure.message)")
+            }
+        }
+
+        @Test("S281: a conflict copy that was changed on both sides has no copy of its own; both contents stay")
+        func copyOfACopy() async throws {
+            try await Machine.run(fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                _ = try await machine.read("a")
+                machine.provider.changeSilently { $0.write(RemoteContent("theirs"), to: "a") }
+                try await machine.write("mine", to: "a")
+                try await machine.send()
+                try await machine.drain()
+                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                let identifier = try #require(copy.identifier)
+                machine.provider.changeSilently { $0.write(RemoteContent("theirs again"), to: identifier) }
+                try await machine.write("mine again", to: copy.name)
+                for _ in 1...3 { try await machine.send() }
+                #expect(try await machine.names(in: .root).sorted() == ["a", copy.name].sorted())
+                #expect(machine.provider.tree.entries()[copy.name]?.content == "theirs again")
+                #expect(try await machine.read(copy.name) == "mine again")
+                let failure = try #require(try machine.replica.database.failure(of: copy.inode.number))
+                #expect(failure.message.contains("is a conflict copy"), "\(failure.message)")
+                #expect(try machine.replica.database.pendingCounts().items == 1)
+            }
+        }
+
+        @Test("S281: what both sides wrote alike is no conflict")
+        func alike() async throws {
+            var options = InMemoryProvider.Options()
+            options.recognizesEqualUploads = false
+            try await Machine.run(
+                options: options, fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }
+            ) { machine in
+                _ = try await machine.read("a")
+                machine.provider.changeSilently { tree in
+                    tree.write(RemoteContent("both alike"), to: "a")
+                    _ = tree.addFile("new", content: RemoteContent("new alike"), identifier: "new")
+                }
+                try await machine.write("both alike", to: "a")
+                try await machine.write("new alike", to: "new")
+                try await machine.send()
+                try await machine.drain()
+                #expect(try await machine.names(in: .root).sorted() == ["a", "new"])
+                #expect(machine.provider.tree.entries().count == 2)
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+            }
+        }
+    }
+}
