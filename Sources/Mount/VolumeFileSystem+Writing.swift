@@ -106,6 +106,19 @@ extension VolumeFileSystem {
         }
     }
 
+    func createUnnamed(
+        _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
+    ) {
+        let registry = passthrough.registry
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.createUnnamed(
+                in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
+                caller: Requester(request), registry: registry)
+        } succeed: { [self] reply, made in
+            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
+        }
+    }
+
     private func succeed(
         _ reply: consuming CreateReply, _ attributes: Attributes, _ grant: OpenGrant, isWriting: Bool,
         _ registry: (any PassthroughRegistry)?

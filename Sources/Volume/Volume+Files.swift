@@ -80,6 +80,20 @@ extension Volume {
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
     }
 
+    /// Makes a file that has no name, and opens it (`O_TMPFILE`). ``link(_:as:in:)`` gives it one; without one it goes with
+    /// its last use.
+    package func createUnnamed(
+        in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
+        registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+        let group = ownership.group
+        let (inode, content) = try change { changes in
+            try changes.createUnnamed(
+                in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller), usualGroup: group)
+        }
+        return try open(made: inode, content, isWriting: isWriting, registry: registry)
+    }
+
     /// Opens a file that was just made, with its content.
     private func open(
         made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
