@@ -53,19 +53,23 @@ extension RealMount {
         {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "below/file")
+                try FileManager.default.createDirectory(
+                    atPath: yonder.source.appending("empty").string, withIntermediateDirectories: false)
                 try await yonder.mountSource()
                 let other = try yonder.directory.makeDirectory("other").string
                 let link = yonder.directory["link"].string
                 try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: yonder.mount.string)
                 let dangling = yonder.directory["dangling"].string
                 try FileManager.default.createSymbolicLink(atPath: dangling, withDestinationPath: yonder["absent"])
-                for place in [yonder["below"], yonder["absent"], link + "/below", link + "/absent", dangling] {
+                let whole = yonder.directory["whole"].string
+                try FileManager.default.createSymbolicLink(atPath: whole, withDestinationPath: yonder["empty"])
+                for place in [yonder["below"], yonder["absent"], link + "/below", link + "/absent", dangling, whole] {
                     let outcome = try await yonder.yonder("mount", other, place, "--name", "inner")
                     #expect(outcome.status == 1)
                     #expect(
                         outcome.errors.contains("it lies in a mount of ours, '//yonder/mount'"), "\(outcome.errors)")
                 }
-                #expect(try yonder.sourceNames() == ["below"])
+                #expect(try yonder.sourceNames() == ["below", "empty"])
                 // The source and what is in it are no place for it either.
                 for place in [yonder.source.appending("inner").string, yonder.source.string] {
                     let outcome = try await yonder.yonder("mount", yonder.source.string, place, "--name", "inner")
