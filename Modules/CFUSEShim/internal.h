@@ -36,6 +36,12 @@ struct fuseshim_session {
 /* Whether the calling thread is in fuseshim_session_serve. */
 extern _Thread_local bool fuseshim_serving;
 
+/* FUSE_TMPFILE (Linux 6.1), which older headers lack and for which libfuse has no callback. */
+#define FUSESHIM_TMPFILE 51
+
+/* Whether the request that the calling thread is handing to libfuse as FUSE_CREATE is FUSE_TMPFILE. */
+extern _Thread_local bool fuseshim_is_tmpfile;
+
 /* operations.c: libfuse's table of callbacks, which calls ours. */
 extern const struct fuse_lowlevel_ops fuseshim_lowlevel_operations;
 

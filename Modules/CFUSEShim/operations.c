@@ -151,7 +151,10 @@ static void on_access(fuse_req_t req, fuse_ino_t node, int mask) { CALL(access, 
 
 static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
-    CALL(create, parent, name, mode, fi->flags);
+    if (fuseshim_is_tmpfile)
+        CALL(tmpfile, parent, mode, fi->flags);
+    else
+        CALL(create, parent, name, mode, fi->flags);
 }
 
 static void on_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t offset, off_t length,

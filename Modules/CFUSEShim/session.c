@@ -7,6 +7,18 @@
 #include <unistd.h>
 
 _Thread_local bool fuseshim_serving = false;
+_Thread_local bool fuseshim_is_tmpfile = false;
+
+/* libfuse answers ENOSYS to opcodes it does not know. FUSE_TMPFILE has the same arguments and the same reply as FUSE_CREATE
+ * (fs/fuse/dir.c, fuse_create_open), so libfuse is shown that opcode, and on_create tells the two apart. A request as small
+ * as this one is in memory: libfuse leaves only large writes in its pipe. */
+static void translate_tmpfile(struct fuse_buf *buffer)
+{
+    struct fuse_in_header *header = buffer->mem;
+    fuseshim_is_tmpfile = !(buffer->flags & FUSE_BUF_IS_FD) && buffer->size >= sizeof *header &&
+                          header->opcode == FUSESHIM_TMPFILE;
+    if (fuseshim_is_tmpfile) header->opcode = FUSE_CREATE;
+}
 
 /* Appends a mount option with the characters escaped that libfuse's option parser would otherwise eat. */
 static int add_option(char **options, const char *name, const char *value)
@@ -81,6 +93,7 @@ int fuseshim_session_serve(fuseshim_session *session)
             result = -received;
             break;
         }
+        translate_tmpfile(&buffer);
         fuse_session_process_buf(session->fuse, &buffer);
     }
     fuseshim_serving = false;

@@ -74,6 +74,12 @@ extension FileSystem {
         reply.fail(.noFunction)
     }
 
+    package func createUnnamed(
+        _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
+    ) {
+        reply.fail(.noFunction)
+    }
+
     package func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {

@@ -39,6 +39,10 @@ package protocol FileSystem: AnyObject, Sendable {
     func create(
         _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, flags: OpenFlags,
         reply: consuming CreateReply)
+    /// Makes and opens a file that has no name until ``link(_:node:newParent:newName:reply:)`` gives it one, and that is
+    /// removed with its last use if it never gets one (`O_TMPFILE`). Its attributes have a link count of 0.
+    func createUnnamed(
+        _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply)
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply)
     /// Writes. `data` is good only until this returns. Set-ID bits are the file system's to clear when the caller is

@@ -29,22 +29,27 @@ struct DirectoryPart: Sendable {
     }
 
     /// Adds what fits.
-    func fill(_ reply: inout DirectoryReply) {
+    ///
+    /// - Returns: the nodes of the entries that were added, `.` and `..` left out.
+    func fill(_ reply: inout DirectoryReply) -> [UInt64] {
         if let itself {
             guard reply.append(".", node: NodeID(rawValue: itself.node), kind: .directory, offset: DirectoryOffset.dot)
-            else { return }
+            else { return [] }
         }
         if let parent {
             guard
                 reply.append(
                     "..", node: NodeID(rawValue: parent.node), kind: .directory, offset: DirectoryOffset.dotDot)
-            else { return }
+            else { return [] }
         }
+        var added: [UInt64] = []
         for entry in entries {
             let isAdded = reply.append(
                 FileName(entry.name), entry: Entry(entry.attributes),
                 offset: DirectoryOffset.of(item: entry.offset))
-            guard isAdded else { return }
+            guard isAdded else { break }
+            added.append(entry.attributes.node)
         }
+        return added
     }
 }

@@ -42,8 +42,8 @@ extension VolumeFileSystem {
             Entry(
                 try volume.makeSymbolicLink(
                     name, in: parent.rawValue, to: text, caller: Requester(request), isListed: false))
-        } succeed: { reply, entry in
-            reply.succeed(entry)
+        } succeed: { [self] reply, entry in
+            succeed(reply, entry)
         }
     }
 
@@ -53,8 +53,8 @@ extension VolumeFileSystem {
         let name = newName.text
         waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
             Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
-        } succeed: { reply, entry in
-            reply.succeed(entry)
+        } succeed: { [self] reply, entry in
+            succeed(reply, entry)
         }
     }
 
@@ -108,13 +108,35 @@ extension VolumeFileSystem {
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry, isListed: false)
-        } succeed: { [volume] reply, made in
-            let (attributes, grant) = made
-            let isOpen = reply.succeed(
-                Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
-                backing: grant.backing)
-            if !isOpen { volume.close(attributes.node, wasWriting: flags.canWrite, registry: registry) }
+        } succeed: { [self] reply, made in
+            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
         }
+    }
+
+    func createUnnamed(
+        _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
+    ) {
+        let registry = passthrough.registry
+        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+            try volume.createUnnamed(
+                in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
+                caller: Requester(request), registry: registry)
+        } succeed: { [self] reply, made in
+            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
+        }
+    }
+
+    private func succeed(
+        _ reply: consuming CreateReply, _ attributes: Attributes, _ grant: OpenGrant, isWriting: Bool,
+        _ registry: (any PassthroughRegistry)?
+    ) {
+        volume.noteLookup(of: [attributes.node])
+        let isOpen = reply.succeed(
+            Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
+            backing: grant.backing)
+        guard !isOpen else { return }
+        volume.close(attributes.node, wasWriting: isWriting, registry: registry)
+        volume.forget(attributes.node, lookups: 1)
     }
 
     func write(
@@ -193,8 +215,8 @@ extension VolumeFileSystem {
             Entry(
                 try volume.make(
                     name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request), isListed: false))
-        } succeed: { reply, entry in
-            reply.succeed(entry)
+        } succeed: { [self] reply, entry in
+            succeed(reply, entry)
         }
     }
 }

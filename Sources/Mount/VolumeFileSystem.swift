@@ -44,9 +44,24 @@ final class VolumeFileSystem: FileSystem {
                 throw .refused(.noRouteToHost)
             }
             return Entry.absent(for: .zero)
-        } succeed: { reply, entry in
-            reply.succeed(entry)
+        } succeed: { [self] reply, entry in
+            succeed(reply, entry)
         }
+    }
+
+    /// Answers with an entry. The lookup is counted first, because the kernel may forget the node before this returns.
+    func succeed(_ reply: consuming EntryReply, _ entry: Entry) {
+        guard entry.node != .none else {
+            reply.succeed(entry)
+            return
+        }
+        volume.noteLookup(of: [entry.node.rawValue])
+        if !reply.succeed(entry) { volume.forget(entry.node.rawValue, lookups: 1) }
+    }
+
+    /// FORGET: the kernel has dropped so many of the lookups it was given.
+    func forget(node: NodeID, lookups: UInt64) {
+        volume.forget(node.rawValue, lookups: lookups)
     }
 
     func getAttributes(_ request: Request, node: NodeID, handle: FileHandle?, reply: consuming AttributesReply) {
@@ -131,10 +146,15 @@ final class VolumeFileSystem: FileSystem {
         let limit = max(16, reply.capacity / DirectoryOffset.usualEntrySize)
         waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
             try DirectoryPart(of: node.rawValue, from: offset, limit: limit, isProvided: isProvided, volume: volume)
-        } succeed: { reply, part in
+        } succeed: { [volume] reply, part in
             var reply = reply
-            part.fill(&reply)
-            reply.succeed()
+            let listed = part.fill(&reply)
+            guard reply.wantsEntries else {
+                reply.succeed()
+                return
+            }
+            volume.noteLookup(of: listed)
+            if !reply.succeed() { for node in listed { volume.forget(node, lookups: 1) } }
         }
     }
 

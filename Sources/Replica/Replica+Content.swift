@@ -21,30 +21,36 @@ extension Replica {
     /// - Throws: `noSuchItem` for what is not a file of the remote's; `versionNoLongerAvailable` when the file shows
     ///   another version than `version`; POSIX errors of the content file.
     package func beginContent(of number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
-        let begun = try await database.write { db -> (ItemRecord, ByteRanges, isNew: Bool) in
-            guard let item = try db.item(ofInode: number), item.identifier != nil, item.inode.kind == .file else {
+        let begun = try await database.write { db -> (InodeRecord, ItemIdentifier, ByteRanges, isNew: Bool) in
+            let item = try db.item(ofInode: number)
+            // One that was removed or replaced here while it was open is on the remote still. Of one that the remote has
+            // replaced the provider says itself that it has another version.
+            let source = try item.map(\.identifier) ?? db.source(ofNameless: number)
+            guard let inode = try item?.inode ?? db.inode(number), inode.kind == .file else {
                 throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
             }
-            if let version, version != item.inode.contentVersion {
-                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: item.identifier)
+            guard let source else {
+                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
             }
-            if item.inode.content != .dataless {
-                return (item, try db.presentRanges(of: number), false)
+            if let version, version != inode.contentVersion {
+                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: source)
+            }
+            if inode.content != .dataless {
+                return (inode, source, try db.presentRanges(of: number), false)
             }
             try db.run(
                 """
                 UPDATE inode SET content = 1, hasContentFile = 1, contentGeneration = contentGeneration + 1,
                     isDurable = 0 WHERE number = ?
                 """, [number.rawValue])
-            guard let begun = try db.item(ofInode: number) else { throw FileProviderError(.noSuchItem) }
-            return (begun, ByteRanges(), true)
+            guard let begun = try db.inode(number) else { throw FileProviderError(.noSuchItem) }
+            return (begun, source, ByteRanges(), true)
         }
-        let inode = begun.0.inode
-        guard let identifier = begun.0.identifier else { throw FileProviderError(.noSuchItem) }
+        let (inode, identifier) = (begun.0, begun.1)
         do {
             let descriptor =
                 begun.isNew ? try contents.create(number, size: inode.size) : try contents.open(number, .readWrite)
-            let present = inode.content == .materialized ? ByteRanges([0..<inode.size]) : begun.1
+            let present = inode.content == .materialized ? ByteRanges([0..<inode.size]) : begun.2
             return ContentBeginning(
                 identifier: identifier, descriptor: descriptor, generation: inode.contentGeneration,
                 version: inode.contentVersion, size: inode.size, present: present)

@@ -38,7 +38,7 @@ extension ReplicaDatabase {
     }
 
     /// Files and directories that are not here whole and have to be: what is kept downloaded, with all below it as far
-    /// as it is listed, and what was here before the remote changed it.
+    /// as it is listed, what was here before the remote changed it, and what was replaced here while it was open.
     ///
     /// - Parameters:
     ///   - limit: how many at the most.
@@ -62,9 +62,8 @@ extension ReplicaDatabase {
     /// Whether a file or directory is not here whole and has to be.
     package func isWanted(_ number: InodeNumber) throws -> Bool {
         try read { db in
-            guard let inode = try db.inode(number), inode.content != .materialized, inode.linkCount > 0 else {
-                return false
-            }
+            guard let inode = try db.inode(number), inode.content != .materialized else { return false }
+            if inode.linkCount == 0 { return try db.isWaitedFor(nameless: number) }
             return try db.isFetchedAgain(number) || db.isKept(number)
         }
     }
@@ -86,10 +85,29 @@ extension ReplicaDatabase {
         UNION ALL
         SELECT number, kind, contentVersion FROM inode INDEXED BY inodeToFetchAgain
         WHERE fetchAgain = 1 AND content <> 2 AND linkCount > 0
+        UNION ALL
+        SELECT inode.number, inode.kind, inode.contentVersion
+        FROM nameless CROSS JOIN inode ON inode.number = nameless.inode
+        WHERE inode.content <> 2 AND \(Database.isWaitedFor)
         """
 }
 
 extension Database {
+    /// Whether something cannot be sent until a file is here whole that was removed or replaced here while it was open: its
+    /// own item has other content now, or its name is another item's.
+    fileprivate static let isWaitedFor = """
+        nameless.wasOpen AND (
+            EXISTS (SELECT 1 FROM item WHERE item.identifier = nameless.identifier)
+            OR EXISTS (SELECT 1 FROM deletion JOIN item AS directory ON directory.identifier = deletion.baseParent
+                JOIN item AS successor ON successor.parent = directory.inode AND successor.name = deletion.baseName
+                WHERE deletion.identifier = nameless.identifier))
+        """
+
+    fileprivate func isWaitedFor(nameless number: InodeNumber) throws -> Bool {
+        try one("SELECT \(Self.isWaitedFor) FROM nameless WHERE inode = ?", [number.rawValue], { $0[0] as Bool })
+            ?? false
+    }
+
     func effectivePolicy(of item: ItemRecord) throws -> ContentPolicy {
         try sourceOfPolicy(of: item)?.policy ?? .lazy
     }

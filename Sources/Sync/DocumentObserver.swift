@@ -117,8 +117,7 @@ actor DocumentObserver {
     }
 
     private func identifier(of number: InodeNumber) -> ItemIdentifier? {
-        guard let item = try? replica.database.item(ofInode: number), item.inode.kind == .file else { return nil }
-        return item.identifier
+        try? replica.database.documentIdentifier(of: number)
     }
 
     /// Takes in what changes of a document, for as long as it is open.

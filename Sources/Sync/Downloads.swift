@@ -66,6 +66,9 @@ actor Downloads {
             let failure = ProviderCalls.failure(from: error)
             if failure.code == .malformedResponse { warnings.report(failure.message) }
             if failure.code == .noSuchItem { await confirmGone(number) }
+            if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
+                await releaseOnRemote(number)
+            }
             await commits.recordFailure(failure, of: number)
             throw failure
         }
@@ -248,6 +251,15 @@ actor Downloads {
     private func overflowed(_ download: Download, _ error: FileProviderError) async {
         warnings.report(error.message)
         await close(download)
+    }
+
+    /// Nothing waits any more for content that the remote does not have.
+    private func releaseOnRemote(_ number: InodeNumber) async {
+        do {
+            try await replica.releaseOnRemote(number)
+        } catch {
+            warnings.report("that the content of inode \(number) is gone cannot be recorded: \(error)")
+        }
     }
 
     /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.

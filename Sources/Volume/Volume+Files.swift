@@ -67,7 +67,7 @@ extension Volume {
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?, isListed: Bool = true
-    ) throws(Obstacle) -> (Attributes, OpenGrant) {
+    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
             if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
@@ -77,6 +77,27 @@ extension Volume {
                         usualGroup: group, isListed: isListed)
                 }
             }
+        return try open(made: inode, content, isWriting: isWriting, registry: registry)
+    }
+
+    /// Makes a file that has no name, and opens it (`O_TMPFILE`). ``link(_:as:in:)`` gives it one; without one it goes with
+    /// its last use.
+    package func createUnnamed(
+        in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
+        registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+        let group = ownership.group
+        let (inode, content) = try change { changes in
+            try changes.createUnnamed(
+                in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller), usualGroup: group)
+        }
+        return try open(made: inode, content, isWriting: isWriting, registry: registry)
+    }
+
+    /// Opens a file that was just made, with its content.
+    private func open(
+        made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
+    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
         // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
         do throws(Obstacle) {

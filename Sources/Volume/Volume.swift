@@ -188,4 +188,21 @@ package final class Volume: Sendable {
     func handleClosed(_ number: InodeNumber) {
         didClose(number)
     }
+
+    // MARK: - What the kernel knows
+
+    /// Counts a lookup of each of the nodes: called before the reply that tells the kernel of them.
+    package func noteLookup(of nodes: some Sequence<UInt64>) {
+        files.noteLookup(of: nodes.lazy.map { InodeNumber($0) })
+    }
+
+    /// The kernel has forgotten lookups of a node, or was not told of them after all. With the last of an inode that has no
+    /// name, the inode can go.
+    package func forget(_ node: UInt64, lookups: UInt64) {
+        let number = InodeNumber(node)
+        if files.forget(number, lookups: lookups) { handleClosed(number) }
+    }
+
+    /// How many inodes the kernel knows.
+    package var knownCount: Int { files.knownCount }
 }

@@ -96,10 +96,11 @@ extension RealMount {
                     await eventually {
                         (try? mount.host.replica.database.item("file"))?.base.version == version
                     })
-                // Whoever has it open keeps what it was; the next one reads what it is.
-                #expect(try await Command.run("cat", mount["file"]).output == "text")
-                holder.kill()
+                // Whoever has it open keeps what it was; the next one reads what it is, and it is followed still.
                 #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "new text" })
+                mount.provider.changeSilently { $0.write(RemoteContent("newer text"), to: "file") }
+                #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "newer text" })
+                holder.kill()
                 #expect(mount.provider.log.count(of: .changes, .workingSet) == rounds, "nobody has signalled")
                 // It is not asked about any more.
                 try await Task.sleep(for: .seconds(3))

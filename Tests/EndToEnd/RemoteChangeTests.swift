@@ -104,34 +104,5 @@ extension RealMount {
                 #expect(try await output("ls", yonder["dir"]) == "c\nd\n")
             }
         }
-
-        @Test("Row 24: a reader keeps the version that it opened") func readersKeepTheirVersion() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("first", to: "file")
-                try await yonder.mountSource()
-                #expect(try await output("cat", yonder["file"]) == "first")
-                let hold = """
-                    import os, subprocess, sys, time
-                    f = open(sys.argv[1], 'rb')
-                    with open(sys.argv[2] + '.new', 'wb') as g: g.write(b'second, longer')
-                    os.rename(sys.argv[2] + '.new', sys.argv[2])
-                    subprocess.run([sys.argv[3], 'signal', '--wait'], check=True)
-                    print(f.read().decode())
-                    f.close()
-                    for _ in range(500):
-                        with open(sys.argv[1], 'rb') as f: text = f.read()
-                        if text == b'second, longer': break
-                        time.sleep(0.01)
-                    print(text.decode())
-                    """
-                let outcome = try await Command(
-                    [
-                        "python3", "-c", hold, yonder["file"], yonder.source.appending("file").string,
-                        Installation.program,
-                    ], environment: yonder.environment
-                ).run()
-                #expect(outcome.output == "first\nsecond, longer\n", "\(outcome.errors)")
-            }
-        }
     }
 }

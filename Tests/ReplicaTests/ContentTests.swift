@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import ReplicaTestSupport
+import Syscalls
 import SystemPackage
 import Testing
 
@@ -47,24 +48,72 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
     }
 
-    @Test func aNewVersionWaitsUntilTheOldOneIsClosed() async throws {
+    @Test func aNewVersionGetsAnotherInodeWhileTheOldOneIsOpen() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())
-        fixture.open.insert(try number())
-        try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
-        let open = try #require(try replica.database.inode(number()))
-        #expect(open.size == 100)
-        #expect(open.content == .materialized)
+        let old = try number()
+        fixture.open.insert(old)
+        let effects = try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
+        #expect(effects.invalidations.contains(.entry(parent: .root, name: "a")))
+        let opened = try #require(try replica.database.inode(old))
+        #expect(opened.size == 100)
+        #expect(opened.content == .materialized)
+        #expect(opened.linkCount == 0)
+        let newest = try #require(try replica.database.inode(number()))
+        #expect(newest.number != old)
+        #expect(newest.size == 7)
+        #expect(newest.content == .dataless)
         await #expect(throws: FileProviderError.self) {
-            try await replica.beginContent(of: self.number(), version: Array("2".utf8))
+            try await replica.beginContent(of: old, version: Array("2".utf8))
         }
-        fixture.open.remove(try number())
-        let number = try number()
-        _ = try await replica.ingest(open: fixture.open) { try $0.settle(number) }
-        let closed = try #require(try replica.database.inode(number))
-        #expect(closed.size == 7)
-        #expect(closed.content == .dataless)
+        fixture.open.remove(old)
+        _ = try await replica.ingest(open: fixture.open) { try $0.settle(old) }
+        #expect(try replica.database.inode(old) == nil)
         #expect(fixture.contentFiles.isEmpty)
+        #expect(try replica.database.defects() == [])
+    }
+
+    @Test func whatIsWrittenToAnOldVersionBecomesAConflictCopy() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        try await replica.fill(number())
+        let old = try number()
+        let caller = LocalCaller(user: 0, group: 0)
+        fixture.open.insert(old)
+        _ = try replica.change(open: fixture.open) { try $0.beginWriting(old, truncating: false, caller: caller) }
+        try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
+        #expect(try replica.names() == ["a"])
+        let file = try replica.openContentForWriting(of: old)
+        try file.writeAll(Array("ours".utf8).span.bytes, at: 0)
+        try file.close()
+        // A transaction that is to change no names is made again as one that may.
+        let (_, effects) = try replica.change(open: fixture.open, changingNames: false) { try $0.endWriting(old) }
+        #expect(effects.defects.count == 1)
+        let copy = try #require(try replica.database.items(in: .root).first { $0.inode.number == old })
+        #expect(copy.name.hasPrefix("a (conflicted copy of "))
+        #expect(copy.identifier == nil)
+        #expect(copy.changedFields.contains(.contents))
+        #expect(try replica.database.inode(number())?.size == 7)
+        #expect(try replica.database.defects() == [])
+    }
+
+    @Test func whatWasWrittenToAnOldVersionBeforeACrashIsFoundAtTheNextStart() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        try await replica.fill(number())
+        let old = try number()
+        fixture.open.insert(old)
+        _ = try replica.change(open: fixture.open) {
+            try $0.beginWriting(old, truncating: false, caller: LocalCaller(user: 0, group: 0))
+        }
+        try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
+        let file = try replica.openContentForWriting(of: old)
+        try file.writeAll(Array("ours".utf8).span.bytes, at: 0)
+        try file.close()
+        try replica.close()
+        let next = try fixture.replica()
+        #expect(try next.names().count == 2)
+        #expect(try next.database.inode(old)?.linkCount == 1)
+        #expect(next.findings.contains { $0.contains("'a' was changed here and on the remote") })
+        try next.close()
     }
 
     @Test func evictionGivesTheSpaceBackAndKeepsEverythingElse() async throws {

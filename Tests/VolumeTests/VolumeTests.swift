@@ -153,12 +153,13 @@ import Volume
         fixture.open.insert(number(a))
         _ = try volume.open(a.node, for: .reading, caller: caller, registry: nil)
         try await replica.change([.file("a", size: 20, version: "2")], open: fixture.open)
-        // Nobody else sees the new version either, as long as it is open.
         #expect(try volume.attributes(of: a.node).size == 10_000)
-        fixture.open.remove(number(a))
-        _ = try await replica.ingest(open: fixture.open) { ingestion in try ingestion.settle(number(a)) }
-        #expect(try volume.attributes(of: a.node).size == 20)
-        #expect(errno { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == .staleNFSFileHandle)
+        // Who looks it up sees the new version.
+        let newest = try volume.lookup("a", in: 1)
+        #expect(newest.size == 20)
+        #expect(newest.node != a.node)
+        let missing = Absence.content(of: number(a), version: Array("1".utf8), range: 0..<10)
+        #expect(absence { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == missing)
         volume.close(a.node, wasWriting: false, registry: nil)
     }
 

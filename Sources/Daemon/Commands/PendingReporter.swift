@@ -57,13 +57,22 @@ struct PendingReporter: Sendable {
                     PendingItem(
                         path: try path(of: deletion), inode: nil, identifier: deletion.identifier.rawValue,
                         fields: ["deletion"], since: Timestamp.text(deletion.since),
-                        error: deletion.code.map {
+                        error: try deletion.code.map {
                             ItemInformation.Failure(
                                 code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
                                 nextTry: deletion.nextTry.map(Timestamp.text))
-                        } ?? common)
+                        } ?? useOnRemote(of: deletion) ?? common)
                 })
         }
+    }
+
+    /// Why a deletion waits that nothing has refused; nil when it only waits for its turn.
+    private func useOnRemote(of deletion: PendingDeletion) throws -> ItemInformation.Failure? {
+        guard try host.replica.database.isKeptOnRemote(deletion.identifier) else { return nil }
+        return ItemInformation.Failure(
+            code: EvictionRefusal.isOpen.code,
+            message: "a process still has the removed file open, and not all of its content is here", attempts: 0,
+            nextTry: nil)
     }
 
     private static let mostFailures = 1000

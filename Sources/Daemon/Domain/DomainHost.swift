@@ -79,6 +79,7 @@ package final class DomainHost: Sendable {
                 didOpenFile: { closing.engine?.inodeWasOpened($0) },
                 remoteRoom: { closing.engine?.room.present },
                 didChange: { effects in
+                    for defect in effects.defects { closing.engine?.warnings.report(defect) }
                     kernel.forget(effects.invalidations)
                     closing.engine?.localChange()
                 })
@@ -86,7 +87,7 @@ package final class DomainHost: Sendable {
                 provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
                 isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
-                conflictLabel: Self.conflictLabel, logger: logger)
+                conflictLabel: Replica.conflictLabel, logger: logger)
             if options.isPaused == true { engine.connection.pause(true) }
             closing.attach(engine)
             manager.attach(engine)
@@ -127,11 +128,6 @@ package final class DomainHost: Sendable {
 
     /// Readers of the database that are no threads of the mount: the engine, the provider and the control socket.
     private static let otherReaders = 6
-
-    /// `conflicted copy of HOST, DATE`, on the day it happens.
-    @Sendable private static func conflictLabel() -> String {
-        "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
-    }
 
     /// How the domain is mounted.
     var options: DomainOptions { present.withLock { $0 } }

@@ -19,16 +19,20 @@ struct MountPlace: Sendable {
     /// - Throws: `ControlError` that says what is in the way.
     init(_ directory: String, source: String) throws(ControlError) {
         path = FilePath(directory)
-        if source.hasPrefix("/") {
-            guard !Self.contains(source, directory) else {
-                throw ControlError(
-                    .failed, "it lies in the source '\(source)', which would contain itself", path: directory)
+        // The command has followed all links but the last one.
+        for place in Self.linksFollowed(from: path) {
+            if source.hasPrefix("/") {
+                guard !Self.contains(source, place.string) else {
+                    throw ControlError(
+                        .failed, "it lies in the source '\(source)', which would contain itself", path: directory)
+                }
+                guard !Self.contains(place.string, source) else {
+                    throw ControlError(
+                        .failed, "the source '\(source)' lies in it and would be hidden", path: directory)
+                }
             }
-            guard !Self.contains(directory, source) else {
-                throw ControlError(.failed, "the source '\(source)' lies in it and would be hidden", path: directory)
-            }
+            try checkSurroundings(of: place)
         }
-        try checkSurroundings()
         try removeDeadMount()
         let isEmpty: Bool
         do {
@@ -68,13 +72,29 @@ struct MountPlace: Sendable {
         return true
     }
 
-    /// A directory that is made in a mount of ours would go to that one's remote, and keep it from being unmounted.
-    private func checkSurroundings() throws(ControlError) {
-        let outer = (try? MountTable())?.mounts.last { mount in
-            let folder = String(decoding: mount.path, as: UTF8.self)
-            return mount.type == "fuse.yonder" && Self.contains(folder, path.string) && folder != path.string
+    /// A path, and where it leads to when it is a symbolic link, and so on. What lies in a mount of ours is not touched: the
+    /// mount may be dead.
+    private static func linksFollowed(from path: FilePath) -> [FilePath] {
+        var places = [path]
+        while places.count <= 40, let current = places.last, outerMount(of: current) == nil,
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current.string)
+        {
+            places.append(current.removingLastComponent().pushing(FilePath(target)).lexicallyNormalized())
         }
-        guard let outer else { return }
+        return places
+    }
+
+    /// The mount of ours in which a path lies; not the one that is mounted on it.
+    private static func outerMount(of path: FilePath) -> MountTable.Mount? {
+        (try? MountTable())?.mounts.last { mount in
+            let folder = String(decoding: mount.path, as: UTF8.self)
+            return mount.type == "fuse.yonder" && contains(folder, path.string) && folder != path.string
+        }
+    }
+
+    /// A directory that is made in a mount of ours would go to that one's remote, and keep it from being unmounted.
+    private func checkSurroundings(of place: FilePath) throws(ControlError) {
+        guard let outer = Self.outerMount(of: place) else { return }
         throw ControlError(
             .failed, "it lies in a mount of ours, '\(outer.source)'; mount on a directory outside of that",
             path: path.string)

@@ -119,6 +119,13 @@ private func addFileOperations(to table: inout fuseshim_operations) {
                 flags: OpenFlags(rawValue: flags), reply: CreateReply(pending))
         }
     }
+    table.tmpfile = { owner, request, parent, mode, flags in
+        handle(owner, request) { fileSystem, request, pending in
+            fileSystem.createUnnamed(
+                request, parent: NodeID(parent), permissions: mode & 0o7777, flags: OpenFlags(rawValue: flags),
+                reply: CreateReply(pending))
+        }
+    }
     table.read = { owner, request, node, file, offset, size in
         handle(owner, request, isTransfer: true) { fileSystem, request, pending in
             fileSystem.read(

@@ -134,9 +134,10 @@ struct Recovery {
     private mutating func compareWrittenFiles() throws {
         for number in try database.filesBeingWritten() {
             do {
-                try database.write { db in
+                findings += try database.write { db in
                     var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: Replica.now)
                     try changes.endWriting(number)
+                    return changes.effects.defects
                 }
             } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                 // The comparison of all files says what is missing.

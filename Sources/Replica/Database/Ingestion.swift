@@ -5,8 +5,9 @@ import GRDB
 
 /// What the provider says becomes what the mount shows: one batch of a listing or of changes, inside one transaction.
 ///
-/// The base side of an item takes everything; the local side takes what was not changed here. The content of a file that
-/// is open stays what it was until the last close (``settle(_:)``), so that no reader ever sees two versions mixed.
+/// The base side of an item takes everything; the local side takes what was not changed here. Whoever has a file open keeps
+/// the version that was opened, in an inode without a name, so that no reader ever sees two versions mixed; the item gets
+/// another inode (Docs/decisions/0006-open-versions.md).
 package struct Ingestion {
     let db: Database
     let open: any OpenInodes
@@ -99,7 +100,7 @@ package struct Ingestion {
         // A directory stays until its children no longer name it.
         for number in nameless {
             try db.forgetFailure(of: number)
-            if !open.isOpen(number) { try drop(number) }
+            if !open.keepsNameless(number) { try drop(number) }
         }
         if let parent = item.parent {
             effects.invalidations += [
@@ -130,14 +131,18 @@ package struct Ingestion {
         if hadFile {
             effects.obsoleteContents.append(try db.forgetContent(of: number))
         } else {
-            try db.run("DELETE FROM inode WHERE number = ?", [number.rawValue])
+            try db.deleteNameless(number)
         }
     }
 
-    /// The last handle of a file was closed: what waited for that is applied now.
+    /// The last handle of a file was closed, or the kernel has forgotten an inode that has no name: what waited for that is
+    /// applied now.
     package mutating func settle(_ number: InodeNumber) throws {
         guard !open.isOpen(number), let inode = try db.inode(number) else { return }
-        if inode.linkCount == 0 { return try drop(number) }
+        if inode.linkCount == 0 {
+            if !open.keepsNameless(number) { try drop(number) }
+            return
+        }
         guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
             item.identifier != nil, !item.changedFields.contains(.contents),
             item.base.version.contentVersion != inode.contentVersion
@@ -321,18 +326,69 @@ package struct Ingestion {
         guard isNewContent else { return }
         if inode.linkCount > 1 {
             try giveOwnInode(to: known)
-        } else if !open.isOpen(inode.number), inode.contentStamp == nil, let current = try db.item(id: known.id) {
-            try takeContentVersion(of: current)
+        } else if let current = try db.item(id: known.id) {
+            try showNewest(of: current)
         }
+    }
+
+    /// The mount shows the content version that the provider gave last from now on. Whoever has the file open keeps the
+    /// version that was opened.
+    mutating func showNewest(of item: ItemRecord) throws {
+        if open.isOpen(item.inode.number) {
+            // A change that nobody has noted yet makes this a conflict, which is settled when the change is sent.
+            if try !isWritten(item) { try supersede(item) }
+        } else if item.inode.contentStamp == nil {
+            try takeContentVersion(of: item)
+        }
+    }
+
+    /// Whether the content of an item was changed here, also by what the kernel wrote by itself just now.
+    private mutating func isWritten(_ item: ItemRecord) throws -> Bool {
+        guard item.inode.contentStamp != nil, let contents else { return item.changedFields.contains(.contents) }
+        var changes = LocalChanges(db: db, open: open, contents: contents, now: now)
+        try changes.compareContent(item.inode.number)
+        effects.append(changes.effects)
+        return try db.item(id: item.id)?.changedFields.contains(.contents) ?? false
+    }
+
+    /// Gives an item another inode for the version that the remote has now; the present one loses its name and stays for
+    /// those who have it open.
+    private mutating func supersede(_ item: ItemRecord) throws {
+        try willChangeNames()
+        let old = item.inode.number
+        let isFetchedAgain = try isFetchedAgain(item)
+        let number = try copyInode(of: item, size: item.base.size, version: item.base.version.contentVersion)
+        if item.changedFields.contains(.contentModificationDate) {
+            try db.run(
+                "UPDATE inode SET modifiedAt = ? WHERE number = ?",
+                [item.inode.modifiedAt.nanosecondsSince1970, number.rawValue])
+        }
+        if isFetchedAgain { try db.run("UPDATE inode SET fetchAgain = 1 WHERE number = ?", [number.rawValue]) }
+        try db.run("UPDATE item SET inode = ? WHERE id = ?", [number.rawValue, item.id])
+        try db.run(
+            "UPDATE inode SET linkCount = linkCount - 1, fetchAgain = 0, changedAt = ? WHERE number = ?",
+            [now.nanosecondsSince1970, old.rawValue])
+        try db.forgetFailure(of: old)
+        try db.noteSuperseded(item)
+        _ = open.keepsNameless(old)
+        effects.invalidations.append(.attributes(old))
+        if let parent = item.parent {
+            effects.invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
+        }
+    }
+
+    /// Whether the content of an item is to be fetched as soon as the remote has changed it, because it was here.
+    private func isFetchedAgain(_ item: ItemRecord) throws -> Bool {
+        let hadContent = try item.inode.content == .materialized && db.hasContentFile(item.inode.number)
+        return try (hadContent || db.isFetchedAgain(item.inode.number)) && item.base.size > 0
+            && db.effectivePolicy(of: item) == .lazy
     }
 
     /// The content version that the provider gave last becomes the one that the mount shows.
     mutating func takeContentVersion(of item: ItemRecord) throws {
         var inode = item.inode
         let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
-        let isFetchedAgain =
-            try (hadContent && inode.content == .materialized || db.isFetchedAgain(inode.number))
-            && item.base.size > 0 && db.effectivePolicy(of: item) == .lazy
+        let isFetchedAgain = try isFetchedAgain(item)
         let obsolete = try db.forgetContent(of: inode.number)
         if hadContent { effects.obsoleteContents.append(obsolete) }
         inode.size = item.base.size

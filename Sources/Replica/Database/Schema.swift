@@ -43,6 +43,9 @@ enum Schema {
         migrator.registerMigration("0042 collections") { db in
             try db.execute(sql: "ALTER TABLE inode ADD COLUMN changeMark BLOB")
         }
+        migrator.registerMigration("0060 inodes without a name") { db in
+            try db.execute(sql: nameless)
+        }
         migrator.registerMigration("0065 allocation of content files") { db in
             try db.execute(sql: "ALTER TABLE inode ADD COLUMN hasUnusualAllocation INTEGER NOT NULL DEFAULT 0")
         }

@@ -117,7 +117,7 @@ extension LocalChanges {
         }
         if isListed || item.trash != nil { return try remove(item) }
         try db.run("DELETE FROM item WHERE id = ?", [item.id])
-        try dropName(of: item.inode)
+        try dropName(of: item)
     }
 
     private func isTrashedOnRemote(_ item: ItemRecord) throws -> Bool {

@@ -79,6 +79,7 @@ extension LocalChanges {
             ])
         if try inode(number).contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: status)) }
         try mark([.contents, .contentModificationDate], of: number)
+        try keepIfSuperseded(number)
     }
 
     /// Takes the set-ID bits because somebody has written, or asked for a change of owner that changes none.
@@ -130,6 +131,7 @@ extension LocalChanges {
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
         if stamp != ContentStore.unknownStamp { tellKernel(.attributes(number)) }
+        try keepIfSuperseded(number)
     }
 
     /// Keeps the content file's time the same as the row's, so that only writing makes them differ.

@@ -53,6 +53,28 @@ extension LocalChanges {
         return (made.inode, content)
     }
 
+    /// Makes a file that has no name, open for writing (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; without one it goes
+    /// when nobody uses it, or at the next start.
+    ///
+    /// - Returns: the file, and its content, open; the caller's to close.
+    package mutating func createUnnamed(
+        in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+    ) throws -> (inode: InodeRecord, content: FileDescriptor) {
+        let directory = try writableDirectory(parent, isListed: false)
+        // The name is not used: it only describes what a file of this directory is like.
+        let creation = try creation(
+            of: NewInode(kind: .file, permissions: permissions), named: "unnamed", in: directory, caller: caller,
+            usualGroup: usualGroup, isWritten: true)
+        let number = try db.insertInode(creation)
+        try db.run("UPDATE inode SET linkCount = 0 WHERE number = ?", [number.rawValue])
+        try db.noteUnnamed(number)
+        let content = try contents.create(number, size: 0)
+        opened = content
+        var inode = creation.inode(number)
+        inode.linkCount = 0
+        return (inode, content)
+    }
+
     private mutating func make(
         _ name: String, in parent: InodeNumber, _ new: NewInode, caller: LocalCaller, usualGroup: UInt32,
         isListed: Bool, isWritten: Bool
@@ -132,7 +154,10 @@ extension LocalChanges {
         try check(name)
         let source = try inode(number)
         guard source.kind != .directory else { throw LocalObstacle.refused(.notPermitted) }
-        guard source.linkCount > 0 else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
+        // Of files without a name only those of O_TMPFILE can get one; which of them, the kernel knows (O_EXCL).
+        guard try source.linkCount > 0 || db.isUnnamed(number) else {
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
         let directory = try writableDirectory(parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
@@ -149,6 +174,7 @@ extension LocalChanges {
         try db.run(
             "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, number.rawValue])
+        if source.linkCount == 0 { try db.forgetNameless(number) }
         try touch(parent, isOurs: exclusion == .name)
         return try inode(number)
     }

@@ -46,7 +46,7 @@ extension LocalChanges {
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
         try db.run("DELETE FROM item WHERE id = ?", [item.id])
-        try dropName(of: item.inode)
+        try dropName(of: item)
     }
 }
 

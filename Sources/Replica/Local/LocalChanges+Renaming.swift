@@ -101,7 +101,7 @@ extension LocalChanges {
                 item.inode.number.rawValue, Data(origin), now.nanosecondsSince1970,
                 Int64(fields.rawValue), target.id,
             ])
-        try dropName(of: target.inode)
+        try dropName(of: target)
     }
 
     private mutating func exchange(_ one: ItemRecord, _ other: ItemRecord) throws {

@@ -50,13 +50,17 @@ package struct LocalChanges {
     let contents: ContentStore
     let now: FileTimestamp
     let ignored: IgnoredNames
-    private(set) var effects = ReplicaEffects()
+    /// Whether the transaction may make names. (``WriteReach``)
+    let mayChangeNames: Bool
+    var effects = ReplicaEffects()
     /// A content file that was opened for the caller, who gets it only once all is committed.
     var opened: FileDescriptor?
 
     init(
-        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp, ignored: IgnoredNames = .none
+        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp, ignored: IgnoredNames = .none,
+        mayChangeNames: Bool = true
     ) {
+        self.mayChangeNames = mayChangeNames
         self.ignored = ignored
         self.db = db
         self.open = open
@@ -146,20 +150,23 @@ package struct LocalChanges {
         effects.obsoleteContents.append(content)
     }
 
-    /// Takes one name from an inode. Without a name it lives as long as somebody has it open; what is no file as
-    /// long as the replica is open, because the kernel does not say who has that.
-    mutating func dropName(of inode: InodeRecord) throws {
+    /// Takes an item's name from its inode. Without a name the inode lives as long as a process has it open or the kernel may
+    /// use it.
+    mutating func dropName(of item: ItemRecord) throws {
+        let inode = item.inode
         try db.run(
             "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
             [now.nanosecondsSince1970, inode.number.rawValue])
         guard inode.linkCount <= 1 else { return }
         try db.forgetFailure(of: inode.number)
-        guard inode.kind == .file, !open.isOpen(inode.number) else { return }
+        guard !open.keepsNameless(inode.number) else {
+            return try db.keepOnRemote(item, isOpen: open.isOpen(inode.number))
+        }
         if try db.hasContentFile(inode.number) {
             effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
             try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])
         } else {
-            try db.run("DELETE FROM inode WHERE number = ?", [inode.number.rawValue])
+            try db.deleteNameless(inode.number)
         }
     }
 }
@@ -204,6 +211,16 @@ extension Replica {
     package func change<Value>(
         open: any OpenInodes, changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
+        do {
+            return try attempt(open: open, changingNames: changingNames, body)
+        } catch is NamesNeeded {
+            return try attempt(open: open, changingNames: true, body)
+        }
+    }
+
+    private func attempt<Value>(
+        open: any OpenInodes, changingNames: Bool, _ body: (inout LocalChanges) throws -> Value
+    ) throws -> (Value, ReplicaEffects) {
         var opened: FileDescriptor?
         var isDone = false
         // The file itself stays: its number may be another's by now, who begins it anew.
@@ -211,7 +228,8 @@ extension Replica {
         do {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 var changes = LocalChanges(
-                    db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames)
+                    db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames,
+                    mayChangeNames: changingNames)
                 // On a full disk it is run twice.
                 try? opened?.close()
                 opened = nil

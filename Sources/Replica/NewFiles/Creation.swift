@@ -62,14 +62,19 @@ extension Database {
     ///
     /// - Parameter number: one that was reserved; nil for the next.
     func insert(_ creation: Creation, as number: InodeNumber? = nil) throws -> (number: InodeNumber, row: Int64) {
+        let number = try insertInode(creation, as: number)
+        return (number, try insert(creation.item, of: number))
+    }
+
+    /// Writes the inode of what is made, without a name.
+    func insertInode(_ creation: Creation, as number: InodeNumber? = nil) throws -> InodeNumber {
         try run(
             """
             INSERT INTO inode (number, kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt,
                 accessedAt, linkTarget, device, content, hasContentFile, contentStamp)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
             """, creation.values(number))
-        let number = number ?? InodeNumber(rawValue: lastInsertedRowID)
-        return (number, try insert(creation.item, of: number))
+        return number ?? InodeNumber(rawValue: lastInsertedRowID)
     }
 
     /// Writes a new item of an inode.

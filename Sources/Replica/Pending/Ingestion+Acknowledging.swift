@@ -103,10 +103,8 @@ extension Ingestion {
             let parent = try db.item(item.parentItemIdentifier)?.inode.number ?? acknowledged.parent
             try update(acknowledged, with: item, parent: parent)
         }
-        if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty,
-            !open.isOpen(item.inode.number)
-        {
-            try takeContentVersion(of: item)
+        if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
+            try showNewest(of: item)
         }
         try db.run(
             """

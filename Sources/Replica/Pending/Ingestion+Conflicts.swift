@@ -28,7 +28,7 @@ extension Ingestion {
         guard let item = try db.item(id: row), let parent = item.parent else { return .nothingToKeep }
         guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return .nothingToKeep }
         if try db.conflictOriginal(of: row) != nil { return .isConflictCopy }
-        let name = try freeName(for: item.name, label: label, in: parent)
+        let name = try db.freeName(for: item.name, label: label, in: parent)
         // The remote's item, with an inode of its own; what was changed of its place stays pending.
         let number = try copyInode(of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion)
         try db.run(
@@ -41,7 +41,7 @@ extension Ingestion {
                 Data(remote.itemVersion.contentVersion), remote.documentSize ?? 0, row,
             ])
         try forgetAttributes(item.changedFields, of: number)
-        try addCopy(of: item, named: name, in: parent)
+        try db.insertConflictCopy(of: item.inode.number, original: item.name, named: name, in: parent, at: now)
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ]
@@ -77,7 +77,7 @@ extension Ingestion {
         let original = try db.conflictOriginal(of: row)
         // Another machine may have given its copy the same name: one attempt with another name is noted in `attempts`.
         if original != nil, try db.attempts(of: row) > 0 { return false }
-        let name = try freeName(for: original ?? item.name, label: label, in: parent)
+        let name = try db.freeName(for: original ?? item.name, label: label, in: parent)
         try db.run(
             """
             UPDATE item SET name = ?, conflictOf = ?, wasSent = 0, attempts = ?, nextTry = NULL WHERE id = ?
@@ -127,29 +127,6 @@ extension Ingestion {
         if fields.contains(.extendedAttributes) {
             try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
         }
-    }
-
-    private mutating func addCopy(of item: ItemRecord, named name: String, in parent: InodeNumber) throws {
-        try db.run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                item.inode.number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
-                item.name,
-            ])
-    }
-
-    /// `name (label).ext`, with a number where that is taken; never longer than Linux allows.
-    private func freeName(for name: String, label: String, in parent: InodeNumber) throws -> String {
-        for number in 1... {
-            let suffix = number == 1 ? " (\(label))" : " (\(label) \(number))"
-            let candidate = Displacement.name(name, with: suffix)
-            if try db.item(named: candidate, in: parent) == nil { return candidate }
-        }
-        return name
     }
 }
 

@@ -63,7 +63,7 @@ extension Ingestion {
     mutating func removeInformation(of item: ItemRecord) throws {
         guard item.trash != nil, let files = item.parent else { return }
         let nameless = try withTrash { try $0.removeInformation(named: item.name, in: files) }
-        if let nameless, !open.isOpen(nameless) { try drop(nameless) }
+        if let nameless, !open.keepsNameless(nameless) { try drop(nameless) }
     }
 
     private mutating func writeInformation(of row: Int64, named name: String, in files: InodeNumber) throws {

@@ -69,7 +69,7 @@ extension LocalChanges {
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let nameless = try directories.removeInformation(named: name, in: files)
         tellKernel(directories.invalidations)
-        guard let nameless, !open.isOpen(nameless) else { return }
+        guard let nameless, !open.keepsNameless(nameless) else { return }
         discard(try db.forgetContent(of: nameless))
     }
 

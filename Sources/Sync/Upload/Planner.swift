@@ -67,6 +67,8 @@ struct Planner: Sendable {
     }
 
     private static let batch = 256
+    /// How often it is looked whether a file that was removed or replaced here is still in use.
+    private static let pauseForReaders = Duration.milliseconds(200)
     /// The row up to which items have been offered again in the present turn.
     private var offered: Int64 = 0
 
@@ -186,6 +188,10 @@ struct Planner: Sendable {
             let quiet = try quietTime(of: item, since: state.since, isHurried: isHurried)
             if quiet > now { return .notBefore(quiet) }
         }
+        // A file that this one has replaced is still being read here, from the remote.
+        if fields.contains(.contents), let identifier = item.identifier, try database.isKeptOnRemote(identifier) {
+            return .notBefore(now.advanced(by: Self.pauseForReaders))
+        }
         if item.inode.kind == .directory, fields.contains(.contentModificationDate),
             try database.directoryHasPendingChildren(item.inode.number, identifier: item.identifier)
         {
@@ -206,7 +212,9 @@ struct Planner: Sendable {
         if needsName, directory != .trashContainer {
             switch try database.holder(ofRemoteName: item.name, in: directory, otherThan: item.id) {
             case nil: break
-            case .deletion: return .waitsForName
+            case .deletion(let id):
+                return try database.isKeptOnRemote(deletion: id)
+                    ? .notBefore(now.advanced(by: Self.pauseForReaders)) : .waitsForName
             case .item(_, let changes):
                 if !changes.isDisjoint(with: [.filename, .parentItemIdentifier]) { return .waitsForName }
             }
@@ -220,6 +228,10 @@ struct Planner: Sendable {
         if !isHurried, due > now { return .notBefore(due) }
         // What it contained cannot be found before itself is.
         if deletion.isToBeFound { return .ready([]) }
+        // The file is still being read here, from the remote.
+        if try replica.database.isKeptOnRemote(deletion.identifier) {
+            return .notBefore(now.advanced(by: Self.pauseForReaders))
+        }
         if deletion.kind == .directory, try replica.database.remoteDirectoryIsWaiting(deletion.identifier) {
             return .waits
         }

@@ -1,0 +1,169 @@
+import Control
+import Foundation
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// A file that changes on the remote while processes have it open.
+    @Suite struct OpenVersions {
+        /// How the source gets its new content: the folder provider knows a file by its inode.
+        enum Change: String, CaseIterable {
+            case rewritten
+            case replaced
+        }
+
+        /// Runs some Python that has `old` open before the source gets `second, longer`, and afterwards the news.
+        private func run(
+            _ yonder: Installation, mode: String, change: Change = .rewritten, before: String = "",
+            isShown: Bool = true, _ after: String
+        ) async throws -> Command.Outcome {
+            let place = change == .rewritten ? "source" : "source + '.new'"
+            let rename = change == .rewritten ? "" : "os.rename(source + '.new', source)"
+            let program = """
+                import os, subprocess, sys
+                path, source, yonder = sys.argv[1:]
+                old = open(path, '\(mode)')
+                \(before)
+                with open(\(place), 'wb') as g: g.write(b'second, longer')
+                \(rename)
+                # The watcher of the folder may not have read the event when the first signal comes.
+                for _ in range(\(isShown ? 100 : 1)):
+                    subprocess.run([yonder, 'signal', '--wait'], check=True)
+                    if os.stat(path).st_size == 14: break
+                \(after)
+                """
+            return try await Command(
+                [
+                    "python3", "-c", program, yonder["file"], yonder.source.appending("file").string,
+                    Installation.program,
+                ],
+                environment: yonder.environment
+            ).run()
+        }
+
+        private func run(
+            passthrough: String, _ test: (Installation) async throws -> Void
+        ) async throws {
+            try await Installation.run { yonder in
+                let yonder = yonder.with(["YONDER_PASSTHROUGH": passthrough])
+                try yonder.write("first", to: "file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("cat", yonder["file"]).output == "first")
+                try await test(yonder)
+                #expect(
+                    try await eventually { try await Command.run("cat", yonder["file"]).output == "second, longer" })
+            }
+        }
+
+        @Test(
+            "Row 24: S302: a new open sees the newest version while a reader keeps the one that it opened",
+            arguments: ["0", "1"], Change.allCases)
+        func newOpensSeeTheNewestVersion(passthrough: String, change: Change) async throws {
+            try await run(passthrough: passthrough) { yonder in
+                let outcome = try await run(
+                    yonder, mode: "rb", change: change,
+                    """
+                    assert os.stat(path).st_size == 14, os.stat(path)
+                    with open(path, 'rb') as new: assert new.read() == b'second, longer'
+                    assert os.fstat(old.fileno()).st_size == 5, os.fstat(old.fileno())
+                    assert old.read() == b'first'
+                    with open(f'/proc/self/fd/{old.fileno()}', 'rb') as same: assert same.read() == b'first'
+                    with open(path, 'rb') as new:
+                        os.pwrite(os.open(path, os.O_WRONLY), b'S', 0)
+                        assert new.read() == b'Second, longer'
+                    with open(path, 'r+b') as new: new.write(b's')
+                    old.close()
+                    """)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("file") == "second, longer")
+                #expect(try await yonder.conflicts().isEmpty)
+                // The old version goes with its last use.
+                #expect(await eventually { yonder.contentFiles.count == 1 }, "\(yonder.contentFiles)")
+            }
+        }
+
+        @Test(
+            "S303: what is written through a handle that was opened before the news is kept beside the remote's text",
+            arguments: ["0", "1"])
+        func writingToAnOldVersionIsAConflict(passthrough: String) async throws {
+            try await run(passthrough: passthrough) { yonder in
+                let outcome = try await run(
+                    yonder, mode: "r+b",
+                    """
+                    with open(path, 'rb') as new: assert new.read() == b'second, longer'
+                    old.write(b'ours')
+                    old.close()
+                    """)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await expectConflictCopy(in: yonder, "ourst")
+            }
+        }
+
+        @Test("S303: so is what was written before the news and not noticed yet") func writtenJustBefore() async throws
+        {
+            try await run(passthrough: "1") { yonder in
+                let outcome = try await run(
+                    yonder, mode: "r+b", before: "old.write(b'ours'); old.flush()", isShown: false, "old.close()")
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await expectConflictCopy(in: yonder, "ourst")
+            }
+        }
+
+        @Test("S303: so is what a handle of an old version truncates") func truncatingAnOldVersion() async throws {
+            try await run(passthrough: "1") { yonder in
+                let outcome = try await run(yonder, mode: "r+b", "os.ftruncate(old.fileno(), 2)")
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await expectConflictCopy(in: yonder, "fi")
+            }
+        }
+
+        @Test("S303: a daemon that is killed has what was written to an old version when it starts again")
+        func survivesSIGKILL() async throws {
+            try await run(passthrough: "1") { yonder in
+                let outcome = try await run(
+                    yonder, mode: "r+b",
+                    """
+                    old.write(b'ours'); old.flush()
+                    os.kill(int(open(os.path.dirname(os.path.dirname(path)) + '/state/yonderd.lock').read()), 9)
+                    os._exit(0)
+                    """)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(await eventually { yonder.daemon.map { kill($0, 0) != 0 } ?? true })
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                try await expectConflictCopy(in: yonder, "ourst")
+            }
+        }
+
+        @Test("S303: nor is it lost where the source's file was replaced by another") func replacedInTheSource()
+            async throws
+        {
+            try await run(passthrough: "1") { yonder in
+                let outcome = try await run(
+                    yonder, mode: "r+b", change: .replaced, "old.write(b'ours'); old.close()")
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(try await eventually { try yonder.sourceTexts() == ["ourst", "second, longer"] })
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("file") == "second, longer")
+            }
+        }
+
+        private func expectConflictCopy(in yonder: Installation, _ text: String) async throws {
+            #expect(try await eventually { try await yonder.conflicts()["file"] != nil })
+            try await yonder.expectSent()
+            let copy = try #require(try await yonder.conflicts()["file"])
+            #expect(yonder.sourceText(copy) == text)
+            #expect(yonder.sourceText("file") == "second, longer")
+            #expect(try await Command.run("cat", yonder[copy]).output == text)
+        }
+    }
+}
+
+extension Installation {
+    /// The texts of all files in the source.
+    fileprivate func sourceTexts() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: source.string).compactMap { sourceText($0) }.sorted()
+    }
+}
