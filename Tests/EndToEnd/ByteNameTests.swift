@@ -66,6 +66,24 @@ extension RealMount {
             }
         }
 
+        @Test("S326: a folder with such names is imported, and they are kept when the domain is removed")
+        func importing() async throws {
+            try await Installation.run { yonder in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone(Self.make, folder)
+                let before = try await tree(of: folder)
+                let imported = try await yonder.yonder("import", folder, yonder.source.string, yonder.mount.string)
+                #expect(imported.status == 0, "\(imported.errors)")
+                #expect(try await tree(of: yonder.mount.string) == before)
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await tree(of: yonder.source.string) == before)
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "mount", "--keep", "downloaded", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                #expect(try await tree(of: kept + "/files") == before)
+            }
+        }
+
         @Test("S327: the command line takes and prints such names as they are, and JSON has them as text")
         func commandLine() async throws {
             try await Installation.run { yonder in
