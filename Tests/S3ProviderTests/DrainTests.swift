@@ -14,8 +14,8 @@ import Testing
     /// Writes files as the system does: many at once, and again what failed.
     private func drain(
         _ count: Int, to options: String...
-    ) async throws -> (elapsed: Duration, requests: Int, refused: Int, keys: Int) {
-        nonisolated(unsafe) var result: (Duration, Int, Int, Int)?
+    ) async throws -> (most: Int, requests: Int, refused: Int, keys: Int) {
+        nonisolated(unsafe) var result: (Int, Int, Int, Int)?
         try await StrictStoreProgram.run(options) { store in
             let scratch = try TemporaryDirectory()
             defer { scratch.remove() }
@@ -28,7 +28,6 @@ import Testing
             let file = try FileDescriptor.open(try scratch.makeFile("content", Array("text".utf8)), .readOnly)
             defer { try? file.close() }
             _ = await remote.conditions()
-            let start = ContinuousClock.now
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<count {
                     if number >= S3Remote.concurrentCalls { try await group.next() }
@@ -50,10 +49,10 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            let elapsed = ContinuousClock.now - start
             await remote.close()
             result = (
-                elapsed, try await store.log().count, Int(try await store.ask("curl -sS \"$at/refused\"")) ?? 0,
+                Int(try await store.ask("curl -sS \"$at/most\"")) ?? 0, try await store.log().count,
+                Int(try await store.ask("curl -sS \"$at/refused\"")) ?? 0,
                 try await store.keys().count { !$0.contains("/.yonder-") }
             )
         }
@@ -63,18 +62,16 @@ import Testing
 
     @Test("S282: small files drain many at once to a server that takes them, each with two requests")
     func manyAtOnce() async throws {
-        let (elapsed, requests, _, keys) = try await drain(400, to: "delay=0.05")
+        let (most, requests, _, keys) = try await drain(400, to: "delay=0.05")
         #expect(keys == 400)
         #expect(requests < 850, "\(requests)")
-        // One after the other would take 2 * 400 * 50 ms = 40 s.
-        #expect(elapsed < .seconds(10), "\(elapsed)")
+        #expect((8...S3Remote.concurrentCalls).contains(most), "\(most)")
     }
 
     @Test("S282: a server that refuses what is too much gets what it takes, and all of it arrives")
     func busyServer() async throws {
-        let (elapsed, requests, refused, keys) = try await drain(300, to: "delay=0.05", "busy=10")
+        let (_, requests, refused, keys) = try await drain(300, to: "delay=0.05", "busy=10")
         #expect(keys == 300)
         #expect(refused < requests / 8, "\(refused) of \(requests)")
-        #expect(elapsed < .seconds(20), "\(elapsed)")
     }
 }

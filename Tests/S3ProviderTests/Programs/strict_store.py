@@ -38,6 +38,8 @@ state = {"now": 0, "most": 0, "refused": 0}
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Fields and content of an answer are two segments: the second must not wait for the first one's acknowledgement.
+    disable_nagle_algorithm = True
 
     def log_message(self, *arguments):
         pass
@@ -186,6 +188,8 @@ def deletes(key, wanted):
     return True
 
 
+# Of more connections at once the system drops some, and tries again after a second.
+http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
 with open(sys.argv[1] + ".new", "w") as file:
