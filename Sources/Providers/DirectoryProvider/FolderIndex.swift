@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Synchronization
 import Syscalls
@@ -10,12 +11,14 @@ import SystemPackage
 /// as far as that. All functions block.
 final class FolderIndex: Sendable {
     private struct State {
-        var places: [ItemIdentifier: (parent: ItemIdentifier, name: String)] = [:]
+        /// By what tells files apart, the parent's likewise and one of the names.
+        var places: [String: (parent: String, name: String)] = [:]
         var builtAt: ContinuousClock.Instant?
         var took = Duration.zero
     }
 
     private let state = Mutex(State())
+    private static let root = ItemIdentifier.rootContainer.rawValue
     static let mostNames = 200_000
     private static let leastLifetime = Duration.seconds(5)
     /// A walk is made at most this part of the time.
@@ -30,8 +33,8 @@ final class FolderIndex: Sendable {
             let lifetime = max(Self.leastLifetime, state.took * Self.share)
             if state.builtAt.map({ now - $0 > lifetime }) ?? true { Self.build(&state, of: folder) }
             var names: [String] = []
-            var current = identifier
-            while current != .rootContainer {
+            var current = FolderItems.file(of: identifier)
+            while current != Self.root {
                 guard let place = state.places[current], names.count < Self.deepest else { return nil }
                 names.append(place.name)
                 current = place.parent
@@ -47,24 +50,24 @@ final class FolderIndex: Sendable {
 
     private static func build(_ state: inout State, of folder: Folder) {
         let start = ContinuousClock.now
-        var places: [ItemIdentifier: (parent: ItemIdentifier, name: String)] = [:]
+        var places: [String: (parent: String, name: String)] = [:]
         if let root = try? folder.openRoot() {
             defer { try? root.close() }
             let device = try? FileStatus(of: root).device
-            var waiting: [(path: [String], identifier: ItemIdentifier)] = [([], .rootContainer)]
+            var waiting: [(path: [String], file: String)] = [([], Self.root)]
             while let (path, parent) = waiting.popLast() {
                 guard places.count < mostNames, path.count < deepest, let directory = open(path, below: root) else {
                     continue
                 }
                 defer { try? directory.close() }
-                for bytes in (try? folder.shownNames(in: directory)) ?? [] {
-                    guard let name = String(validating: bytes, as: UTF8.self),
-                        parent != .rootContainer || !Folder.isTrashName(bytes),
+                for bytes in (try? directory.names()) ?? [] where folder.isShown(bytes, in: directory) {
+                    let name = FileNameText.text(of: bytes)
+                    guard parent != Self.root || !Folder.isTrashName(bytes),
                         let status = try? FileStatus(of: name, in: directory), status.device == device
                     else { continue }
-                    let identifier = folder.items.identifier(of: status, named: name, parent: parent)
-                    places[identifier] = (parent, name)
-                    if status.kind == .directory { waiting.append((path + [name], identifier)) }
+                    let file = folder.items.file(status)
+                    places[file] = (parent, name)
+                    if status.kind == .directory { waiting.append((path + [name], file)) }
                 }
             }
         }
