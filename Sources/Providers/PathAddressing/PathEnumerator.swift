@@ -106,6 +106,8 @@ final class PathEnumerator: FileProviderEnumerator {
         let items = identified.map { provider.items.item($0.entry, as: $0.identifier, in: container) }
         state.withLock { state in
             state.waiting += items
+            // Where nothing was known, and all names are listed, nobody asks which there were.
+            guard search?.isFirst != true || !provider.remote.traits.listsHiddenNames else { return }
             for entry in entries { state.names.insert(entry.name) }
         }
         // Where nothing was known, nothing is missing.

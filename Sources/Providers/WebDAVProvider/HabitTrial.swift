@@ -27,6 +27,11 @@ struct HabitTrial: Sendable {
         // Also when this task was cancelled, in which no request would be made.
         let isGone = await Task { [remote] in await Self.removeAll(of: prefix, on: remote) }.value
         if isGone { remote.hiddenFiles.remove(prefix) }
+        // A server that shows a part may make it of what was broken off as late as it likes. Nothing goes before: some servers
+        // cannot list a directory meanwhile.
+        if case .success(let habits) = result, !habits.showsOnlyWhole {
+            for path in Self.names(prefix).plain.suffix(1) { remote.removeLater(path) }
+        }
         // A server with a trash bin keeps them there; nobody waits for that.
         Task { [remote] in await remote.clearTrash(ofNamesBeginningWith: prefix.name ?? HiddenName.prefix) }
         return try result.get()
@@ -260,13 +265,6 @@ struct HabitTrial: Sendable {
 
     /// Whether nobody sees what has come in part: neither while more is to come, nor when no more does.
     private func showsOnlyWhole(_ path: RemotePath) async throws -> Bool {
-        let isWhole = try await isNeverSeenInPart(path)
-        // A server that shows a part may make it of what was broken off as late as it likes.
-        if !isWhole { remote.removeLater(path) }
-        return isWhole
-    }
-
-    private func isNeverSeenInPart(_ path: RemotePath) async throws -> Bool {
         struct BrokenOff: Error {}
         let isSeen = Mutex(false)
         let count = Mutex(0)
