@@ -34,25 +34,30 @@ package struct ControlClient: Sendable {
             throw ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
         }
         let request = try Wire.encode(RequestMessage(version: Wire.version, command: command))
-        return try await connection.executeThenClose { lines, outbound in
-            // Anybody may have made a socket where ours is looked for, and commands can hold passwords.
-            let peer = try await ControlPeer(of: connection.channel)
-            guard peer.userIdentifier == userIdentifier else {
-                throw ControlError(
-                    .notPermitted,
-                    "the program that listens there runs as user \(peer.userIdentifier), not as you: nothing was sent to it",
-                    path: path)
-            }
-            try await outbound.write(request)
-            for try await line in lines {
-                switch try Wire.decode(AnswerMessage.self, from: line) {
-                case .event(let event): onEvent(event)
-                case .part(let part): try await onPart(part)
-                case .result(let result): return result
-                case .error(let error): throw error
+        do {
+            return try await connection.executeThenClose { lines, outbound in
+                // Anybody may have made a socket where ours is looked for, and commands can hold passwords.
+                let peer = try await ControlPeer(of: connection.channel)
+                guard peer.userIdentifier == userIdentifier else {
+                    throw ControlError(
+                        .notPermitted,
+                        "the program that listens there runs as user \(peer.userIdentifier), not as you: nothing was sent to it",
+                        path: path)
                 }
+                try await outbound.write(request)
+                for try await line in lines {
+                    switch try Wire.decode(AnswerMessage.self, from: line) {
+                    case .event(let event): onEvent(event)
+                    case .part(let part): try await onPart(part)
+                    case .result(let result): return result
+                    case .error(let error): throw error
+                    }
+                }
+                try Task.checkCancellation()
+                throw ControlError(.unavailable, "the daemon ended before it answered")
             }
-            try Task.checkCancellation()
+        } catch let error where error is IOError || error is ChannelError || error is NIOAsyncWriterError {
+            // A daemon that is killed breaks the connection.
             throw ControlError(.unavailable, "the daemon ended before it answered")
         }
     }
