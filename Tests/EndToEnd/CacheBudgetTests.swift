@@ -130,7 +130,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 let state = try yonder.directory.makeDirectory("state").string
                 let isMounted =
-                    try await Command.run("mount", "-t", "tmpfs", "-o", "size=40m", "none", state).status == 0
+                    try await Command.run("mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "none", state).status == 0
                 guard isMounted else { return }
                 do {
                     for number in 0..<8 {

@@ -44,7 +44,10 @@ extension RealMount {
                 #expect(refused.status == 1 && refused.errors.contains("damaged"), "\(refused.errors)")
                 #expect(try await yonder.yonder("check", "mount").status == 1)
                 let mended = try await yonder.yonder("check", "mount", "--repair")
-                #expect(mended.status == 0, "\(mended.output)\(mended.errors)")
+                // The domain is paused, so it cannot be compared with its remote.
+                #expect(mended.status == 1, "\(mended.output)\(mended.errors)")
+                #expect(mended.output.contains("mended: mount: the database is damaged"), "\(mended.output)")
+                #expect(mended.errors.contains("paused"), "\(mended.errors)")
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await Command.run("cat", yonder["mine"]).output == "precious")
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
@@ -110,6 +113,7 @@ extension RealMount {
                 }
                 try Data("orphan".utf8).write(to: URL(fileURLWithPath: contents + "/999"))
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
                 for _ in 0..<2 {
                     let text = try await yonder.yonder("check", "mount").output
                     #expect(text.contains("contents/999") && text.contains("was not in its place"), "\(text)")
@@ -128,6 +132,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 try await prepare(yonder)
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
                 let contents = replica(yonder).appending("contents").string
                 for name in try FileManager.default.contentsOfDirectory(atPath: contents)
                 where FileManager.default.contents(atPath: "\(contents)/\(name)") == Data("alpha".utf8) {

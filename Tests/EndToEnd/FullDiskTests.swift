@@ -16,7 +16,7 @@ extension RealMount {
         private func run(_ test: (Installation, String) async throws -> Void) async throws {
             try await Installation.run { yonder in
                 let disk = try yonder.directory.makeDirectory("disk").string
-                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk)
+                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", disk)
                 try #require(mounted.status == 0, "\(mounted.errors)")
                 let small = yonder.with(["YONDER_STATE_DIR": disk + "/state"])
                 func end() async {

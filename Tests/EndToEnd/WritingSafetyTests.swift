@@ -73,7 +73,7 @@ extension RealMount {
         func survivesAFullDisk() async throws {
             try await Installation.run { yonder in
                 let state = try yonder.directory.makeDirectory("state").string
-                let made = try await Command.run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", state)
+                let made = try await Command.run("mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", state)
                 try #require(made.status == 0, "\(made.errors)")
                 do {
                     try await fill(yonder, state)

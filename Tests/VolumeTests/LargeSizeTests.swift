@@ -96,9 +96,10 @@ import Testing
             accessedAt: nil, device: 0, subdirectories: 0, content: .materialized, contentVersion: [],
             contentGeneration: 0, localBytes: .max, contentStamp: nil)
         #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 1 << 54)
-        inode.size = 513
-        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 2)
-        inode.size = 512
-        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 1)
+        // Content files take whole pages.
+        inode.size = 4097
+        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 16)
+        inode.size = 4096
+        #expect(Attributes(inode, ownership: Ownership(user: 0, group: 0)).blocks == 8)
     }
 }

@@ -92,7 +92,7 @@ struct ContentStore: Sendable {
         var changedAt: FileTimestamp
 
         /// Whether the file takes another number of blocks than its size fills, in the usual unit of 4 KiB.
-        var hasUnusualAllocation: Bool { allocated != ContentSize.usualBlocks(of: size) * 512 }
+        var hasUnusualAllocation: Bool { allocated / 512 != ContentSize.usualBlocks(of: size) }
 
         init(_ status: FileStatus) {
             size = status.size

@@ -66,7 +66,7 @@ extension LocalChanges {
         try removeInformation(of: doomed)
         try removeTree(doomed, isTrashed: isTrashedOnRemote(doomed))
         try touch(parent)
-        tellKernelOfName(doomed.name, in: parent)
+        tellKernelOfRemoval(of: doomed, in: parent)
     }
 
     /// Sets what a user says of an item beside its attributes; nil takes it away.
@@ -112,7 +112,7 @@ extension LocalChanges {
             }
             for child in try db.items(in: item.inode.number) {
                 try removeTree(child, isTrashed: isTrashed, isListed: isListed)
-                tellKernelOfName(child.name, in: item.inode.number)
+                tellKernelOfRemoval(of: child, in: item.inode.number)
             }
         }
         if isListed || item.trash != nil { return try remove(item) }
@@ -136,6 +136,12 @@ extension LocalChanges {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         return described
+    }
+
+    /// The kernel drops the name and what it knows of the inode: an inode without a name stays as long as the kernel knows it.
+    private mutating func tellKernelOfRemoval(of item: ItemRecord, in directory: InodeNumber) {
+        tellKernel(.deletion(parent: directory, child: item.inode.number, name: item.name))
+        tellKernelOfName(item.name, in: directory)
     }
 
     mutating func tellKernelOfName(_ name: String, in directory: InodeNumber) {
