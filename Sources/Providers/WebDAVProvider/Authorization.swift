@@ -117,10 +117,14 @@ final class Authorization: Sendable {
             state.scheme = next
             return true
         }
-        guard isNew else {
-            throw FileProviderError(
-                .notAuthenticated, "\(host) does not let '\(credentials.user)' in with the password that is known here")
-        }
+        guard isNew else { throw refusal(by: host) }
+    }
+
+    /// That a server refuses the credentials that are known here.
+    func refusal(by host: String) -> FileProviderError {
+        let user = find()?.user ?? ""
+        return FileProviderError(
+            .notAuthenticated, "\(host) does not let '\(user)' in with the password that is known here")
     }
 
     /// The ways that can be gone of those that a server offers, the strongest first.

@@ -260,10 +260,11 @@ final class WebDAVClient: Sendable {
                     try authorization.learn(refused.head, refused: pass)
                     throw FileProviderError(.notAuthenticated, "\(refused.head.url.host) wants other credentials")
                 }
-                guard refusals < Self.mostRefusals, refused.head.url.hasSameOrigin(as: base) else {
-                    throw FileProviderError(
-                        .notAuthenticated, "\(refused.head.url.host) wants other credentials again and again")
+                guard refused.head.url.hasSameOrigin(as: base) else {
+                    throw FileProviderError(.notAuthenticated, "\(refused.head.url.host) wants credentials of its own")
                 }
+                // Other requests may have learned each time that this one was refused.
+                guard refusals < Self.mostRefusals else { throw authorization.refusal(by: refused.head.url.host) }
                 try authorization.learn(refused.head, refused: pass, isAgain: refusals >= Self.mostNonces)
             }
         }
