@@ -156,11 +156,11 @@ extension Database {
         if item.isExcluded { return .isExcluded }
         if item.identifier == nil { return item.isToBeOffered ? .unsyncedEdits : .existsOnlyHere }
         let isFile = item.inode.kind == .file
+        // What is in the trash is stored here.
+        if try item.trash != nil || isTrashed(item.parent) { return .nonEvictable }
         // Whatever is pending, not the content alone.
         if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }
         if try effectivePolicy(of: item) == .keepDownloaded { return .nonEvictable }
-        // What is in the trash is stored here.
-        if try item.trash != nil || isTrashed(item.parent) { return .nonEvictable }
         guard isFile else { return nil }
         if isOpen { return .isOpen }
         guard item.inode.content != .dataless, try hasContentFile(item.inode.number) else { return nil }
