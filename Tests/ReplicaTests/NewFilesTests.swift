@@ -18,7 +18,7 @@ import Testing
     }
 
     /// A replica whose root is listed, with a directory `d`, and that has numbers in reserve.
-    private func prepared() async throws -> Replica {
+    func prepared() async throws -> Replica {
         let replica = try fixture.replica()
         try await replica.list([.directory("d")], open: fixture.open)
         #expect(try make("first", in: replica) == nil)
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// - Returns: nil when it was not made ahead of the database.
-    private func make(
+    func make(
         _ name: String, in replica: Replica, directory: InodeNumber = .root, content: String = ""
     ) throws -> InodeRecord? {
         guard
@@ -48,12 +48,12 @@ import Testing
     }
 
     /// What the database itself holds, without those that wait.
-    private func isWritten(_ name: String, in replica: Replica) throws -> Bool {
+    func isWritten(_ name: String, in replica: Replica) throws -> Bool {
         try replica.database.peek { try $0.hasItem(named: name, in: .root) }
     }
 
     /// Runs a body while a transaction runs that changes no names.
-    private func whileAnotherWrites<Value: Sendable>(
+    func whileAnotherWrites<Value: Sendable>(
         to replica: Replica, _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         let value = Mutex<Value?>(nil)
