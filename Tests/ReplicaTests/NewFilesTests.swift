@@ -18,7 +18,7 @@ import Testing
     }
 
     /// A replica whose root is listed, with a directory `d`, and that has numbers in reserve.
-    private func prepared() async throws -> Replica {
+    func prepared() async throws -> Replica {
         let replica = try fixture.replica()
         try await replica.list([.directory("d")], open: fixture.open)
         #expect(try make("first", in: replica) == nil)
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// - Returns: nil when it was not made ahead of the database.
-    private func make(
+    func make(
         _ name: String, in replica: Replica, directory: InodeNumber = .root, content: String = ""
     ) throws -> InodeRecord? {
         guard
@@ -48,12 +48,12 @@ import Testing
     }
 
     /// What the database itself holds, without those that wait.
-    private func isWritten(_ name: String, in replica: Replica) throws -> Bool {
+    func isWritten(_ name: String, in replica: Replica) throws -> Bool {
         try replica.database.peek { try $0.hasItem(named: name, in: .root) }
     }
 
     /// Runs a body while a transaction runs that changes no names.
-    private func whileAnotherWrites<Value: Sendable>(
+    func whileAnotherWrites<Value: Sendable>(
         to replica: Replica, _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         let value = Mutex<Value?>(nil)
@@ -62,6 +62,25 @@ import Testing
             value.withLock { $0 = new }
         }
         return try #require(value.withLock { $0 })
+    }
+
+    /// What a crash leaves on the disk while no transaction has written the new files, in a folder of its own.
+    private func crash(
+        _ replica: Replica, afterMaking make: @escaping @Sendable () throws -> Void
+    ) async throws -> ReplicaFixture {
+        let image = try ReplicaFixture()
+        try await whileAnotherWrites(to: replica) {
+            try make()
+            for name in try FileManager.default.contentsOfDirectory(atPath: replica.directory.string) {
+                try FileManager.default.copyItem(
+                    atPath: replica.directory.appending(name).string, toPath: image.directory.appending(name).string)
+            }
+        }
+        return image
+    }
+
+    private static func log(in directory: FilePath) -> String {
+        directory.appending(ReplicaDatabase.fileName).string + "-new"
     }
 
     @Test("S74: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
@@ -100,16 +119,17 @@ import Testing
     @Test("S74: a crash before they are written loses none, and their bytes are there") func survivesACrash()
         async throws
     {
-        do {
-            let replica = try await prepared()
-            for number in 0..<50 { _ = try #require(try make("f\(number)", in: replica, content: "bytes \(number)")) }
+        let running = try await prepared()
+        let image = try await crash(running) {
+            for number in 0..<50 { _ = try #require(try make("f\(number)", in: running, content: "bytes \(number)")) }
+            #expect(try !isWritten("f0", in: running))
         }
-        let replica = try fixture.replica()
+        let replica = try image.replica()
         for number in 0..<50 {
             let inode = try #require(try replica.database.lookup("f\(number)", in: .root).inode)
             #expect(inode.size == Int64("bytes \(number)".utf8.count))
         }
-        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(image.recoveredFiles.isEmpty)
         #expect(replica.findings.isEmpty)
     }
 
@@ -127,27 +147,24 @@ import Testing
     }
 
     @Test("S74: a record that was cut off is as if it had not been begun") func tornRecords() async throws {
-        do {
-            let replica = try await prepared()
-            _ = try #require(try make("a", in: replica))
-            _ = try #require(try make("b", in: replica))
+        let first = try await prepared()
+        let torn = try await crash(first) {
+            _ = try #require(try make("a", in: first))
+            _ = try #require(try make("b", in: first))
         }
-        let log = FilePath(fixture.directory.appending(ReplicaDatabase.fileName).string + "-new")
-        let file = try FileDescriptor.open(log, .readWrite)
+        let file = try FileDescriptor.open(FilePath(Self.log(in: torn.directory)), .readWrite)
         try file.setLength(FileStatus(of: file).size - 1)
         try file.close()
-        do {
-            let replica = try fixture.replica()
-            #expect(try replica.names() == ["a", "d", "first"])
-            // What is left of it does not hide what is made since.
-            #expect(try make("w", in: replica) == nil)
-            try inTransaction("w", in: replica)
-            _ = try #require(try make("e", in: replica))
-        }
-        let replica = try fixture.replica()
+        let second = try torn.replica()
+        #expect(try second.names() == ["a", "d", "first"])
+        // What is left of it does not hide what is made since.
+        #expect(try make("w", in: second) == nil)
+        try inTransaction("w", in: second)
+        let image = try await crash(second) { _ = try #require(try make("e", in: second)) }
+        let replica = try image.replica()
         #expect(try replica.names() == ["a", "d", "e", "first", "w"])
         // What has no row is not thrown away.
-        #expect(fixture.recoveredFiles.count == 1)
+        #expect(image.recoveredFiles.count == 1)
         // And it goes on behind.
         _ = try make("x", in: replica)
         try inTransaction("y", in: replica)
@@ -156,17 +173,15 @@ import Testing
     }
 
     @Test("S74: the log of another database is not read") func anotherDatabasesLog() async throws {
-        do {
-            let replica = try await prepared()
-            _ = try #require(try make("a", in: replica))
-        }
-        let log = fixture.directory.appending(ReplicaDatabase.fileName).string + "-new"
+        let running = try await prepared()
+        let image = try await crash(running) { _ = try #require(try make("a", in: running)) }
+        let log = Self.log(in: image.directory)
         var bytes = try Data(contentsOf: URL(fileURLWithPath: log))
         bytes[25] ^= 1
         try bytes.write(to: URL(fileURLWithPath: log))
-        let replica = try fixture.replica()
+        let replica = try image.replica()
         #expect(try replica.names() == ["d", "first"])
-        #expect(fixture.recoveredFiles.count == 1)
+        #expect(image.recoveredFiles.count == 1)
     }
 
     @Test("numbers in reserve are nobody else's") func numbersAreUnique() async throws {
@@ -309,9 +324,12 @@ import Testing
     func namesAreKnown() async throws {
         let replica = try await prepared()
         let newFiles = replica.database.newFiles
-        _ = try #require(try make("a", in: replica))
-        // The first that is missed has the others read.
-        #expect(try replica.database.lookup("b", in: .root).inode == nil)
+        // Names are kept only if no new files are written while they are read.
+        try await whileAnotherWrites(to: replica) {
+            _ = try #require(try make("a", in: replica))
+            // The first that is missed has the others read.
+            #expect(try replica.database.lookup("b", in: .root).inode == nil)
+        }
         #expect(newFiles.lacks("b", in: .root) && newFiles.lacks("c", in: .root))
         #expect(
             !newFiles.lacks("a", in: .root) && !newFiles.lacks("first", in: .root) && !newFiles.lacks("d", in: .root))

@@ -355,7 +355,7 @@ extension ReplicaDatabase {
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
         if newFiles.lacks(name, in: directory) { return (.materialized, nil) }
         if newFiles.holds(name, in: directory) { try settle() }
-        let era = newFiles.era
+        let look = newFiles.beginLook()
         // Of a directory that gets files the row does not know yet how late it is.
         let mayLag = !newFiles.isEmpty
         let answer = try peek { db in
@@ -365,8 +365,8 @@ extension ReplicaDatabase {
                 return (state, try Rows.inode(row))
             }
         }
-        if let era, let answer, answer.0 == .materialized, answer.1 == nil {
-            newFiles.noteAbsence(of: name, in: directory, era)
+        if let look, let answer, answer.0 == .materialized, answer.1 == nil {
+            newFiles.noteAbsence(of: name, in: directory, look)
             try lookForNames(in: directory)
         }
         if mayLag, let found = answer?.1, found.kind == .directory {

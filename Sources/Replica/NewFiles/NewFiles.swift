@@ -14,11 +14,22 @@ final class NewFiles: Sendable {
         fileprivate var number: UInt64 = 0
     }
 
-    /// The right to add one file, if no name is changed by anybody else until then.
-    struct Ticket: Sendable {
+    /// The point at which a query of the database begins. The query misses the files that wait at that point, so its result
+    /// is valid only while they still wait: after a transaction has written them, their names are neither in the result nor
+    /// in memory.
+    struct Look: Sendable {
         let era: Era
-        /// The inode's, reserved for it.
+        fileprivate let writes: UInt64
+    }
+
+    /// The right to add one file, if no transaction changes a name until then.
+    struct Ticket: Sendable {
+        /// Where the check for the file's name begins.
+        fileprivate let look: Look
+        /// The inode number that is reserved for the file.
         let number: InodeNumber
+
+        var era: Era { look.era }
     }
 
     private struct Place: Hashable {
@@ -53,6 +64,11 @@ final class NewFiles: Sendable {
         var names = KnownNames()
         /// How often some of them have got into the database.
         var writes: UInt64 = 0
+
+        var look: Look { Look(era: era, writes: writes) }
+
+        /// Whether the result of a query that began at that point, and the files that wait, are together all names.
+        func isCurrent(_ look: Look) -> Bool { claims == 0 && era == look.era && writes == look.writes }
 
         func isFree(_ place: Place) -> Bool {
             absence.map { $0.era == era && $0.place == place } ?? false
@@ -99,7 +115,20 @@ final class NewFiles: Sendable {
                 state.wantsNumbers = true
                 return nil
             }
-            return Ticket(era: state.era, number: InodeNumber(rawValue: number))
+            return Ticket(look: state.look, number: InodeNumber(rawValue: number))
+        }
+    }
+
+    /// A ticket for the same inode number, for another check of the name: ``add(_:on:_:)`` refused the first one because a
+    /// transaction had written files since that was issued.
+    ///
+    /// - Returns: nil if the file was refused for another reason.
+    func renew(_ ticket: Ticket) -> Ticket? {
+        state.withLock { state in
+            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.isCurrent(ticket.look) else {
+                return nil
+            }
+            return Ticket(look: state.look, number: ticket.number)
         }
     }
 
@@ -121,9 +150,9 @@ final class NewFiles: Sendable {
     func add(_ creation: Creation, on ground: CreationGround, _ ticket: Ticket) -> Bool? {
         state.withLock { state in
             let place = Place(directory: creation.item.parent, name: Array(creation.item.name.utf8))
-            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.places.contains(place) else {
-                return nil
-            }
+            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.places.contains(place),
+                state.isCurrent(ticket.look) || state.isFree(place)
+            else { return nil }
             let file = NewFile(sequence: state.lastSequence + 1, number: ticket.number, creation: creation)
             do {
                 guard try state.log?.append(file) != nil else { return nil }
@@ -171,21 +200,19 @@ final class NewFiles: Sendable {
         }
     }
 
-    /// The time in which something is found out; nil while a transaction may change it.
-    var era: Era? {
-        state.withLock { $0.log == nil || $0.claims > 0 ? nil : $0.era }
+    /// Begins the query for one name; nil while a transaction may change names.
+    func beginLook() -> Look? {
+        state.withLock { $0.log == nil || $0.claims > 0 ? nil : $0.look }
     }
 
-    /// A name was looked for in an era, and is not there.
-    func noteAbsence(of name: String, in directory: InodeNumber, _ era: Era) {
+    /// The query for a name did not find it in the database.
+    func noteAbsence(of name: String, in directory: InodeNumber, _ look: Look) {
         let place = Place(directory: directory, name: Array(name.utf8))
-        state.withLock { $0.absence = (place, era) }
-    }
-
-    /// The right to say which names a directory has.
-    struct Look: Sendable {
-        fileprivate let era: Era
-        fileprivate let writes: UInt64
+        state.withLock { state in
+            // The file may have been added while the query ran.
+            guard state.isCurrent(look), !state.places.contains(place) else { return }
+            state.absence = (place, look.era)
+        }
     }
 
     /// Whether a directory, of which all is here, is known not to have a name.
@@ -202,14 +229,14 @@ final class NewFiles: Sendable {
             guard state.claims == 0, state.grounds[directory]?.era == state.era,
                 !state.names.hasLooked(at: directory, in: state.era)
             else { return nil }
-            return Look(era: state.era, writes: state.writes)
+            return state.look
         }
     }
 
     /// - Parameter names: those that the database has, all of them or more than ``KnownNames/most``.
     func endLook(_ look: Look, at directory: InodeNumber, names: [[UInt8]]) {
         state.withLock { state in
-            guard state.claims == 0, state.era == look.era, state.writes == look.writes else { return }
+            guard state.isCurrent(look) else { return }
             let others = state.places.filter { $0.directory == directory }.map(\.name)
             state.names.keep(names + others, of: directory, look.era)
         }

@@ -12,8 +12,8 @@ extension Replica {
         _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
         guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength, ignoredNames.isSent(name),
-            let ticket = database.newFiles.ticket(),
-            let ground = try? ground(of: name, in: parent, ticket)
+            var ticket = database.newFiles.ticket(),
+            var ground = try? ground(of: name, in: parent, ticket)
         else { return nil }
         let now = Self.now
         let creation = Creation(
@@ -22,13 +22,20 @@ extension Replica {
             new: NewInode(kind: .file, permissions: permissions & ~caller.umask), owner: caller.user,
             group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
         guard let content = try? contents.create(ticket.number, size: 0) else { return nil }
-        guard let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) else {
-            try? content.close()
-            try? contents.remove(ticket.number)
-            return nil
+        while true {
+            if let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) {
+                if isToBeScheduled { database.settleSoon() }
+                return (creation.inode(ticket.number), content)
+            }
+            // A transaction that wrote files since the check of the name may have written one of this name.
+            guard let renewed = database.newFiles.renew(ticket),
+                let checked = try? self.ground(of: name, in: parent, renewed)
+            else { break }
+            (ticket, ground) = (renewed, checked)
         }
-        if isToBeScheduled { database.settleSoon() }
-        return (creation.inode(ticket.number), content)
+        try? content.close()
+        try? contents.remove(ticket.number)
+        return nil
     }
 
     /// Nil where there are no ordinary files of the remote's, and where the name is taken.
