@@ -147,6 +147,33 @@ import Testing
         }
     }
 
+    @Test("S360: a domain that is read-only leaves a half written file as it is, and a later start completes it")
+    func aReadOnlyDomainCompletesNothing() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("old content".utf8), to: "one")
+            let item = try await session.find("one")
+            let copy = HiddenName.make()
+            try await remote.write(Array("new".utf8), to: copy)
+            let edit = InPlaceEdit(
+                directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
+                begun: Int64(Date().timeIntervalSince1970))
+            let files = StateFiles(directory: remote.stateDirectory)
+            try files.write(edit, edit.recordName)
+            var domain = remote.domain
+            domain.isReadOnly = true
+            let reader = try await remote.makeProvider(
+                for: TestManager(domain: domain, stateDirectory: remote.stateDirectory))
+            await reader.invalidate()
+            #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "old content")
+            #expect(FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(files.names(prefix: InPlaceEdit.prefix) == [edit.recordName])
+            let writer = try await remote.makeProvider(for: session.manager)
+            await writer.invalidate()
+            #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "new")
+            #expect(files.names(prefix: InPlaceEdit.prefix) == [])
+        }
+    }
+
     @Test("what somebody else wrote after the crash is left alone") func aLaterChangeIsLeftAlone() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("somebody else's".utf8), to: "one")

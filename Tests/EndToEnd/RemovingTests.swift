@@ -111,6 +111,28 @@ extension RealMount {
             }
         }
 
+        @Test("S691: what was written in the trash is kept, and the item is trashed on the remote as the remote has it")
+        func writtenInTheTrash() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                _ = try await yonder.yonder("pause", "home")
+                _ = try await yonder.yonder("trash", "put", yonder["a/f1"])
+                try await yonder.shell("echo longer than before > .Trash-$(id -u)/files/f1")
+                let kept = yonder.directory["kept"].string
+                let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
+                #expect(report.keep == .dirty && text(kept + "/trash/f1") == "longer than before\n")
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a/f1") == nil)
+                #expect(text(kept + "/trash/f1") == "longer than before\n")
+                #expect(try await yonder.yonder("trash", "restore", "f1").status == 0)
+                try await yonder.expectSent(excluding: "/.Trash*")
+                #expect(try await yonder.shell("cat a/f1") == "file 1")
+                #expect(yonder.sourceText("a/f1") == "file 1")
+            }
+        }
+
         @Test("Row 83: mode downloaded keeps all that is here, and an import of it downloads nothing again")
         func downloaded() async throws {
             try await Installation.run { yonder async throws in

@@ -87,6 +87,23 @@ import Testing
         }
     }
 
+    @Test("S360: a domain that is read-only ends no renaming that was broken off, and a later start does")
+    func readOnly() async throws {
+        try await withBucket { bucket, remote in
+            for path in ["a/1", "b/1"] { try await bucket.put(bucket.prefix + path, "x") }
+            try remote.moves.save(record(bucket, .deleting))
+            let reader = try bucket.remote(isReadOnly: true)
+            _ = try await reader.entries(in: .root, from: nil, limit: 100)
+            #expect(try await keys(bucket) == ["a/1", "b/1"])
+            #expect(reader.moves.records.count == 1)
+            await reader.close()
+            let again = try bucket.remote()
+            _ = try await again.entries(in: .root, from: nil, limit: 100)
+            #expect(try await keys(bucket) == ["b/1"])
+            await again.close()
+        }
+    }
+
     @Test func whatIsRemovedWhileItIsBeingCopiedDoesNotComeBack() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)

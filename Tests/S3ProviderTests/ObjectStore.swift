@@ -77,8 +77,10 @@ struct Bucket: RemoteUnderTest {
     }
 
     /// The remote itself, without what gives its items identifiers.
-    func remote(settings: S3Remote.Settings = S3Remote.Settings()) throws -> S3Remote {
-        try S3Provider.remote(
+    func remote(settings: S3Remote.Settings = S3Remote.Settings(), isReadOnly: Bool = false) throws -> S3Remote {
+        var domain = domain
+        domain.isReadOnly = isReadOnly
+        return try S3Provider.remote(
             store.options(), for: TestManager(domain: domain, stateDirectory: stateDirectory),
             environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
     }

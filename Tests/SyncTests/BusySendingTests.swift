@@ -1,9 +1,11 @@
 import FileProvider
 import FileProviderTesting
-import Replica
+import Syscalls
+import SystemPackage
 import TestSupport
 import Testing
 
+@testable import Replica
 @testable import Sync
 
 extension EngineTests {
@@ -78,6 +80,48 @@ extension EngineTests {
                 #expect(throws: ContentSnapshot.Written.self) { _ = try direct.source.read(at: 0, count: 100) }
                 // What was written since differs from what was sent, and is sent later.
                 #expect(try machine.replica.contentStatus(of: number).stamp != copied.stamp)
+                try await machine.close(number)
+            }
+        }
+
+        @Test(
+            "S692: what a program writes through a mapping after the bytes were taken is noticed",
+            arguments: [false, true])
+        func writesThroughAMappingAreNoticed(_ isBeingWritten: Bool) async throws {
+            try await Machine.run { machine async throws in
+                let number = try await machine.open("n")
+                try machine.put("00000000", into: number)
+                let path = machine.replica.contents.path(of: number).string
+                let writer = try BackgroundProgram(
+                    "python3", "-c",
+                    """
+                    import mmap, sys
+                    with open(sys.argv[1], 'r+b') as f, mmap.mmap(f.fileno(), 0) as m:
+                        count = 0
+                        while True:
+                            count += 1
+                            m[0:8] = b'%08d' % count
+                    """, path)
+                defer { writer.kill() }
+                func bytes() throws -> [UInt8] {
+                    let file = try machine.replica.openContent(of: number)
+                    defer { try? file.close() }
+                    return try file.readBytes(at: 0, count: 8)
+                }
+                #expect(await eventually { (try? bytes()) != Array("00000000".utf8) })
+                for _ in 0..<5 {
+                    let taken = try? await ContentSnapshot.open(
+                        number, in: machine.replica, isBeingWritten: isBeingWritten, progress: { _ in })
+                    // It is written too often: nothing is sent.
+                    guard let taken else { continue }
+                    defer { taken.close() }
+                    let first = try taken.source.descriptor.readBytes(at: 0, count: 8)
+                    #expect(await eventually { (try? bytes()) != first })
+                    // Whoever confirms it compares the stamps.
+                    #expect(try machine.replica.contentStatus(of: number).stamp != taken.stamp)
+                }
+                writer.kill()
+                #expect(await writer.ends())
                 try await machine.close(number)
             }
         }

@@ -66,6 +66,32 @@ struct HiddenFileTests {
         }
     }
 
+    @Test("S360: a domain that is read-only leaves what an earlier start has left, and a later one removes it")
+    func readOnly() async throws {
+        try await PlainServer.run("slow=40") { server async throws in
+            let killed = try server.session()
+            let creation = Task {
+                try await killed.create(ProviderSession.template("file"), content: [1, 2, 3])
+            }
+            #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
+            await killed.webDAV?.client.transport.close()
+            _ = try? await creation.value
+            let left = Set(try await server.state().hidden)
+            #expect(!left.isEmpty)
+
+            let reader = try server.session(isReadOnly: true)
+            #expect(try await reader.list().isEmpty)
+            // The end of a session waits for what it removes.
+            await reader.provider.invalidate()
+            #expect(Set(try await server.state().hidden) == left)
+
+            let next = try server.session()
+            _ = try await next.list()
+            #expect(await eventually { (try? await server.state().hidden) == [] && next.isClean })
+            await next.provider.invalidate()
+        }
+    }
+
     @Test("Nothing is noted of uploads that are over") func staysSmall() async throws {
         try await PlainServer.run { server async throws in
             let session = try server.session()

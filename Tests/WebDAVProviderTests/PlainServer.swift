@@ -49,10 +49,12 @@ struct PlainServer: Sendable {
 
     /// A session with a provider that keeps what it has to remember in the test's own folder.
     func session(
-        _ credentials: WebDAVCredentials? = nil, _ configure: (inout HTTPTransport.Configuration) -> Void = { _ in }
+        _ credentials: WebDAVCredentials? = nil, isReadOnly: Bool = false,
+        _ configure: (inout HTTPTransport.Configuration) -> Void = { _ in }
     ) throws -> ProviderSession {
         let manager = TestManager(
-            domain: FileProviderDomain(identifier: "test", source: "webdav://127.0.0.1:\(server.port)/"),
+            domain: FileProviderDomain(
+                identifier: "test", source: "webdav://127.0.0.1:\(server.port)/", isReadOnly: isReadOnly),
             stateDirectory: directory.path)
         var configuration = HTTPTransport.Configuration()
         configure(&configuration)

@@ -104,14 +104,16 @@ struct ItemCommands: Sendable {
 
     // MARK: - Private
 
-    /// Does something for each path; what fails for one is reported with the rest.
+    /// Does something for each path; what fails for one is reported with the rest. Returns when the mount shows it.
     private func each(
         _ paths: [String], _ body: (String) async throws -> (DomainHost, InodeNumber?)
     ) async throws -> ItemsReport {
         var report = ItemsReport()
+        var changed = ChangedDomains()
         for path in paths {
             do {
                 let (host, number) = try await body(path)
+                changed.insert(host)
                 guard let number, let record = try host.replica.database.item(ofInode: number) else { continue }
                 let place = PathResolver(host: host).path(of: record) ?? path
                 report.items.append(try await ItemReporter(host: host).information(on: record, path: place))
@@ -123,6 +125,7 @@ struct ItemCommands: Sendable {
                 report.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
             }
         }
+        await changed.tellKernel()
         return report
     }
 

@@ -27,11 +27,13 @@ struct PendingCommands: Sendable {
                 let left = deadline.map { max(.zero, $0 - .now) }
                 if let below = try await inode(below: reference, in: host) {
                     guard try await host.engine.waitUntilSynced(below: below, within: left) else { return .timedOut }
-                    continue
+                } else {
+                    guard try await host.engine.waitUntilSynced(within: left, downloads: downloads) else {
+                        return .timedOut
+                    }
                 }
-                guard try await host.engine.waitUntilSynced(within: left, downloads: downloads) else {
-                    return .timedOut
-                }
+                // The remote's answers may have given names to other items.
+                await host.tellKernel()
             }
             return .done
         case .retry(let reference):

@@ -18,12 +18,13 @@ struct TrashCommands: Sendable {
     }
 
     private func put(_ paths: [String]) async throws -> TrashReport {
-        try await each(paths, path: { $0 }) { path in
+        try await each(paths, path: { $0 }) { path, changed in
             let host = try await host(containing: path)
             guard host.engine.hasTrash else {
                 throw FileProviderError(.featureUnsupported, "the remote has no trash; 'rm' deletes for good")
             }
             let inode = try await PathResolver(host: host, lists: true).inode(at: path)
+            changed.insert(host)
             let item = try host.trashItem(withIdentifier: identifier(of: inode, host, path))
             return try trashed(item.itemIdentifier, host, path)
         }
@@ -38,8 +39,9 @@ struct TrashCommands: Sendable {
     }
 
     private func restore(_ items: [DomainReference], to directory: String?) async throws -> TrashReport {
-        try await each(items, path: \.text) { reference in
+        try await each(items, path: \.text) { reference, changed in
             let (host, item) = try await find(reference)
+            changed.insert(host)
             var parent: ItemIdentifier?
             if let directory {
                 guard try await self.host(containing: directory) === host else {
@@ -58,7 +60,9 @@ struct TrashCommands: Sendable {
     private func empty(_ reference: DomainReference) async throws -> TrashReport {
         let host = try await domains.host(reference)
         let items = try host.replica.database.trashedItems().map { (item: $0, shown: describe($0, host)) }
-        return try await each(items, path: \.shown.path) { item, shown in
+        return try await each(items, path: \.shown.path) { trashed, changed in
+            let (item, shown) = trashed
+            changed.insert(host)
             do throws(FileProviderError) {
                 try await host.deleteItem(withIdentifier: item.identifier ?? item.placeholder)
             } catch {
@@ -71,14 +75,15 @@ struct TrashCommands: Sendable {
 
     // MARK: - Private
 
-    /// Does something for each; what fails for one is reported with the rest.
+    /// Does something for each; what fails for one is reported with the rest. Returns when the mount shows it.
     private func each<Wish>(
-        _ wishes: [Wish], path: (Wish) -> String, _ body: (Wish) async throws -> TrashedItem
+        _ wishes: [Wish], path: (Wish) -> String, _ body: (Wish, inout ChangedDomains) async throws -> TrashedItem
     ) async throws -> TrashReport {
         var report = TrashReport()
+        var changed = ChangedDomains()
         for wish in wishes {
             do {
-                report.items.append(try await body(wish))
+                report.items.append(try await body(wish, &changed))
             } catch let error as ControlError {
                 guard wishes.count > 1 || error.code != .unavailable else { throw error }
                 report.refusals.append(
@@ -89,6 +94,7 @@ struct TrashCommands: Sendable {
                     Refusal(path: path(wish), code: error.code.rawValue, reason: error.message))
             }
         }
+        await changed.tellKernel()
         return report
     }
 

@@ -188,6 +188,16 @@ package final class DomainHost: Sendable {
         await mounted.waitUntilEnded()
     }
 
+    /// Returns when the kernel has forgotten what was changed up to now. Until then a process may still come to an item by
+    /// the name that it had, and write into it.
+    ///
+    /// A process that waits for the remote with a directory locked is not waited for longer than for a moment.
+    package func tellKernel() async {
+        _ = await Self.within(Self.timeForKernel) { [mounted] in await mounted.drainNotifications() }
+    }
+
+    private static let timeForKernel = Duration.seconds(5)
+
     private static func within(_ time: Duration, _ body: @escaping @Sendable () async -> Void) async -> Bool {
         let task = Task { await body() }
         return await withTaskGroup(of: Bool.self) { group in

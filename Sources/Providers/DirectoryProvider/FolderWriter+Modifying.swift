@@ -78,8 +78,9 @@ extension FolderWriter {
             }
         }
         let pending: ItemFields
+        var stored: [UInt8]?
         if fields.contains(.contents) {
-            pending = try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
+            (pending, stored) = try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
         } else {
             if moves { try move(from: old, to: new, status) }
             pending = try apply(fields, of: item, to: new.name, in: new.directory, expecting: status)
@@ -91,7 +92,7 @@ extension FolderWriter {
             try old.directory.synchronize(asDirectory: true)
         }
         try new.directory.synchronize(asDirectory: true)
-        let change = try answer(new.name, in: new.directory, new.parent, pending)
+        let change = try answer(new.name, in: new.directory, new.parent, pending, stored: stored)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
         return change
     }
@@ -150,10 +151,12 @@ extension FolderWriter {
 
     /// Puts a new file in the place of the old one, which is moved first where both are wanted: at no moment is there
     /// no file, or two.
+    ///
+    /// - Returns: with the fields that are not stored the version of what is.
     private func replaceContent(
         from old: Spot, to new: Spot, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
         _ fields: ItemFields, _ contents: ContentSource?
-    ) throws -> ItemFields {
+    ) throws -> (pending: ItemFields, stored: [UInt8]) {
         folder.finishWritingInPlace()
         let upload = try upload(contents, of: item, into: new.directory, permissions: status.permissions & 0o777)
         let before = try old.directory.openReference(named: old.name)
@@ -162,13 +165,17 @@ extension FolderWriter {
         try FolderAttributes.carryOver(from: before, status, to: upload.file, except: fields, of: item)
         let pending = try FolderAttributes.apply(fields, of: item, to: upload.file)
         try finish(upload, contents)
+        let stored = try contentVersion(of: upload.file)
         if moves { try move(from: old, to: new, status) }
         do {
-            if status.linkCount > 1 {
-                let path = folder.path(of: new.parent)
-                if let path, try upload.writeInPlace(new.name, expecting: status, path: path, folder, wish) {
-                    return try FolderAttributes.apply(fields, of: item, to: before)
+            if status.linkCount > 1, let path = folder.path(of: new.parent) {
+                var written: (pending: ItemFields, stored: [UInt8])?
+                let isWritten = try upload.writeInPlace(new.name, expecting: status, path: path, folder, wish) {
+                    // Its time, too: given to what somebody else writes afterwards, it would hide that.
+                    let pending = try FolderAttributes.apply(fields, of: item, to: before)
+                    written = (pending, try contentVersion(of: before))
                 }
+                if isWritten, let written { return written }
             }
             func replace() throws(Errno) -> Upload.Exchange {
                 try upload.replace(new.name, expecting: status, folder)
@@ -181,7 +188,7 @@ extension FolderWriter {
                             + "its other hard links keep the old content")
                 }
                 folder.noteMade(new.name, in: new.directory, new.parent)
-                return pending
+                return (pending, stored)
             }
         } catch {
             if moves { try? move(from: new, to: old, status) }

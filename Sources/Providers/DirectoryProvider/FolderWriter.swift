@@ -30,14 +30,19 @@ struct FolderWriter {
             guard options.contains(.mayAlreadyExist),
                 try isSame(name, status, in: directory, template, contents, options)
             else { throw collision(name, in: directory, parent) }
-            if options.contains(.keepExisting) { return try answer(name, in: directory, parent, []) }
+            if options.contains(.keepExisting) {
+                return try answer(
+                    name, in: directory, parent, [],
+                    stored: status.kind == .regular ? FolderItems.version(of: status).contentVersion : nil)
+            }
             return try adopt(name, status, in: directory, parent, template, fields)
         }
         if options.contains(.recognizeOnly) { return notThere(template) }
         let pending: ItemFields
+        var stored: [UInt8]?
         do {
             switch template.kind {
-            case .file: pending = try makeFile(template, fields, contents, in: directory)
+            case .file: (pending, stored) = try makeFile(template, fields, contents, in: directory)
             case .directory:
                 let mode = fields.contains(.permissions) ? template.permissions : nil
                 try directory.makeDirectory(named: name, permissions: (mode ?? 0o777) & 0o777)
@@ -54,18 +59,19 @@ struct FolderWriter {
         }
         folder.noteMade(name, in: directory, parent)
         try directory.synchronize(asDirectory: true)
-        return try answer(name, in: directory, parent, pending)
+        return try answer(name, in: directory, parent, pending, stored: stored)
     }
 
     private func makeFile(
         _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, in directory: FileDescriptor
-    ) throws -> ItemFields {
+    ) throws -> (pending: ItemFields, stored: [UInt8]) {
         let mode = fields.contains(.permissions) ? template.permissions : nil
         let upload = try upload(contents, of: template, into: directory, permissions: (mode ?? 0o666) & 0o777)
         let pending = try FolderAttributes.apply(fields, of: template, to: upload.file)
         try finish(upload, contents)
+        let stored = try contentVersion(of: upload.file)
         try upload.publish(as: template.filename)
-        return pending
+        return (pending, stored)
     }
 
     /// What is there is what was offered, most likely because the answer to the first offer was lost.
@@ -153,13 +159,24 @@ struct FolderWriter {
         }
     }
 
+    /// Answers with what has a name.
+    ///
+    /// - Parameter stored: the version of the content that was put there; nil where there is none. Somebody else may have
+    ///   written to it since: then that has to be fetched, and its version is not that of what was sent.
     func answer(
-        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier, _ pending: ItemFields
+        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier, _ pending: ItemFields,
+        stored: [UInt8]? = nil
     ) throws -> ItemChange {
         guard let item = try folder.item(named: name, in: directory, parent: parent) else {
             throw Errno.noSuchFileOrDirectory
         }
-        return .applied(item, stillPending: pending, shouldFetchContent: false)
+        // On a network the time of what was just written may still change by itself.
+        let isOther = stored.map { $0 != item.itemVersion.contentVersion } ?? false
+        return .applied(item, stillPending: pending, shouldFetchContent: isOther && !folder.isOnNetwork)
+    }
+
+    func contentVersion(of file: FileDescriptor) throws(Errno) -> [UInt8] {
+        FolderItems.version(of: try FileStatus(of: file)).contentVersion
     }
 
     /// Whether what is there is what is offered. A file that is offered without its bytes is known by its size.

@@ -10,11 +10,14 @@ import SystemPackage
 /// The new content is on the disk under a hidden name first. Then a write lease keeps everybody else from opening the
 /// file until all of it is written. A record in the state directory tells the next start what a crash left half done.
 extension Upload {
-    /// - Parameter path: the names from the root down to the directory.
+    /// - Parameters:
+    ///   - path: the names from the root down to the directory.
+    ///   - finish: called while nobody else can open the file, when it has the new content.
     /// - Returns: false when the file cannot be written in place and is as it was: somebody has it open, it has changed, or
     ///   its file system has no leases.
     func writeInPlace(
-        _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder, _ wish: BlockingCalls.Wish
+        _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder, _ wish: BlockingCalls.Wish,
+        finish: () throws -> Void
     ) throws -> Bool {
         guard let target = try? directory.openForWriting(named: name) else { return false }
         defer { try? target.close() }
@@ -40,6 +43,7 @@ extension Upload {
             throw error
         }
         folder.stateFiles.remove(edit.recordName)
+        try finish()
         return true
     }
 
@@ -82,6 +86,8 @@ extension Folder {
     /// Finishes what a crash or an error broke off. A file that somebody else has changed since stays as it is: the
     /// content that was to be written is still pending.
     func finishWritingInPlace() {
+        // The records stay for when the domain may change its source again.
+        if manager.domain.isReadOnly { return }
         for record in stateFiles.names(prefix: InPlaceEdit.prefix) where !edits.withLock({ $0.contains(record) }) {
             guard let edit = stateFiles.read(InPlaceEdit.self, record) else {
                 stateFiles.remove(record)

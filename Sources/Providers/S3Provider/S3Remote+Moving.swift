@@ -64,6 +64,8 @@ extension S3Remote {
 
     /// Called first by everything: ends what is certain to be ended, also when a connection broke in the midst of it.
     func ready() async throws {
+        // In a domain that may change nothing there it waits for a start in which it may.
+        if manager.domain.isReadOnly { return }
         for record in moves.abandonedDeletions {
             do {
                 _ = try await translating { try await self.takeBack(record) }

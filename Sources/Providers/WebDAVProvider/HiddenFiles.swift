@@ -97,6 +97,7 @@ extension WebDAVRemote {
 
     /// Removes what an earlier process has left.
     func removeLeftBehind() {
+        if isReadOnly { return }
         let records = hiddenFiles.takeLeftBehind()
         guard !records.isEmpty else { return }
         Task {
@@ -115,6 +116,7 @@ extension WebDAVRemote {
     /// Removes everything hidden at the end of a session, as far as the server answers in time. The rest stays noted for the
     /// next start, and so does what was being sent until now: the server may make it yet.
     func removeHidden(endingTrial trial: Task<ServerHabits, any Error>?) async {
+        if isReadOnly { return }
         let work = Task {
             // It ends with the request that is under way, and removes its own files.
             _ = await trial?.result

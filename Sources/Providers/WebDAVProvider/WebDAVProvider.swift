@@ -68,7 +68,7 @@ package enum WebDAVProvider {
         let environment = settings.environment
         return WebDAVRemote(
             source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: manager.stateDirectory,
-            findings: findings,
+            findings: findings, isReadOnly: manager.domain.isReadOnly,
             credentials: {
                 credentials()
                     ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)

@@ -26,6 +26,8 @@ package final class WebDAVRemote: PathRemote {
     }
 
     let client: WebDAVClient
+    /// Whether the domain may change nothing on the server: then nothing is cleaned up there either.
+    let isReadOnly: Bool
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
     let unanswered: UnansweredContents
@@ -47,12 +49,14 @@ package final class WebDAVRemote: PathRemote {
     ///   - stateDirectory: a folder for what was found out about the server.
     ///   - credentials: looks up who wants to be let in, whenever the server asks.
     ///   - findings: what was found out just now, before there was a folder.
+    ///   - isReadOnly: whether the domain may change nothing on the server.
     ///   - report: told what the user should know of.
     init(
         source: WebDAVSource, transport: HTTPTransport, stateDirectory: FilePath,
-        findings: WebDAVProvider.Findings? = nil,
+        findings: WebDAVProvider.Findings? = nil, isReadOnly: Bool = false,
         credentials: @escaping @Sendable () -> WebDAVCredentials?, report: @escaping @Sendable (String) -> Void
     ) {
+        self.isReadOnly = isReadOnly
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
         habitStore = HabitStore(in: stateDirectory)
         unanswered = UnansweredContents(in: stateDirectory)

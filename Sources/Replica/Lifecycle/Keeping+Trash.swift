@@ -15,8 +15,12 @@ extension ReplicaDatabase {
         else { return nil }
         var described = try describeForManifest(item, at: (path + [name]).joined(separator: "/"), isHere: false)
         guard described.identifier != nil else { return nil }
-        // What was written in it lies in the folder 'trash'.
+        // What was written in it lies in the folder 'trash': without that it is what the remote has.
         described.changedFields = ItemFields.parentItemIdentifier.rawValue
+        if item.inode.kind == .file, item.changedFields.contains(.contents) {
+            described.size = item.base.size
+            if let modified = item.base.modifiedAt { described.modified = modified.nanosecondsSince1970 }
+        }
         described.remoteName = nil
         described.remoteDirectory = path.joined(separator: "/")
         described.link = nil

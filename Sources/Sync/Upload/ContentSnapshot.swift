@@ -19,8 +19,9 @@ struct ContentSnapshot: Sendable {
     private static let restless = Duration.seconds(5)
     private static let mostCopies = 20
 
-    /// Opens a file's content. All that was written up to now is put on the disk first: from then on the kernel notices
-    /// every write, through a mapping, too.
+    /// Opens a file's content. The stamp is looked up first, and all that was written is put on the disk after that: from
+    /// then on the kernel gives the file another change time for every write, through a mapping, too. (A page of a mapping
+    /// that was written once and is not on the disk yet can be written again unnoticed.)
     ///
     /// - Parameters:
     ///   - growing: what was sent of it while it was being written.
@@ -33,7 +34,6 @@ struct ContentSnapshot: Sendable {
     ) async throws -> ContentSnapshot {
         let descriptor = try replica.openContent(of: number)
         do {
-            try descriptor.synchronize()
             if isBeingWritten, let copy = try await copy(of: number, in: replica, descriptor) {
                 try? descriptor.close()
                 let source = ContentSource(
@@ -46,6 +46,7 @@ struct ContentSnapshot: Sendable {
                 try await Task.sleep(for: .milliseconds(20))
                 status = try replica.contentStatus(of: number)
             }
+            try descriptor.synchronize()
             try waitForWrite(to: descriptor)
             let (stamp, size) = (status.stamp, status.size)
             // The kernel writes content files by itself, and its own limit is higher.
@@ -81,6 +82,7 @@ struct ContentSnapshot: Sendable {
                 try await Task.sleep(for: .milliseconds(5))
                 continue
             }
+            try descriptor.synchronize()
             try waitForWrite(to: descriptor)
             let copy: FileDescriptor
             do {
