@@ -66,6 +66,8 @@ extension LocalChanges {
         try removeInformation(of: doomed)
         try removeTree(doomed, isTrashed: isTrashedOnRemote(doomed))
         try touch(parent)
+        // With all that it knows below it: what was removed stays on the remote for as long as the kernel may use it.
+        tellKernel(.deletion(parent: parent, child: doomed.inode.number, name: doomed.name))
         tellKernelOfName(doomed.name, in: parent)
     }
 
