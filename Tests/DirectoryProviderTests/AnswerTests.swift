@@ -14,7 +14,7 @@ struct AnswerTests {
         try await FolderRemote.run { remote, session in
             let provider = try #require(session.provider as? DirectoryProvider)
             try await remote.write(Array("ours".utf8), to: "file")
-            try await provider.calls.run { wish in
+            let isFetched = try await provider.calls.run { wish in
                 let writer = FolderWriter(folder: provider.folder, wish: wish)
                 let root = try provider.folder.openRoot()
                 defer { try? root.close() }
@@ -26,10 +26,11 @@ struct AnswerTests {
                     guard case .applied(_, _, let isFetched) = answer else { return false }
                     return isFetched
                 }
-                #expect(try !isFetched())
+                let before = try isFetched()
                 try Data("somebody else's".utf8).write(to: URL(fileURLWithPath: remote["file"]))
-                #expect(try isFetched())
+                return [before, try isFetched()]
             }
+            #expect(isFetched == [false, true])
         }
     }
 
