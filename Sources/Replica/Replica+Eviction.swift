@@ -151,7 +151,7 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    /// The one place that says what may not be evicted, for who evicts and for who asks why.
+    /// The only rule for what may not be evicted: eviction and `yonder why` both apply it.
     func evictionRefusal(of item: ItemRecord, isOpen: Bool) throws -> EvictionRefusal? {
         if item.isExcluded { return .isExcluded }
         if item.identifier == nil { return item.isToBeOffered ? .unsyncedEdits : .existsOnlyHere }

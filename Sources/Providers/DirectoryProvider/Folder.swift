@@ -46,7 +46,7 @@ final class Folder: Sendable {
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
     /// One file at a time gets its place in a directory whose own time is kept.
     private let exchanging = Mutex<Void>(())
-    /// Where items are that were moved to where nobody looks.
+    /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason. Where another one is in the place of the

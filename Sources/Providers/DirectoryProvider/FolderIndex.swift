@@ -4,7 +4,7 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Finds items by a walk through the whole folder: those that were moved into a directory that nobody has listed, and of
+/// Finds items by a walk through the whole folder: those that were moved into a directory that was never listed, and of
 /// which therefore neither the system nor inotify knows the place.
 ///
 /// A walk is expensive, so its result is used for a while, and a folder with more names than ``mostNames`` is searched only
