@@ -15,6 +15,7 @@ import Testing
     private func drain(
         _ count: Int, to options: String...
     ) async throws -> (most: Int, requests: Int, refused: Int, keys: Int) {
+        // Safe: `run` calls the closure once and returns after it has ended; nothing else sees the variable.
         nonisolated(unsafe) var result: (Int, Int, Int, Int)?
         try await StrictStoreProgram.run(options) { store in
             let scratch = try TemporaryDirectory()
