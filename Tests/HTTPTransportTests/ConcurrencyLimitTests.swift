@@ -119,6 +119,6 @@ import Testing
     func littleDemand() {
         var client = Client(most: 64)
         client.ask(Server(), for: 20, atOnce: 2)
-        #expect(client.limit.limit <= 8)
+        #expect(client.limit.limit <= 16)
     }
 }

@@ -21,7 +21,7 @@ struct ConcurrencyLimit: Sendable {
     private struct Window {
         var count = 0
         var peak = 0
-        var times: [String: (count: Int, sum: Double)] = [:]
+        var times: [String: (count: Int, sum: Double, quickest: Double)] = [:]
     }
 
     /// How long answers of one kind take while nothing is too much for the server: the best of the last windows.
@@ -34,7 +34,11 @@ struct ConcurrencyLimit: Sendable {
 
     private let most: Double
     private var exact: Double
+    /// Until the server is too slow for the first time, each quick answer allows one request more, as TCP's slow start does.
     private var isStarting = true
+    /// The quickest answer of each kind while the limit is starting. Answers on new connections take several round trips;
+    /// the quickest comes on an open connection, and is late only when the server is busy.
+    private var quickest: [String: Double] = [:]
     private var window = Window()
     private var baselines: [String: Baseline] = [:]
     /// Answers to what was sent before say nothing about the present limit.
@@ -47,7 +51,7 @@ struct ConcurrencyLimit: Sendable {
 
     /// Below it only errors bring the limit: answers are late for other reasons, too, such as a busy machine here.
     private static let leastByTime = 10.0
-    private static let first = 8.0
+    private static let first = 16.0
     /// So many times as long as the best may answers take.
     private static let tolerance = 1.4
     /// What part of its places a server is left with when it has been too slow.
@@ -70,10 +74,22 @@ struct ConcurrencyLimit: Sendable {
         let took = (answer.answeredAt - answer.startedAt).wholeSeconds
         window.count += 1
         window.peak = max(window.peak, answer.running)
-        let (count, sum) = window.times[answer.kind] ?? (0, 0)
-        window.times[answer.kind] = (count + 1, sum + took)
+        let (count, sum, least) = window.times[answer.kind] ?? (0, 0, took)
+        window.times[answer.kind] = (count + 1, sum + took, min(least, took))
+        if isStarting { start(with: answer, took: took) }
         if window.count >= max(4, limit) { close(at: answer.answeredAt) }
     }
+
+    private mutating func start(with answer: Answer, took: Double) {
+        if quickest.count > 64 { quickest = [:] }
+        let best = min(quickest[answer.kind] ?? took, took)
+        quickest[answer.kind] = best
+        guard took <= Self.tolerance * max(best, 1e-6), isInUse(answer.running) else { return }
+        exact = min(most, exact + 1)
+    }
+
+    /// A limit that is not reached says nothing about the server; background calls leave a quarter free.
+    private func isInUse(_ running: Int) -> Bool { Double(running) >= (exact * 0.75).rounded(.down) }
 
     /// The server has refused a request because it has too much to do, or has broken the connection.
     mutating func noteOverload(at now: Instant) {
@@ -94,8 +110,7 @@ struct ConcurrencyLimit: Sendable {
             lower(to: max(inUse / 2, Self.share * inUse / slowness, Self.leastByTime), at: now)
         } else {
             slowWindows = 0
-            // Who leaves places free says nothing of what happens when they are taken; background calls leave a quarter.
-            if Double(ended.peak) >= (exact * 0.75).rounded(.down) { raise(at: now) }
+            if isInUse(ended.peak) { raise(at: now) }
         }
     }
 
@@ -111,8 +126,9 @@ struct ConcurrencyLimit: Sendable {
             baseline.best = min(baseline.best, mean)
             if baselines.count > 64 { baselines = [:] }
             baselines[kind] = baseline
+            let usual = isStarting ? quickest[kind] ?? times.quickest : min(baseline.best, baseline.previous)
             weight += Double(times.count)
-            total += Double(times.count) * mean / min(baseline.best, baseline.previous)
+            total += Double(times.count) * (isStarting ? times.quickest : mean) / max(usual, 1e-6)
         }
         return weight > 0 ? total / weight : nil
     }
@@ -129,7 +145,9 @@ struct ConcurrencyLimit: Sendable {
 
     private mutating func raise(at now: Instant) {
         if let ceiling, exact >= ceiling.limit, now < ceiling.until { return }
-        exact = min(most, isStarting ? exact * 2 : exact + max(1, exact / 10))
+        if exact >= most { isStarting = false }
+        guard !isStarting else { return }
+        exact = min(most, exact + max(1, exact / 10))
         if let ceiling, exact >= ceiling.limit * 2 {
             self.ceiling = nil
             pause = Self.firstPause
