@@ -61,6 +61,15 @@ final class WaitingRoom: Sendable {
     ) {
         let cancellation = provisioning.provide(absence, for: caller) { error in
             if let error {
+                if error == .staleNFSFileHandle, round < Self.mostRounds,
+                    case .failure(.absent(let newest)) = Self.outcome(of: attempt, false), newest != absence
+                {
+                    // An open file that was not read from follows the remote to its new version.
+                    self.wait(
+                        for: newest, caller: caller, parked, ticket, round: round + 1, attempt: attempt,
+                        attemptUnlisted: attemptUnlisted, succeed: succeed)
+                    return
+                }
                 if Self.isAway(error, for: absence), let attemptUnlisted,
                     case .success(let answer) = Result(catching: { () throws(Obstacle) in try attemptUnlisted() })
                 {

@@ -47,11 +47,17 @@ package protocol OpenInodes: Sendable {
     /// Whether a process has the inode open. Callable from any thread, also inside a transaction.
     func isOpen(_ number: InodeNumber) -> Bool
 
+    /// Whether a process that has the inode open may have seen content of the version that it opened. Callable as
+    /// ``isOpen(_:)``.
+    func isOpenAndUsed(_ number: InodeNumber) -> Bool
+
     /// Whether an inode that has no name any more has to stay, because a process has it open or the kernel may still use
     /// it. If so, the caller of ``Ingestion/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
     func keepsNameless(_ number: InodeNumber) -> Bool
 }
 
 extension OpenInodes {
+    package func isOpenAndUsed(_ number: InodeNumber) -> Bool { isOpen(number) }
+
     package func keepsNameless(_ number: InodeNumber) -> Bool { isOpen(number) }
 }

@@ -23,6 +23,8 @@ actor Downloads {
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
     /// What is being recorded of which file.
     private var recording: [InodeNumber: Task<Void, Never>] = [:]
+    /// Lookups of items whose content changed on the remote while it was fetched.
+    private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
     /// - Parameter recognized: returns when the provider knows an inode by an identifier that is to be trusted.
@@ -52,10 +54,12 @@ actor Downloads {
     func provide(
         _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest
     ) async throws(FileProviderError) {
+        var latest: Download?
         do {
             try await recognized(number)
             while true {
                 let download = try await download(of: number, version: version)
+                latest = download
                 if let version, download.version != version {
                     throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
                 }
@@ -68,6 +72,13 @@ actor Downloads {
             if failure.code == .noSuchItem { await confirmGone(number) }
             if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
                 await releaseOnRemote(number)
+            }
+            if failure.code == .versionNoLongerAvailable {
+                // An open file that no process has read from goes on with the new version.
+                if let latest { await refresh(latest) }
+                if let version, let now = try? replica.database.inode(number), now.contentVersion != version {
+                    throw failure
+                }
             }
             await commits.recordFailure(failure, of: number)
             throw failure
@@ -138,7 +149,7 @@ actor Downloads {
                     events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)
                 },
                 onIdle: { download in Task { await self.idle(download) } },
-                onVersionGone: { download in Task { await self.versionGone(download) } },
+                onVersionGone: { download in Task { await self.refresh(download) } },
                 onOverflow: { download, error in Task { await self.overflowed(download, error) } })
         }
         active[number] = task
@@ -282,7 +293,16 @@ actor Downloads {
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
     /// next who opens it reads the new version.
-    private func versionGone(_ download: Download) async {
+    private func refresh(_ download: Download) async {
+        if let task = refreshes[download.number] { return await task.value }
+        guard running[download.number] === download else { return }
+        let task = Task { await lookUp(download) }
+        refreshes[download.number] = task
+        await task.value
+        refreshes[download.number] = nil
+    }
+
+    private func lookUp(_ download: Download) async {
         await close(download)
         let request = FileProviderRequest(reason: .synchronization)
         let moment = replica.answers.now

@@ -1,5 +1,6 @@
 import Foundation
 import Replica
+import Synchronization
 import SystemPackage
 
 /// Makes the kernel read and write an open file's local content by itself.
@@ -19,6 +20,14 @@ final class OpenFile: @unchecked Sendable {
     private let lock = NSLock()
     private var state = State()
     let number: InodeNumber
+    private let used = Atomic(false)
+
+    /// Whether a process may have seen content of the version in `state`. As long as none has, an open file follows the
+    /// newest version. It stands outside the lock because transactions read it.
+    var isUsed: Bool {
+        get { used.load(ordering: .sequentiallyConsistent) }
+        set { used.store(newValue, ordering: .sequentiallyConsistent) }
+    }
 
     struct State {
         var isDecided = false
@@ -72,6 +81,8 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         defer { lock.unlock() }
         return files[number] != nil
     }
+
+    func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
 
     func isOpenForWriting(_ number: InodeNumber) -> Bool {
         lock.lock()

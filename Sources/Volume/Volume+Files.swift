@@ -100,6 +100,7 @@ extension Volume {
     ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
         // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
+        file.isUsed = true
         do throws(Obstacle) {
             let grant = file.withState { state in
                 state.isDecided = true
@@ -183,16 +184,52 @@ extension Volume {
                 let descriptor = try openDescriptor(&state, of: number)
                 state.size = try known { try descriptor.lengths().size }
             }
-            guard offset >= 0, offset < state.size, count > 0 else {
-                return ReadGrant(descriptor: nil, offset: offset, count: 0)
+            let range: Range<Int64>
+            if file.isUsed {
+                range = Self.range(at: offset, count: count, in: state)
+                if !range.isEmpty, !state.isComplete, !isProvided {
+                    try checkPresence(of: range, in: number, state: &state)
+                }
+            } else {
+                range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
             }
-            let range = offset..<(offset + min(state.size - offset, Int64(count)))
-            if !state.isComplete, !isProvided {
-                try checkPresence(of: range, in: number, state: &state)
-            }
+            guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+        }
+    }
+
+    /// The part of a range that the file has.
+    private static func range(at offset: Int64, count: Int, in state: OpenFile.State) -> Range<Int64> {
+        guard offset >= 0, offset < state.size, count > 0 else { return 0..<0 }
+        return offset..<(offset + min(state.size - offset, Int64(count)))
+    }
+
+    /// The first read from an open file: it takes the newest version, which all later reads keep to.
+    ///
+    /// - Returns: the part of the range that the file has; it is here.
+    private func beginReading(
+        _ file: OpenFile, at offset: Int64, count: Int, isProvided: Bool, state: inout OpenFile.State
+    ) throws(Obstacle) -> Range<Int64> {
+        var isProvided = isProvided
+        while true {
+            guard let inode = try known({ try replica.database.inode(file.number) }) else {
+                throw .refused(.staleNFSFileHandle)
+            }
+            if inode.contentVersion != state.version {
+                isProvided = false
+                state.version = inode.contentVersion
+                state.size = inode.size
+            }
+            let range = Self.range(at: offset, count: count, in: state)
+            if !range.isEmpty, !isProvided { try checkPresence(of: range, in: file.number, state: &state) }
+            file.isUsed = true
+            // A version that was taken in before the mark could be seen.
+            let now = try known { try replica.database.inode(file.number) }
+            if now?.contentVersion == state.version { return range }
+            file.isUsed = false
+            state.isComplete = false
         }
     }
 
@@ -273,7 +310,9 @@ extension Volume {
 
     /// The content file was begun anew: whoever has it open reads and writes the new one.
     func contentWasReplaced(_ number: InodeNumber) {
-        files.file(number)?.withState { state in
+        guard let file = files.file(number) else { return }
+        file.isUsed = true
+        file.withState { state in
             guard state.isDecided else { return }
             state.isWritten = true
             state.isComplete = true
@@ -289,8 +328,14 @@ extension Volume {
         _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?
     ) throws(Obstacle) -> OpenGrant {
         try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> OpenGrant in
-            if !state.isDecided { try decide(file.number, isWriting: isWriting, state: &state, registry: registry) }
+            if !state.isDecided {
+                // Marked before the version is read, so that it does not change in between.
+                file.isUsed = true
+                try decide(file.number, isWriting: isWriting, state: &state, registry: registry)
+                file.isUsed = state.isComplete || state.isWritten
+            }
             if isWriting {
+                file.isUsed = true
                 state.isWritten = true
                 state.isComplete = true
             }

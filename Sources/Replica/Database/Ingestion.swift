@@ -331,10 +331,10 @@ package struct Ingestion {
         }
     }
 
-    /// The mount shows the content version that the provider gave last from now on. Whoever has the file open keeps the
-    /// version that was opened.
+    /// The mount shows the content version that the provider gave last from now on. A process that has read from the file
+    /// keeps the version that it opened; an open file that no process has read from follows the new version.
     mutating func showNewest(of item: ItemRecord) throws {
-        if open.isOpen(item.inode.number) {
+        if open.isOpenAndUsed(item.inode.number) {
             // A change that nobody has noted yet makes this a conflict, which is settled when the change is sent.
             if try !isWritten(item) { try supersede(item) }
         } else if item.inode.contentStamp == nil {
