@@ -2,7 +2,6 @@ import FileProvider
 import HTTPTransport
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// A journal of the files and directories with hidden names that this domain has made on the server and not removed yet:
 /// uploads on their way, and the files of a ``HabitTrial``. An entry is written before the first request of its name and
@@ -28,19 +27,18 @@ final class HiddenFiles: Sendable {
         var isClosed = false
     }
 
-    /// - Parameter directory: a folder for what has to outlive the process.
-    init(in directory: FilePath) {
-        records = SurvivingRecords(path: directory.appending("hidden"))
+    init(in store: ReportingStore) {
+        records = SurvivingRecords("webdav.hidden", in: store)
         state = Mutex(State(leftBehind: records.all.map(\.record)))
     }
 
     /// A hidden name is about to be used.
     ///
-    /// - Throws: `domainDisabled` when the session has ended: nothing would remove it.
+    /// - Throws: `domainDisabled` when the session has ended: nothing would remove it; what the store says.
     func add(_ path: RemotePath, isDirectory: Bool = false, isTrial: Bool = false) throws {
         guard !state.withLock({ $0.isClosed }) else { throw FileProviderError(.domainDisabled) }
         let record = Record(names: path.names, isDirectory: isDirectory, isTrial: isTrial)
-        if records[record.key] == nil { records.set(record.key, record) }
+        if records[record.key] == nil { try records.save(record.key, record) }
     }
 
     /// A hidden name is free: what had it was moved or deleted.

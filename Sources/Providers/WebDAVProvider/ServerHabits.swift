@@ -1,8 +1,6 @@
 import FileProvider
-import Foundation
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// What a server does that it does not say, found out by trying it on files of our own.
 struct ServerHabits: Codable, Hashable, Sendable {
@@ -93,29 +91,28 @@ extension ServerHabits {
     static func isOdd(_ name: String) -> Bool { OddPart.allCases.contains { $0.isIn(name) } }
 }
 
-/// Where habits are kept, so that a server is tried once.
+/// Stores what the server was found to do, so that it is probed once.
 final class HabitStore: Sendable {
-    private let file: FilePath
-    private let known = Mutex<ServerHabits?>(nil)
+    private let store: ReportingStore
+    private let known: Mutex<ServerHabits?>
+    private static let namespace = ProviderStoreNamespace<ServerHabits>("webdav.capabilities")
+    private static let key: ProviderStoreKey = "server"
 
-    init(in directory: FilePath) {
-        file = directory.appending("webdav.json")
-        let data = FileManager.default.contents(atPath: file.string)
-        let habits = data.flatMap { try? JSONDecoder().decode(ServerHabits.self, from: $0) }
-        known.withLock { $0 = habits }
+    init(in store: ReportingStore) {
+        self.store = store
+        known = Mutex(store.attempt { try $0.get(Self.key, in: Self.namespace) } ?? nil)
     }
 
     var habits: ServerHabits? { known.withLock { $0 } }
 
-    /// A server of another name is tried again.
+    /// Has a server with another name be probed again.
     func forget(unless server: String?) {
         known.withLock { if $0?.server != server { $0 = nil } }
     }
 
+    /// When the store fails, the user is told, and the server is probed again after the next start.
     func keep(_ habits: ServerHabits) {
         known.withLock { $0 = habits }
-        guard let data = try? JSONEncoder().encode(habits) else { return }
-        // Without it the server is tried again.
-        try? data.write(to: URL(fileURLWithPath: file.string), options: .atomic)
+        store.attempt { try $0.put(habits, at: Self.key, in: Self.namespace) }
     }
 }

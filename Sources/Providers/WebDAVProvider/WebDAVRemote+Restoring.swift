@@ -27,7 +27,7 @@ extension WebDAVRemote {
             try await moveIn(bin.url(of: entry.place), to: path, entry.entry.kind)
             return try await restored(identifier, entry.entry.kind, at: path)
         case .nextcloud:
-            restorations.begin(identifier, from: try await location(of: entry, in: bin))
+            try restorations.begin(identifier, from: await location(of: entry, in: bin))
             var target = bin.restored
             target.path += PercentEncoding.encode(entry.place[entry.place.count - 1])
             let response = try await client.send(

@@ -46,26 +46,27 @@ package final class WebDAVRemote: PathRemote {
     package static let concurrentCalls = 64
 
     /// - Parameters:
-    ///   - stateDirectory: a folder for what was found out about the server.
+    ///   - store: keeps what must survive a restart.
+    ///   - spoolDirectory: holds listings that arrive faster than they are consumed.
     ///   - credentials: looks up who wants to be let in, whenever the server asks.
     ///   - findings: what was found out just now, before there was a folder.
     ///   - isReadOnly: whether the domain may change nothing on the server.
     ///   - report: told what the user should know of.
     init(
-        source: WebDAVSource, transport: HTTPTransport, stateDirectory: FilePath,
+        source: WebDAVSource, transport: HTTPTransport, store: ReportingStore, spoolDirectory: FilePath,
         findings: WebDAVProvider.Findings? = nil, isReadOnly: Bool = false,
         credentials: @escaping @Sendable () -> WebDAVCredentials?, report: @escaping @Sendable (String) -> Void
     ) {
         self.isReadOnly = isReadOnly
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
-        habitStore = HabitStore(in: stateDirectory)
-        unanswered = UnansweredContents(in: stateDirectory)
-        lost = LostContents(in: stateDirectory)
-        hiddenFiles = HiddenFiles(in: stateDirectory)
-        spoolDirectory = stateDirectory
-        chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
-        trashBins = TrashBinStore(in: stateDirectory, base: source.url, findings: findings)
-        restorations = RestorationJournal(in: stateDirectory)
+        habitStore = HabitStore(in: store)
+        unanswered = UnansweredContents(in: store)
+        lost = LostContents(in: store)
+        hiddenFiles = HiddenFiles(in: store)
+        self.spoolDirectory = spoolDirectory
+        chunkedUploads = ChunkedUploads(ChunkJournal(in: store))
+        trashBins = TrashBinStore(in: store, base: source.url, findings: findings)
+        restorations = RestorationJournal(in: store)
         self.report = report
     }
 
