@@ -25,8 +25,8 @@ final class RequestedFolder: RequestedRemote {
         domain = FileProviderDomain(identifier: "test", source: server.source + base + name)
         stateDirectory = try server.directory.makeDirectory("state-\(name)")
         self.server = server
-        let known = HabitStore(in: store(of: server.directory.path)).habits
-        if let known { HabitStore(in: store(of: stateDirectory)).keep(known) }
+        let known = CapabilityStore(in: store(of: server.directory.path)).capabilities
+        if let known { CapabilityStore(in: store(of: stateDirectory)).keep(known) }
         try await makeDirectory("")
     }
 
@@ -36,8 +36,8 @@ final class RequestedFolder: RequestedRemote {
     }
 
     func dispose() async {
-        let found = HabitStore(in: store(of: stateDirectory)).habits
-        if let found { HabitStore(in: store(of: server.directory.path)).keep(found) }
+        let found = CapabilityStore(in: store(of: stateDirectory)).capabilities
+        if let found { CapabilityStore(in: store(of: server.directory.path)).keep(found) }
     }
 }
 

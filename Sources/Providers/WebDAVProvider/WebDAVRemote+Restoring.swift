@@ -15,7 +15,7 @@ extension WebDAVRemote {
         guard !entry.place.isEmpty, entry.place.allSatisfy(TrashBin.isName),
             let identifier = entry.entry.stableIdentifier
         else { throw FileProviderError(.noSuchItem, "\(client.base.host) has no '\(name)' in its trash bin") }
-        if ServerHabits.isOdd(name), try await habits(tryingIn: path.parent).fate(of: name) != .kept {
+        if ServerCapabilities.isOdd(name), try await capabilities(probingIn: path.parent).fate(of: name) != .kept {
             throw oddName(name)
         }
         guard try await sight(of: path.parent, isDirectory: true) != nil else {
