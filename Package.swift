@@ -84,7 +84,9 @@ let targets: [Target] = [
         path: "Tests/ReplicaSupport"),
     .testTarget(
         name: "ReplicaTests",
-        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", logging, system]),
+        dependencies: [
+            "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", grdb, logging, system,
+        ]),
     .testTarget(
         name: "VolumeTests",
         dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),

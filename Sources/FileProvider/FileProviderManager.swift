@@ -4,7 +4,10 @@ import SystemPackage
 public protocol FileProviderManager: Sendable {
     var domain: FileProviderDomain { get }
 
-    /// A folder of the provider's own for what it must remember; goes with the domain.
+    /// What the provider must remember across calls and restarts; goes with the domain.
+    var store: any ProviderStore { get }
+
+    /// A folder of the provider's own for content that it stages; goes with the domain. Records belong into ``store``.
     var stateDirectory: FilePath { get }
 
     /// There are changes: the system asks the working set's enumerator soon. Returns at once.

@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 import Synchronization
 import SystemPackage
 
@@ -15,12 +16,28 @@ public final class TestManager: FileProviderManager {
 
     public let domain: FileProviderDomain
     public let stateDirectory: FilePath
+    public let store: any ProviderStore
     private let state = Mutex(State())
+    /// The stores of the process, by state directory: a provider that is made again finds what it stored before.
+    private static let stores = Mutex<[FilePath: InMemoryProviderStore]>([:])
 
-    /// - Parameter stateDirectory: a folder that is there and goes with the test.
-    public init(domain: FileProviderDomain, stateDirectory: FilePath) {
+    /// - Parameters:
+    ///   - stateDirectory: a folder that is there and goes with the test.
+    ///   - store: nil for one in memory, which all managers of that folder share.
+    public init(domain: FileProviderDomain, stateDirectory: FilePath, store: (any ProviderStore)? = nil) {
         self.domain = domain
         self.stateDirectory = stateDirectory
+        self.store = store ?? Self.store(for: stateDirectory)
+    }
+
+    /// The store in memory that all managers of a state directory share; of one that does not exist, a new store.
+    public static func store(for stateDirectory: FilePath) -> InMemoryProviderStore {
+        guard FileManager.default.fileExists(atPath: stateDirectory.string) else { return InMemoryProviderStore() }
+        return stores.withLock { stores in
+            let store = stores[stateDirectory] ?? InMemoryProviderStore()
+            stores[stateDirectory] = store
+            return store
+        }
     }
 
     // MARK: - What a test tells it

@@ -17,6 +17,8 @@ package final class Replica: Sendable {
     /// What was found wrong when the replica was opened, in words for the user.
     package let findings: [String]
     let contents: ContentStore
+    /// What the domain's provider remembers.
+    package let providerStore: ProviderDatabase
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
     /// What the provider has answered lately.
@@ -33,12 +35,13 @@ package final class Replica: Sendable {
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
         self.contents = contents
-        (database, findings) = try ReplicaDatabase.namingDamage(isOpening: true) {
+        (database, providerStore, findings) = try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
             do {
                 var recovery = Recovery(database: database, contents: contents, logger: logger)
                 try recovery.run()
-                return (database, recovery.findings)
+                let (store, finding) = try database.openProviderStore(in: directory, contents)
+                return (database, store, recovery.findings + [finding].compactMap(\.self))
             } catch {
                 try? database.close()
                 throw error
@@ -48,6 +51,8 @@ package final class Replica: Sendable {
 
     /// Puts everything on the disk and closes. Nothing may be under way, and nothing may follow.
     package func close() throws {
+        // The checkpoint before the file system is synced.
+        try providerStore.close()
         let folder = try FileDescriptor.open(contents.directory, .readOnly, options: [.directory, .closeOnExec])
         defer { try? folder.close() }
         try folder.syncFileSystem()

@@ -104,7 +104,7 @@ import Testing
                 try await session.list()
             }
             #expect(session.manager.warnings == [])
-            #expect(StateFiles(directory: remote.stateDirectory).names(prefix: InPlaceEdit.prefix) == [])
+            #expect(try edits(remote) == [])
         }
     }
 
@@ -124,6 +124,15 @@ import Testing
         }
     }
 
+    private func keep(_ edit: InPlaceEdit, _ remote: FolderRemote) throws {
+        try TestManager.store(for: remote.stateDirectory).put(edit, at: edit.key, in: InPlaceEdit.namespace)
+    }
+
+    /// The keys of the records of files that are being written in place.
+    private func edits(_ remote: FolderRemote) throws -> [ProviderStoreKey] {
+        try TestManager.store(for: remote.stateDirectory).list(in: InPlaceEdit.namespace).map(\.key)
+    }
+
     @Test("a file that a crash left half written in place is completed at the next start")
     func aCrashIsCompleted() async throws {
         try await FolderRemote.run { remote, session in
@@ -136,14 +145,13 @@ import Testing
             let edit = InPlaceEdit(
                 directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
                 begun: Int64(Date().timeIntervalSince1970))
-            let files = StateFiles(directory: remote.stateDirectory)
-            try files.write(edit, edit.recordName)
+            try keep(edit, remote)
             try await remote.write(Array("newcontent".utf8), to: "one")
             let provider = try await remote.makeProvider(for: session.manager)
             await provider.invalidate()
             #expect(try String(contentsOfFile: remote["two"], encoding: .utf8) == "new")
             #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).sorted() == ["one", "two"])
-            #expect(files.names(prefix: InPlaceEdit.prefix) == [])
+            #expect(try edits(remote) == [])
         }
     }
 
@@ -157,8 +165,7 @@ import Testing
             let edit = InPlaceEdit(
                 directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
                 begun: Int64(Date().timeIntervalSince1970))
-            let files = StateFiles(directory: remote.stateDirectory)
-            try files.write(edit, edit.recordName)
+            try keep(edit, remote)
             var domain = remote.domain
             domain.isReadOnly = true
             let reader = try await remote.makeProvider(
@@ -166,11 +173,11 @@ import Testing
             await reader.invalidate()
             #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "old content")
             #expect(FileManager.default.fileExists(atPath: remote[copy]))
-            #expect(files.names(prefix: InPlaceEdit.prefix) == [edit.recordName])
+            #expect(try edits(remote) == [edit.key])
             let writer = try await remote.makeProvider(for: session.manager)
             await writer.invalidate()
             #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "new")
-            #expect(files.names(prefix: InPlaceEdit.prefix) == [])
+            #expect(try edits(remote) == [])
         }
     }
 
@@ -182,7 +189,7 @@ import Testing
             try await remote.write(Array("new".utf8), to: copy)
             let edit = InPlaceEdit(
                 directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy, begun: 1000)
-            try StateFiles(directory: remote.stateDirectory).write(edit, edit.recordName)
+            try keep(edit, remote)
             let provider = try await remote.makeProvider(for: session.manager)
             await provider.invalidate()
             #expect(try String(contentsOfFile: remote["one"], encoding: .utf8) == "somebody else's")

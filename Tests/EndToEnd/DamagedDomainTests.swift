@@ -102,6 +102,29 @@ extension RealMount {
             }
         }
 
+        @Test("a damaged provider's store is reported by a check, moved to recovered/ by a repair, and made anew")
+        func repairsTheProvidersStore() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                let store = replica(yonder).appending("provider.sqlite").string
+                try write([UInt8](repeating: 0xA5, count: 100), at: 0, to: store)
+                let found = try await yonder.yonder("check", "mount")
+                #expect(found.status == 1, "\(found.output)\(found.errors)")
+                #expect((found.output + found.errors).contains("the provider's store is damaged"))
+                let mended = try await yonder.yonder("check", "mount", "--repair")
+                #expect(mended.output.contains("the provider's store was damaged"), "\(mended.output)\(mended.errors)")
+                let recovered = try FileManager.default.contentsOfDirectory(
+                    atPath: replica(yonder).appending("recovered").string)
+                #expect(recovered.count { $0.hasPrefix("provider-") } == 1, "\(recovered)")
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(contains("precious", below: yonder.source.string))
+                let again = try await yonder.yonder("check", "mount")
+                #expect(again.status == 0, "\(again.output)\(again.errors)")
+            }
+        }
+
         @Test("Row 80: check reports orphaned and missing content files that a mount has put right before it")
         func reportsWhatMountingMended() async throws {
             try await Installation.run { yonder in

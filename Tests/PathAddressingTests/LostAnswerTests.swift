@@ -104,39 +104,57 @@ import Testing
 
     @Test("S221: content that had no answer is known again after a SIGKILL, and under another name")
     func contents() throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
+        let store = ReportingStore.temporary
         let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
-        let first = UnansweredContents(in: scratch.path)
+        let first = UnansweredContents(in: store)
         first.note("name", tag: [1, 0, 255], date: date)
         first.note("answered", tag: [2], date: date)
         first.forget("answered", tag: [2])
         first.carry("name", to: "e\u{301}")
-        let second = UnansweredContents(in: scratch.path)
+        let second = UnansweredContents(in: store)
         #expect(second.date("name", tag: [1, 0, 255]) == date)
         #expect(second.date("e\u{301}", tag: [1, 0, 255]) == date)
         #expect(second.date("\u{e9}", tag: [1, 0, 255]) == nil)
         #expect(second.date("answered", tag: [2]) == nil)
     }
 
-    @Test("S221: records outlive the process, whatever was cut off, and take no more room than they need")
+    @Test("S221: records outlive the process, and one that cannot be read is reported and left in the store")
     func records() throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
-        let path = scratch["records"]
-        let first = SurvivingRecords<Int>(path: path)
+        let memory = InMemoryProviderStore()
+        let reports = Mutex<[String]>([])
+        let store = ReportingStore(memory) { text in reports.withLock { $0.append(text) } }
+        let first = SurvivingRecords<Int>("numbers", in: store)
         for round in 0..<1000 { first.set([UInt8(round % 3)], round) }
         first.remove([0])
-        let size = try #require(try FileManager.default.attributesOfItem(atPath: path.string)[.size] as? Int)
-        #expect(size < 20_000)
-        // As a machine leaves it that stops.
-        let file = try FileDescriptor.open(path, .writeOnly, options: .append)
-        try file.writeAll(Array("{\"key\":[1],\"rec".utf8))
-        try file.close()
-        let second = SurvivingRecords<Int>(path: path)
-        #expect(second.all.map(\.record).sorted() == [997, 998])
+        try first.save([0xFF, 0], 5, .synced)
+        try memory.write(.committed) { try $0.setEncodedRecord(Array("{\"".utf8), at: "broken", in: "numbers") }
+        let second = SurvivingRecords<Int>("numbers", in: store)
+        #expect(second.all.map(\.record).sorted() == [5, 997, 998])
+        #expect(reports.withLock { $0.count == 1 && $0[0].contains("'broken' of 'numbers'") })
+        #expect(try memory.read { try $0.encodedRecord(at: "broken", in: "numbers") } == Array("{\"".utf8))
         second.set([7], 7)
-        #expect(SurvivingRecords<Int>(path: path).all.map(\.record).sorted() == [7, 997, 998])
+        #expect(SurvivingRecords<Int>("numbers", in: store)[[7]] == 7)
+        #expect(SurvivingRecords<Int>("others", in: store).all.isEmpty)
+    }
+
+    @Test("a record that must be stored first is not kept when the store fails; one that is stored afterwards is")
+    func failingStore() throws {
+        struct FullStore: ProviderStore {
+            func read<Value>(_ body: (any ProviderStoreSnapshot) throws -> Value) throws -> Value {
+                try InMemoryProviderStore().read(body)
+            }
+
+            func write<Value>(
+                _ durability: ProviderStoreDurability, _ body: (any ProviderStoreTransaction) throws -> Value
+            ) throws -> Value { throw FileProviderError.posix(.noSpace, "full") }
+        }
+        let reports = Mutex<[String]>([])
+        let store = ReportingStore(FullStore()) { text in reports.withLock { $0.append(text) } }
+        let records = SurvivingRecords<Int>("numbers", in: store)
+        #expect(throws: FileProviderError.self) { try records.save([1], 1) }
+        #expect(records[[1]] == nil && reports.withLock { $0 } == [])
+        records.set([2], 2)
+        #expect(records[[2]] == 2 && reports.withLock { $0 } == ["full"])
     }
 
     @Test("S227: what was made here while its directory was listed is not taken for renamed to what looks like it")

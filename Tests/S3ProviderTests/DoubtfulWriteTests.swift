@@ -82,14 +82,13 @@ import Testing
 
     @Test("S228: what was left in doubt is known after a SIGKILL, too, and not without end")
     func doubtsOutliveTheProcess() throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
+        let store = ReportingStore.temporary
         let object = S3Object(key: "key", tag: "\"0\"", size: 0, modified: nil)
-        let first = DoubtfulWrites(in: scratch.path)
+        let first = DoubtfulWrites(in: store)
         #expect(!first.hold(object))
         first.note("key", tag: "\"0\"")
-        #expect(DoubtfulWrites(in: scratch.path).hold(object))
-        #expect(!DoubtfulWrites(in: scratch.path).hold(S3Object(key: "key", tag: "\"1\"", size: 0, modified: nil)))
+        #expect(DoubtfulWrites(in: store).hold(object))
+        #expect(!DoubtfulWrites(in: store).hold(S3Object(key: "key", tag: "\"1\"", size: 0, modified: nil)))
         for number in 0..<2000 { first.note("other \(number)", tag: "\"0\"") }
         #expect(!first.hold(object))
         #expect(first.hold(S3Object(key: "other 1999", tag: "\"0\"", size: 0, modified: nil)))

@@ -166,9 +166,7 @@ import Testing
 
     @Test("S223: a renaming has to do with what is in its places, and not with what is called almost like them")
     func onlyItsOwnPlacesAreOfConcern() async throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
-        let moves = MoveJournal(directory: scratch.path)
+        let moves = MoveJournal(in: .temporary)
         try moves.save(MoveRecord(from: "top/a/", to: "top/b/c/", stage: .copying, begun: 0))
         try moves.save(MoveRecord(from: "top/file", to: "top/other", stage: .copying, begun: 0))
         func concerned(_ key: String) -> [String] { moves.records(over: key).map(\.from).sorted() }

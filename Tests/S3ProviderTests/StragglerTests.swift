@@ -95,10 +95,9 @@ import Testing
 
     @Test("S224: after a process that was killed something may be on its way to anywhere")
     func whatAKilledProcessSentMayStillArrive() async throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
+        let store = ReportingStore.temporary
         func start() async throws -> (Stragglers, Duration) {
-            let stragglers = Stragglers(patience: .milliseconds(300), in: scratch.path)
+            let stragglers = Stragglers(patience: .milliseconds(300), in: store)
             let took = try await ContinuousClock().measure { try await stragglers.settle(over: [.exactly("any")]) {} }
             return (stragglers, took)
         }

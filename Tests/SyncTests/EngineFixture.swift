@@ -126,6 +126,7 @@ private struct Signals: FileProviderManager {
     let engine: SyncEngine
     var domain: FileProviderDomain { FileProviderDomain(identifier: "test", source: "memory") }
     var stateDirectory: FilePath { "/nonexistent" }
+    let store: any ProviderStore = InMemoryProviderStore()
 
     func signalEnumerator() { engine.signal() }
     func signalErrorResolved(_ code: FileProviderError.Code) { engine.errorWasResolved() }

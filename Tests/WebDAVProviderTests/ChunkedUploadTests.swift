@@ -42,7 +42,9 @@ struct ChunkedUploadTests {
         }
     }
 
-    private func journal(_ remote: IdentifyingRemote) -> ChunkJournal { ChunkJournal(in: remote.stateDirectory) }
+    private func journal(_ remote: IdentifyingRemote) -> ChunkJournal {
+        ChunkJournal(in: ReportingStore(TestManager.store(for: remote.stateDirectory)) { _ in })
+    }
 
     @Test("S243: a large file goes in chunks, a small one at once") func goes() async throws {
         try await run { remote, session, directory in

@@ -146,9 +146,9 @@ struct EarlyUploadTests {
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func foundOutMeanwhile() async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, _ in
-            var habits = try await remote.habits(tryingIn: .root)
-            habits.takesAnyLength = false
-            remote.habitStore.keep(habits)
+            var capabilities = try await remote.capabilities(probingIn: .root)
+            capabilities.takesAnyLength = false
+            remote.capabilityStore.keep(capabilities)
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             _ = try await remote.write(
                 writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),

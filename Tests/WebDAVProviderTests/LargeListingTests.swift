@@ -30,6 +30,7 @@ private final class CountingManager: FileProviderManager {
 
     var domain: FileProviderDomain { manager.domain }
     var stateDirectory: FilePath { manager.stateDirectory }
+    var store: any ProviderStore { manager.store }
     func signalEnumerator() {}
     func signalErrorResolved(_ code: FileProviderError.Code) {}
     func report(_ warning: String) { manager.report(warning) }

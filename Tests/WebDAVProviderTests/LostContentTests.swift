@@ -1,5 +1,5 @@
 import FileProvider
-import TestSupport
+import PathAddressing
 import Testing
 
 @testable import WebDAVProvider
@@ -7,20 +7,19 @@ import Testing
 @Suite struct LostContentTests {
     @Test("S221: contents whose tags nobody knows are known again after a SIGKILL, and under another name")
     func survive() throws {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
+        let store = ReportingStore.temporary
         let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), LostContents.digest(of: [1, 2]))
-        let first = LostContents(in: scratch.path)
+        let first = LostContents(in: store)
         first.note("name", size: 2, date: date, mark)
         first.note("dated", size: 2, date: date, .seconds(7))
         first.carry("name", to: "other")
-        let second = LostContents(in: scratch.path)
+        let second = LostContents(in: store)
         for name in ["name", "other"] {
             let found = second.candidates(name, size: 2, tag: [9])
             #expect(found.map(\.date) == [date] && found.map(\.mark) == [mark])
         }
         let dated = try #require(second.candidates("dated", size: 2, tag: [9]).first)
         second.settle("dated", tag: [9], as: dated)
-        #expect(LostContents(in: scratch.path).candidates("dated", size: 2, tag: [8]).isEmpty)
+        #expect(LostContents(in: store).candidates("dated", size: 2, tag: [8]).isEmpty)
     }
 }

@@ -53,9 +53,10 @@ struct OtherMakeTests {
         try await PlainServer.run("location") { server async throws in
             let session = try server.session()
             try await work(session)
-            let habits = try #require(session.webDAV?.habitStore.habits)
-            #expect(habits.oddNames[.controlCharacters] != .kept)
-            #expect(habits.oddNames[.hash] == .kept && habits.refusesOverwriting && habits.showsOnlyWhole)
+            let capabilities = try #require(session.webDAV?.capabilityStore.capabilities)
+            #expect(capabilities.oddNames[.controlCharacters] != .kept)
+            #expect(
+                capabilities.oddNames[.hash] == .kept && capabilities.refusesOverwriting && capabilities.showsOnlyWhole)
             await session.provider.invalidate()
             #expect(try await server.state().hidden == [])
         }
@@ -66,9 +67,9 @@ struct OtherMakeTests {
         try await PlainServer.run("breaks") { server async throws in
             let session = try server.session { $0.retries.attempts = 2 }
             try await work(session)
-            let habits = try #require(session.webDAV?.habitStore.habits)
-            #expect(habits.oddNames[.percent] == .lost)
-            #expect(habits.oddNames[.hash] == .kept && habits.refusesOverwriting)
+            let capabilities = try #require(session.webDAV?.capabilityStore.capabilities)
+            #expect(capabilities.oddNames[.percent] == .lost)
+            #expect(capabilities.oddNames[.hash] == .kept && capabilities.refusesOverwriting)
             await session.provider.invalidate()
         }
     }

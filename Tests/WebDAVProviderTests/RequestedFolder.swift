@@ -16,16 +16,17 @@ final class RequestedFolder: RequestedRemote {
     let domain: FileProviderDomain
     let stateDirectory: FilePath
     let base: String
-    /// What the provider has found out about the server: once is enough for all its collections.
-    private let habits: (known: String, own: String)
+    /// Holds what a provider has found out about the server: once is enough for all its collections.
+    private let server: DAVServer
 
     /// - Parameter base: where on the server its collections are; ends in a slash.
     init(_ server: DAVServer, below base: String = "") async throws {
         self.base = "http://\(server.authority)/\(base)"
         domain = FileProviderDomain(identifier: "test", source: server.source + base + name)
         stateDirectory = try server.directory.makeDirectory("state-\(name)")
-        habits = (server.directory["habits"].string, stateDirectory.appending("webdav.json").string)
-        try? FileManager.default.copyItem(atPath: habits.known, toPath: habits.own)
+        self.server = server
+        let known = CapabilityStore(in: store(of: server.directory.path)).capabilities
+        if let known { CapabilityStore(in: store(of: stateDirectory)).keep(known) }
         try await makeDirectory("")
     }
 
@@ -34,7 +35,15 @@ final class RequestedFolder: RequestedRemote {
         try await request("-X", "MKCOL", url(path) + slash)
     }
 
-    func dispose() async { try? FileManager.default.copyItem(atPath: habits.own, toPath: habits.known) }
+    func dispose() async {
+        let found = CapabilityStore(in: store(of: stateDirectory)).capabilities
+        if let found { CapabilityStore(in: store(of: server.directory.path)).keep(found) }
+    }
+}
+
+/// The store that providers with a state directory share.
+private func store(of directory: FilePath) -> ReportingStore {
+    ReportingStore(TestManager.store(for: directory)) { _ in }
 }
 
 /// A remote of the tests that others change by requests.

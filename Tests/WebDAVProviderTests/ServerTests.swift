@@ -29,41 +29,41 @@ struct ServerTests {
     }
 
     @Test("S141: what a server does with conditions and tags is found out", arguments: DAVServer.Kind.installed)
-    func habits(of kind: DAVServer.Kind) async throws {
+    func capabilities(of kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             let made = try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
             #expect(folder.names == ["file"])
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
-            let habits = try #require(remote.habitStore.habits)
-            #expect(habits.refusesOverwriting)
-            let controls: ServerHabits.NameFate =
+            let capabilities = try #require(remote.capabilityStore.capabilities)
+            #expect(capabilities.refusesOverwriting)
+            let controls: ServerCapabilities.NameFate =
                 switch kind {
                 case .apache, .nginx, .sabre, .reporting, .reportingMembers, .xandikos: .kept
                 case .wsgidav: .sent
                 case .rclone, .lighttpd: .lost
                 }
-            for part in ServerHabits.OddPart.allCases {
-                let fate: ServerHabits.NameFate =
+            for part in ServerCapabilities.OddPart.allCases {
+                let fate: ServerCapabilities.NameFate =
                     switch part {
                     case .controlCharacters: controls
                     case .question, .semicolon: kind == .wsgidav ? .sent : .kept
                     case .hash, .percent: .kept
                     }
-                #expect(habits.oddNames[part] == fate, "\(part)")
+                #expect(capabilities.oddNames[part] == fate, "\(part)")
             }
-            #expect(habits.listsHiddenNames == (kind != .nginx))
-            #expect(habits.movesConditionally == (kind == .apache))
+            #expect(capabilities.listsHiddenNames == (kind != .nginx))
+            #expect(capabilities.movesConditionally == (kind == .apache))
             // lighttpd's have the number in them under which the file system keeps the file, and not all give new ones.
-            if kind != .lighttpd { #expect(habits.tagsFollowContent == (kind == .apache || kind == .rclone)) }
-            #expect((habits.deletions == .tagged) == (kind == .apache || kind == .lighttpd))
-            #expect(habits.showsOnlyWhole == (kind != .wsgidav && kind != .rclone))
-            #expect(habits.refusesReplacing == (kind != .nginx && kind != .rclone))
-            #expect(habits.takesAnyLength)
+            if kind != .lighttpd { #expect(capabilities.tagsFollowContent == (kind == .apache || kind == .rclone)) }
+            #expect((capabilities.deletions == .tagged) == (kind == .apache || kind == .lighttpd))
+            #expect(capabilities.showsOnlyWhole == (kind != .wsgidav && kind != .rclone))
+            #expect(capabilities.refusesReplacing == (kind != .nginx && kind != .rclone))
+            #expect(capabilities.takesAnyLength)
             #expect(provider.remarks.isEmpty == (kind == .apache), "\(provider.remarks)")
             // The next instance knows it already.
             let again = try #require(try folder.makePathProvider(for: session.manager).remote as? WebDAVRemote)
-            #expect(again.habitStore.habits == habits)
+            #expect(again.capabilityStore.capabilities == capabilities)
             await again.close()
             let stored = try await session.modify(made.item, .contents, content: [4])
             #expect(stored.item.itemIdentifier == made.item.itemIdentifier)
@@ -180,7 +180,7 @@ struct ServerTests {
             let made = try await session.create(template, content: [1, 2], fields: fields)
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
-            let keeps = try #require(remote.habitStore.habits).keepsAttributes
+            let keeps = try #require(remote.capabilityStore.capabilities).keepsAttributes
             #expect(keeps == (kind == .apache || kind == .lighttpd))
             #expect(provider.remarks.contains { $0.contains("keeps no properties") } == !keeps)
             guard keeps else { return #expect(made.stillPending == fields) }
@@ -228,7 +228,7 @@ struct ServerTests {
             #expect(made.stillPending == fields)
             #expect(try await session.find("file").permissions == nil)
             let provider = try #require(session.provider as? PathAddressedProvider)
-            #expect((provider.remote as? WebDAVRemote)?.habitStore.habits?.hasAttributes == false)
+            #expect((provider.remote as? WebDAVRemote)?.capabilityStore.capabilities?.hasAttributes == false)
         }
     }
 

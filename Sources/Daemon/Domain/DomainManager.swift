@@ -45,6 +45,8 @@ final class DomainManager: FileProviderManager {
         state.withLock { $0.host = host }
     }
 
+    var store: any ProviderStore { replica.providerStore }
+
     func signalEnumerator() {
         let engine = state.withLock { state in
             state.isSignalled = true

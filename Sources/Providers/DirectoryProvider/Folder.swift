@@ -32,13 +32,12 @@ final class Folder: Sendable {
     let manager: any FileProviderManager
     let leftoverAge: Int64
     private let state = Mutex(State())
-    let stateFiles: StateFiles
     /// Which directory the source is.
     let source: Mutex<SourceRecord>
     /// Identifiers of files with several names, by place, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
     /// The records of files that are being written in place.
-    let edits = Mutex<Set<String>>([])
+    let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
     /// What was in the trash when it was looked through last.
     let knownTrash = Mutex<KnownTrash?>(nil)
@@ -50,12 +49,11 @@ final class Folder: Sendable {
     let index = FolderIndex()
 
     /// - Throws: `serverUnreachable` when the folder is not there, with the reason. Where another one is in the place of the
-    ///   one that is known, that is said by each call.
+    ///   one that is known, that is said by each call. What the store says.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
         self.manager = manager
-        stateFiles = StateFiles(directory: manager.stateDirectory)
-        let known = stateFiles.read(SourceRecord.self, SourceRecord.name)
+        let known = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
         do throws(Errno) {
             let place: FilePath
             if let known, known.source == path.string {

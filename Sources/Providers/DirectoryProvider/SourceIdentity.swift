@@ -40,7 +40,8 @@ struct SourceRecord: Codable, Sendable {
     var path: String
     var identity: SourceIdentity
 
-    static let name = "source"
+    static let namespace = ProviderStoreNamespace<SourceRecord>("folder.source")
+    static let key: ProviderStoreKey = "root"
 }
 
 extension Folder {
@@ -106,7 +107,7 @@ extension Folder {
 
     func keep(_ record: SourceRecord) {
         do {
-            try stateFiles.write(record, SourceRecord.name)
+            try manager.store.put(record, at: SourceRecord.key, in: SourceRecord.namespace, durability: .synced)
         } catch {
             manager.report("which folder the source is could not be kept: \(error)")
         }

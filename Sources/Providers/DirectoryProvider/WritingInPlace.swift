@@ -8,7 +8,7 @@ import SystemPackage
 /// place of one name would take that name away from the others.
 ///
 /// The new content is on the disk under a hidden name first. Then a write lease keeps everybody else from opening the
-/// file until all of it is written. A record in the state directory tells the next start what a crash left half done.
+/// file until all of it is written. A record in the store tells the next start what a crash left half done.
 extension Upload {
     /// - Parameters:
     ///   - path: the names from the root down to the directory.
@@ -32,9 +32,10 @@ extension Upload {
         let edit = InPlaceEdit(
             directory: path, name: name, file: folder.items.file(status), copy: copy,
             begun: Int64(Date().timeIntervalSince1970))
-        folder.edits.withLock { _ = $0.insert(edit.recordName) }
-        defer { folder.edits.withLock { _ = $0.remove(edit.recordName) } }
-        try folder.stateFiles.write(edit, edit.recordName)
+        folder.edits.withLock { _ = $0.insert(edit.key) }
+        defer { folder.edits.withLock { _ = $0.remove(edit.key) } }
+        let store = folder.manager.store
+        try store.put(edit, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
         do {
             try target.takeContent(of: file, size: size)
         } catch {
@@ -42,7 +43,7 @@ extension Upload {
             leaveHidden()
             throw error
         }
-        folder.stateFiles.remove(edit.recordName)
+        try store.remove(edit.key, in: InPlaceEdit.namespace)
         try finish()
         return true
     }
@@ -78,8 +79,8 @@ struct InPlaceEdit: Codable, Sendable {
     /// Seconds since 1970.
     var begun: Int64
 
-    static let prefix = "in-place-"
-    var recordName: String { Self.prefix + copy.dropFirst(HiddenName.prefix.count) }
+    static let namespace = ProviderStoreNamespace<InPlaceEdit>("folder.edits")
+    var key: ProviderStoreKey { ProviderStoreKey(copy) }
 }
 
 extension Folder {
@@ -88,14 +89,16 @@ extension Folder {
     func finishWritingInPlace() {
         // The records stay for when the domain may change its source again.
         if manager.domain.isReadOnly { return }
-        for record in stateFiles.names(prefix: InPlaceEdit.prefix) where !edits.withLock({ $0.contains(record) }) {
-            guard let edit = stateFiles.read(InPlaceEdit.self, record) else {
-                stateFiles.remove(record)
-                continue
-            }
+        let found: [(key: ProviderStoreKey, record: InPlaceEdit)]
+        do {
+            found = try manager.store.list(in: InPlaceEdit.namespace) { [manager] error in manager.report("\(error)") }
+        } catch {
+            return manager.report("\(error)")
+        }
+        for (key, edit) in found where !edits.withLock({ $0.contains(key) }) {
             do {
                 try finish(edit)
-                stateFiles.remove(record)
+                try manager.store.remove(key, in: InPlaceEdit.namespace)
             } catch {
                 manager.report("'\(edit.name)' on the source is half written, and could not be completed yet: \(error)")
             }

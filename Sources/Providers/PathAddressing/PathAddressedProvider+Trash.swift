@@ -4,7 +4,7 @@ import Foundation
 /// What lies in the remote's trash: listing it, finding in it, reading it, and deleting from it for good.
 extension PathAddressedProvider {
     /// The remote and what is known of its trash, where it has one.
-    var trash: (remote: any TrashingRemote, book: TrashBook, look: TrashLook)? {
+    var trash: (remote: any TrashingRemote, book: TrashRecords, look: TrashLook)? {
         guard let parts = trashParts, parts.remote.traits.hasTrash else { return nil }
         return parts
     }

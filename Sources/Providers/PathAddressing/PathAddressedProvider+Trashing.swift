@@ -31,7 +31,7 @@ extension PathAddressedProvider {
 
     private func throwAway(
         _ change: PathChange, at path: RemotePath, in parent: ItemIdentifier, _ remote: any TrashingRemote,
-        _ trashBook: TrashBook
+        _ trashBook: TrashRecords
     ) async throws -> ItemChange {
         let identifier = change.item.itemIdentifier
         var staying = change
@@ -74,7 +74,7 @@ extension PathAddressedProvider {
     }
 
     private func throwAway(
-        _ entry: RemoteEntry, at path: RemotePath, _ remote: any TrashingRemote, _ trashBook: TrashBook
+        _ entry: RemoteEntry, at path: RemotePath, _ remote: any TrashingRemote, _ trashBook: TrashRecords
     ) async throws {
         trashBook.willThrow(entry)
         do {
@@ -222,7 +222,7 @@ extension PathAddressedProvider {
 
     private func restore(
         _ found: TrashedEntry, from oldParent: ItemIdentifier, _ change: PathChange, _ remote: any TrashingRemote,
-        _ trashBook: TrashBook
+        _ trashBook: TrashRecords
     ) async throws -> ItemChange {
         let parent = change.item.parentItemIdentifier
         var change = change
@@ -257,7 +257,7 @@ extension PathAddressedProvider {
     }
 
     private func resumeRestoring(
-        _ key: String, _ change: PathChange, _ remote: any TrashingRemote, _ trashBook: TrashBook
+        _ key: String, _ change: PathChange, _ remote: any TrashingRemote, _ trashBook: TrashRecords
     ) async throws -> ItemChange? {
         let identifier = change.item.itemIdentifier
         let parent = change.item.parentItemIdentifier
@@ -288,7 +288,7 @@ extension PathAddressedProvider {
 
     /// It is where it was wanted: what else was to be changed is.
     private func finish(
-        _ change: PathChange, _ entry: RemoteEntry, at path: RemotePath, _ trashBook: TrashBook
+        _ change: PathChange, _ entry: RemoteEntry, at path: RemotePath, _ trashBook: TrashRecords
     ) async throws -> ItemChange {
         let answer = try await apply(change, to: entry, at: path, in: change.item.parentItemIdentifier)
         if let key = entry.stableIdentifier { trashBook.forget(key) }

@@ -11,7 +11,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     let book: PlaceBook
     let identities: PathIdentities
     let items: PathItems
-    let trashParts: (remote: any TrashingRemote, book: TrashBook, look: TrashLook)?
+    let trashParts: (remote: any TrashingRemote, book: TrashRecords, look: TrashLook)?
     private let trees: TreeListings
     private let root: RootCheck
     private let leftoverAge: Int64
@@ -30,7 +30,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         trees = TreeListings(remote: remote, book: book)
         root = RootCheck(remote: remote, source: manager.domain.source)
         trashParts = (remote as? any TrashingRemote).map { remote in
-            let book = TrashBook(in: manager.stateDirectory)
+            let book = TrashRecords(in: ReportingStore(of: manager))
             return (remote, book, TrashLook(remote: remote, book: book))
         }
     }

@@ -1,6 +1,5 @@
 import FileProvider
 import Synchronization
-import SystemPackage
 
 /// Where items are that the system does not know to be there yet: because this provider is just moving them, or has seen
 /// that somebody did. It is small, and everything in it is forgotten when the system has heard of it. What was being moved
@@ -53,7 +52,7 @@ final class PlaceBook: Sendable {
 
     init(manager: any FileProviderManager) {
         self.manager = manager
-        kept = SurvivingRecords(path: manager.stateDirectory.appending("moving"))
+        kept = SurvivingRecords("moving", in: ReportingStore(of: manager))
         var state = State()
         for (_, move) in kept.all { state.uncertain[move.identifier] = move }
         self.state = Mutex(state)

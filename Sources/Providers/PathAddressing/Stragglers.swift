@@ -1,6 +1,4 @@
-import Foundation
 import Synchronization
-import SystemPackage
 
 /// Changes that were sent, and whose connection broke before an answer came. They may be done yet, also after the same was
 /// sent once more and answered: what waits in a network arrives when that works again. Whoever looks at the same place, or
@@ -55,7 +53,8 @@ package final class Stragglers: Sendable {
     /// How long after the server has been heard of again, at the least and at the most.
     private let patience: ClosedRange<Duration>
     /// Is there while changes are made, and after a process that was killed in the midst of them.
-    private let mark: FilePath?
+    private let mark: SurvivingRecords<Bool>?
+    private static let key: [UInt8] = []
     private static let most = 10_000
     /// For how long an answer says how slow the server is.
     private static let memory = Duration.seconds(120)
@@ -64,12 +63,12 @@ package final class Stragglers: Sendable {
 
     /// - Parameters:
     ///   - patience: how long at the least; less only in tests.
-    ///   - directory: a folder for what has to outlive the process.
-    package init(patience: Duration = .seconds(2), in directory: FilePath? = nil) {
+    ///   - store: keeps what must survive a restart.
+    package init(patience: Duration = .seconds(2), in store: ReportingStore? = nil) {
         self.patience = patience...max(patience, .seconds(30))
-        mark = directory?.appending("changing")
+        mark = store.map { SurvivingRecords("changing", in: $0) }
         var state = State()
-        if let mark, FileManager.default.fileExists(atPath: mark.string) {
+        if let mark, mark[Self.key] != nil {
             state.answered.updateValue(nil, forKey: [])
             state.isMarked = true
         }
@@ -83,7 +82,7 @@ package final class Stragglers: Sendable {
             defer { state.isMarked = true }
             return !state.isMarked
         }
-        if isFirst { _ = FileManager.default.createFile(atPath: mark.string, contents: nil) }
+        if isFirst { mark.set(Self.key, true) }
     }
 
     /// No change is made any more. What is still on its way is remembered for who comes next.
@@ -94,7 +93,7 @@ package final class Stragglers: Sendable {
             let patience = self.patience(state, now)
             return state.isMarked && state.answered.values.allSatisfy { $0.map { now - $0 > patience } ?? false }
         }
-        if isOver { try? FileManager.default.removeItem(atPath: mark.string) }
+        if isOver { mark.remove(Self.key) }
     }
 
     /// - Parameter key: empty for what may be anywhere.

@@ -1,101 +1,45 @@
-import Foundation
+import FileProvider
 import Synchronization
-import SystemPackage
 
-/// A few records that outlive the process that made them: each change is appended to a file as a line of its own, which
-/// costs no more than a write, and the file is made anew when most of it is of the past.
-///
-/// A SIGKILL loses nothing of it. A machine that stops may: what of it is not on the disk by then. Where the file cannot be
-/// written, the records live as long as the process.
+/// The records of one namespace of the provider's store, held in memory: reading costs no query.
 package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
-    private struct Line: Codable {
-        /// Which record, as bytes: names are.
-        var key: [UInt8]
-        /// Nil is gone.
-        var record: Record?
+    private let store: ReportingStore
+    private let namespace: ProviderStoreNamespace<Record>
+    private let records: Mutex<[[UInt8]: Record]>
+
+    package init(_ namespace: String, in store: ReportingStore) {
+        self.store = store
+        self.namespace = ProviderStoreNamespace(namespace)
+        let found = store.all(in: self.namespace).map { ($0.key.bytes, $0.record) }
+        records = Mutex(Dictionary(found, uniquingKeysWith: { $1 }))
     }
 
-    private struct State {
-        var records: [[UInt8]: Record] = [:]
-        var lines = 0
-        var file: FileDescriptor?
-    }
+    /// All records, in no order.
+    package var all: [(key: [UInt8], record: Record)] { records.withLock { $0.map { ($0.key, $0.value) } } }
 
-    private let path: FilePath?
-    private let state: Mutex<State>
-    private static var slack: Int { 200 }
+    package subscript(_ key: [UInt8]) -> Record? { records.withLock { $0[key] } }
 
-    /// - Parameter path: nil for records that need not outlive anything.
-    package init(path: FilePath?) {
-        self.path = path
-        var found = State()
-        if let path, let data = try? Data(contentsOf: URL(fileURLWithPath: path.string)) {
-            for text in data.split(separator: UInt8(ascii: "\n")) {
-                found.lines += 1
-                // A line that was cut off is of a change that nobody has built on.
-                guard let line = try? JSONDecoder().decode(Line.self, from: Data(text)) else { continue }
-                found.records[line.key] = line.record
-            }
-        }
-        state = Mutex(found)
-    }
-
-    deinit {
-        state.withLock { state in
-            try? state.file?.close()
-            state.file = nil
+    /// Stores a record before something is done that depends on it. When that fails, nothing has changed.
+    package func save(_ key: [UInt8], _ record: Record, _ durability: ProviderStoreDurability = .committed) throws {
+        try records.withLock { records in
+            try store.store.put(record, at: ProviderStoreKey(key), in: namespace, durability: durability)
+            records[key] = record
         }
     }
 
-    /// What is known, in no order.
-    package var all: [(key: [UInt8], record: Record)] { state.withLock { $0.records.map { ($0.key, $0.value) } } }
-
-    package subscript(_ key: [UInt8]) -> Record? { state.withLock { $0.records[key] } }
-
+    /// Stores a record. When that fails, the user is told, and the record lives as long as the process.
     package func set(_ key: [UInt8], _ record: Record) {
-        state.withLock { state in
-            state.records[key] = record
-            append(Line(key: key, record: record), &state)
+        records.withLock { records in
+            records[key] = record
+            store.attempt { try $0.put(record, at: ProviderStoreKey(key), in: namespace) }
         }
     }
 
+    /// Removes a record. When that fails, the user is told, and the record is back at the next start.
     package func remove(_ key: [UInt8]) {
-        state.withLock { state in
-            guard state.records.removeValue(forKey: key) != nil else { return }
-            append(Line(key: key, record: nil), &state)
+        records.withLock { records in
+            guard records.removeValue(forKey: key) != nil else { return }
+            store.attempt { try $0.remove(ProviderStoreKey(key), in: namespace) }
         }
-    }
-
-    private func append(_ line: Line, _ state: inout State) {
-        guard let path else { return }
-        do {
-            if state.lines > 4 * state.records.count + Self.slack { return try rewrite(path, &state) }
-            let file: FileDescriptor
-            if let open = state.file {
-                file = open
-            } else {
-                file = try FileDescriptor.open(
-                    path, .writeOnly, options: [.create, .append, .closeOnExec], permissions: .ownerReadWrite)
-                state.file = file
-                // Behind a line that was cut off.
-                if state.lines > 0 { try file.writeAll([UInt8(ascii: "\n")]) }
-            }
-            try file.writeAll(try JSONEncoder().encode(line) + [UInt8(ascii: "\n")])
-            state.lines += 1
-        } catch {
-            try? state.file?.close()
-            state.file = nil
-        }
-    }
-
-    private func rewrite(_ path: FilePath, _ state: inout State) throws {
-        try? state.file?.close()
-        state.file = nil
-        var text = Data()
-        for (key, record) in state.records {
-            text += try JSONEncoder().encode(Line(key: key, record: record)) + [UInt8(ascii: "\n")]
-        }
-        try text.write(to: URL(fileURLWithPath: path.string), options: .atomic)
-        state.lines = state.records.count
     }
 }

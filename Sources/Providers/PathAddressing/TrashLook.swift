@@ -11,7 +11,7 @@ actor TrashLook {
     }
 
     private let remote: any TrashingRemote
-    private let book: TrashBook
+    private let book: TrashRecords
     private var running: Task<[TrashedEntry], any Error>?
     private var last: Listing?
     /// For how long nobody need ask again where nothing has been thrown away or brought back.
@@ -19,7 +19,7 @@ actor TrashLook {
     /// So many are kept.
     private static let mostKept = 4096
 
-    init(remote: any TrashingRemote, book: TrashBook) {
+    init(remote: any TrashingRemote, book: TrashRecords) {
         self.remote = remote
         self.book = book
     }

@@ -1,6 +1,5 @@
 import FileProvider
 import Synchronization
-import SystemPackage
 
 /// Contents that were sent and of which no answer has come yet, by the tags that the remote will give them, with the dates
 /// that they have here.
@@ -30,9 +29,8 @@ package final class UnansweredContents: Sendable {
     private let kept: SurvivingRecords<Record>
     private static let most = 1000
 
-    /// - Parameter directory: a folder for what has to outlive the process.
-    package init(in directory: FilePath) {
-        kept = SurvivingRecords(path: directory.appending("unanswered"))
+    package init(in store: ReportingStore) {
+        kept = SurvivingRecords("unanswered", in: store)
         var found = State()
         for (_, record) in kept.all {
             let key = Key(name: record.name, tag: record.tag)

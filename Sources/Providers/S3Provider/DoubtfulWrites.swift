@@ -2,7 +2,6 @@ import Crypto
 import Foundation
 import HTTPTransport
 import PathAddressing
-import SystemPackage
 
 /// What was sent to be written, and whose connection broke before an answer came: by key, and by the tag that it has if it
 /// arrives after all. That may be long after the same was sent again and answered, and deleted: then it is nobody's, and
@@ -23,9 +22,8 @@ final class DoubtfulWrites: Sendable {
     private static let memory: Int64 = 3600
     private static let most = 2000
 
-    /// - Parameter directory: a folder for what has to outlive the process.
-    init(in directory: FilePath?) {
-        records = SurvivingRecords(path: directory?.appending("doubtful"))
+    init(in store: ReportingStore) {
+        records = SurvivingRecords("s3.doubtful", in: store)
     }
 
     /// - Parameter isThere: whether the object had that content before.

@@ -1,6 +1,7 @@
+import FileProvider
 import HTTPTransport
+import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// A renaming, which in a bucket is many steps: everything is copied, and when all copies are there, what was copied is
 /// deleted.
@@ -31,34 +32,35 @@ struct MoveRecord: Codable, Hashable, Sendable {
     var hidden: String { stage == .copying ? to : from }
 }
 
-/// The renamings under way, a file each in the provider's folder.
+/// The renames in progress. A record is on the disk before the first object is copied, so that a restarted daemon can finish
+/// or undo the rename.
 final class MoveJournal: Sendable {
-    private let files: JournalFiles<MoveRecord>
+    private let moves: SurvivingRecords<MoveRecord>
     private let running = Mutex<Set<KeyBytes>>([])
     /// From where things were renamed that cannot be deleted there.
     private let stuck = Mutex<Set<KeyBytes>>([])
 
-    init(directory: FilePath) {
-        files = JournalFiles(directory: directory.appending("moves"))
+    init(in store: ReportingStore) {
+        moves = SurvivingRecords("s3.moves", in: store)
     }
 
-    var records: [MoveRecord] { files.records }
+    var records: [MoveRecord] { moves.all.map(\.record) }
 
     /// Whether a key, or all with a prefix, is half of a renaming that is not done.
     func hides(_ key: String) -> Bool {
-        files.records.contains { record in
+        records.contains { record in
             record.isTree
                 ? key.utf8.starts(with: record.hidden.utf8) : key.utf8.elementsEqual(record.hidden.utf8)
         }
     }
 
     func record(from key: String) -> MoveRecord? {
-        files.records.first { $0.from.utf8.elementsEqual(key.utf8) }
+        records.first { $0.from.utf8.elementsEqual(key.utf8) }
     }
 
     /// Renamings that something at a key would get mixed up with.
     func records(over key: String) -> [MoveRecord] {
-        files.records.filter { record in
+        records.filter { record in
             [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
         }
     }
@@ -75,7 +77,7 @@ final class MoveJournal: Sendable {
 
     /// Renamings that nobody carries on at the moment, of which only the deleting is left.
     var abandonedDeletions: [MoveRecord] {
-        let records = files.records
+        let records = records
         if records.isEmpty { return [] }
         let running = running.withLock { $0 }
         let stuck = stuck.withLock { $0 }
@@ -89,9 +91,9 @@ final class MoveJournal: Sendable {
 
     func isStuck(_ record: MoveRecord) -> Bool { stuck.withLock { $0.contains(KeyBytes(record.from)) } }
 
-    func save(_ record: MoveRecord) throws { try files.write(record, as: Self.name(record)) }
+    func save(_ record: MoveRecord) throws { try moves.save(Array(record.from.utf8), record, .synced) }
 
-    func remove(_ record: MoveRecord) { files.remove(Self.name(record)) }
+    func remove(_ record: MoveRecord) { moves.remove(Array(record.from.utf8)) }
 
     /// Carries on a renaming of what was at a key, or takes it back.
     ///
@@ -100,9 +102,5 @@ final class MoveJournal: Sendable {
         guard running.withLock({ $0.insert(KeyBytes(key)).inserted }) else { return nil }
         defer { running.withLock { _ = $0.remove(KeyBytes(key)) } }
         return try await body()
-    }
-
-    private static func name(_ record: MoveRecord) -> String {
-        String(Signature.hash(Array(record.from.utf8)).prefix(32))
     }
 }

@@ -1,142 +1,83 @@
-import Foundation
+import FileProvider
 import HTTPTransport
+import PathAddressing
 import Synchronization
-import SystemPackage
 
-/// Something small to be remembered of single objects: a file for each directory, in the provider's folder. What is lost can
-/// be done without.
+/// Small facts about single objects that cost one request each to find out again.
 ///
-/// A change is appended as a line of its own, so that noting one object of a large directory costs no more than one of a
-/// small directory; a file is made anew when most of it is of the past.
+/// The record of an object has the object's directory, a zero byte and its name as key, so that a listing loads those of one
+/// directory with one query. Writing one costs the same whatever the size of the directory.
 final class ObjectNotes<Note: Codable & Sendable>: Sendable {
-    private struct Line: Codable {
-        /// In the form of ``split(_:)``.
-        var name: String
-        /// Nil is gone.
-        var note: Note?
-    }
+    private typealias Page = [KeyBytes: Note]
 
-    private struct Page {
-        /// By what follows the last slash, in the form of ``split(_:)``.
-        var notes: [String: Note] = [:]
-        /// How many lines the file has; nil for one that nothing can be appended to.
-        var lines: Int? = 0
-    }
-
-    private struct State {
-        var pages: [KeyBytes: Page] = [:]
-        /// Whether anything was ever noted.
-        var isUsed: Bool
-    }
-
-    private let directory: FilePath
-    private let state: Mutex<State>
+    private let store: ReportingStore
+    private let namespace: ProviderStoreNamespace<Note>
+    /// The notes of directories that were asked for lately.
+    private let pages = Mutex<[KeyBytes: Page]>([:])
     private static var mostPages: Int { 100 }
-    private static var slack: Int { 200 }
+    private static var slash: UInt8 { UInt8(ascii: "/") }
 
-    init(directory: FilePath) {
-        self.directory = directory
-        state = Mutex(State(isUsed: FileManager.default.fileExists(atPath: directory.string)))
+    init(_ namespace: String, in store: ReportingStore) {
+        self.store = store
+        self.namespace = ProviderStoreNamespace(namespace)
     }
 
     subscript(_ key: String) -> Note? {
-        state.withLock { state in
-            guard state.isUsed else { return nil }
-            let (prefix, name) = Self.split(key)
-            load(prefix, &state)
-            return state.pages[prefix]?.notes[name]
+        let (directory, name) = Self.split(key)
+        return pages.withLock { pages in
+            load(directory, &pages)
+            return pages[directory]?[name]
         }
     }
 
-    /// - Parameter changes: nil forgets what was noted.
+    /// Stores or, with nil, removes notes in one transaction. When that fails, the user is told, and the notes live as long
+    /// as the process.
     func note(_ changes: [(key: String, note: Note?)]) {
-        state.withLock { state in
-            guard state.isUsed || changes.contains(where: { $0.note != nil }) else { return }
-            for (prefix, some) in Dictionary(grouping: changes, by: { Self.split($0.key).prefix }) {
-                load(prefix, &state)
-                var lines: [Line] = []
-                for (key, note) in some {
-                    let name = Self.split(key).name
-                    guard note != nil || state.pages[prefix]?.notes[name] != nil else { continue }
-                    // In place: a copy of the page would cost as much as the directory is large.
-                    state.pages[prefix]?.notes[name] = note
-                    lines.append(Line(name: name, note: note))
+        pages.withLock { pages in
+            var stored: [(ProviderStoreKey, Note?)] = []
+            for (key, note) in changes {
+                let (directory, name) = Self.split(key)
+                load(directory, &pages)
+                guard note != nil || pages[directory]?[name] != nil else { continue }
+                // In place: a copy of the page would cost as much as the directory is large.
+                pages[directory, default: [:]][name] = note
+                stored.append((ProviderStoreKey(directory.bytes + [0] + name.bytes), note))
+            }
+            guard !stored.isEmpty else { return }
+            store.attempt { store in
+                try store.write(.committed) { transaction in
+                    for (key, note) in stored {
+                        if let note {
+                            try transaction.put(note, at: key, in: namespace)
+                        } else {
+                            try transaction.remove(key, in: namespace)
+                        }
+                    }
                 }
-                guard !lines.isEmpty else { continue }
-                save(lines, of: prefix, &state)
-                state.isUsed = true
             }
         }
     }
 
-    private func save(_ lines: [Line], of prefix: KeyBytes, _ state: inout State) {
-        let path = path(of: prefix)
-        let count = state.pages[prefix]?.notes.count ?? 0
-        guard count > 0 else {
-            try? FileManager.default.removeItem(atPath: path)
-            state.pages[prefix]?.lines = 0
-            return
+    /// Brings the notes of a directory into memory.
+    private func load(_ directory: KeyBytes, _ pages: inout [KeyBytes: Page]) {
+        if pages[directory] != nil { return }
+        if pages.count >= Self.mostPages { pages.removeAll() }
+        let prefix = directory.bytes + [0]
+        var page: Page = [:]
+        for (key, note) in store.all(in: namespace, prefix: ProviderStoreKey(prefix)) {
+            let name = key.bytes.dropFirst(prefix.count)
+            // A slash is in a key of another directory, whose name begins with a zero byte.
+            if !name.contains(Self.slash) { page[KeyBytes(String(decoding: name, as: UTF8.self))] = note }
         }
-        try? FileManager.default.createDirectory(atPath: directory.string, withIntermediateDirectories: true)
-        if let known = state.pages[prefix]?.lines, known + lines.count <= 4 * count + Self.slack,
-            (try? append(lines, to: path)) != nil
-        {
-            state.pages[prefix]?.lines = known + lines.count
-            return
-        }
-        let all = (state.pages[prefix]?.notes ?? [:]).map { Line(name: $0.key, note: $0.value) }
-        let isWritten = (try? Self.text(all).write(to: URL(fileURLWithPath: path), options: .atomic)) != nil
-        state.pages[prefix]?.lines = isWritten ? count : nil
+        pages[directory] = page
     }
 
-    private func append(_ lines: [Line], to path: String) throws {
-        let file = try FileDescriptor.open(
-            FilePath(path), .writeOnly, options: [.create, .append, .closeOnExec], permissions: .ownerReadWrite)
-        try file.closeAfter { _ = try file.writeAll(Self.text(lines)) }
-    }
-
-    private static func text(_ lines: [Line]) throws -> Data {
-        let encoder = JSONEncoder()
-        return try lines.reduce(into: Data()) { text, line in
-            text += try encoder.encode(line)
-            text.append(UInt8(ascii: "\n"))
-        }
-    }
-
-    /// Brings what was noted of a directory into memory.
-    private func load(_ prefix: KeyBytes, _ state: inout State) {
-        if state.pages[prefix] != nil { return }
-        if state.pages.count >= Self.mostPages { state.pages.removeAll() }
-        var page = Page()
-        if let data = try? Data(contentsOf: URL(fileURLWithPath: path(of: prefix))) {
-            let decoder = JSONDecoder()
-            // Earlier versions wrote one object with all names. Behind a line that was cut off nothing is appended.
-            if let notes = try? decoder.decode([String: Note].self, from: data) {
-                (page.notes, page.lines) = (notes, nil)
-            } else {
-                let lines = data.split(separator: UInt8(ascii: "\n"))
-                for text in lines {
-                    guard let line = try? decoder.decode(Line.self, from: Data(text)) else { continue }
-                    page.notes[line.name] = line.note
-                }
-                page.lines = data.last == UInt8(ascii: "\n") ? lines.count : nil
-            }
-        }
-        state.pages[prefix] = page
-    }
-
-    private func path(of prefix: KeyBytes) -> String {
-        directory.appending(String(Signature.hash(prefix.bytes).prefix(32)) + ".json").string
-    }
-
-    /// A directory, and a name in ASCII alone, which no two have: JSON's names are text, and not bytes.
-    private static func split(_ key: String) -> (prefix: KeyBytes, name: String) {
-        let name =
-            key.utf8.lastIndex(of: UInt8(ascii: "/")).map { key.utf8[key.utf8.index(after: $0)...] } ?? key.utf8[...]
-        let prefix = KeyBytes(String(decoding: key.utf8[..<name.startIndex], as: UTF8.self))
-        if name.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: "%") }) {
-            return (prefix, String(decoding: name, as: UTF8.self))
-        }
-        return (prefix, PercentEncoding.encode(String(decoding: name, as: UTF8.self)))
+    private static func split(_ key: String) -> (directory: KeyBytes, name: KeyBytes) {
+        let bytes = Array(key.utf8)
+        let start = bytes.lastIndex(of: slash).map { $0 + 1 } ?? 0
+        return (
+            KeyBytes(String(decoding: bytes[..<start], as: UTF8.self)),
+            KeyBytes(String(decoding: bytes[start...], as: UTF8.self))
+        )
     }
 }

@@ -4,7 +4,6 @@ import HTTPTransport
 import Logging
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// Signed requests to one bucket.
 final class S3Client: Sendable {
@@ -27,14 +26,14 @@ final class S3Client: Sendable {
     /// - Parameters:
     ///   - isRegionKnown: the user named the region: another one is not tried.
     ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
-    ///   - directory: a folder for what has to outlive the process.
+    ///   - store: keeps what must survive a restart.
     init(
         _ location: S3Location, isRegionKnown: Bool, profile: String?,
         environment: @escaping @Sendable () -> [String: String],
-        transport: HTTPTransport, logger: Logger, skew: Int64 = 0, directory: FilePath? = nil
+        transport: HTTPTransport, logger: Logger, skew: Int64 = 0, store: ReportingStore = .temporary
     ) {
-        stragglers = Stragglers(in: directory)
-        doubtful = DoubtfulWrites(in: directory)
+        stragglers = Stragglers(in: store)
+        doubtful = DoubtfulWrites(in: store)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTransport
 import Logging
 import PathAddressing
-import SystemPackage
 
 /// A bucket, or what lies below a prefix of it.
 package enum S3Provider {
@@ -60,13 +59,14 @@ package enum S3Provider {
         settings: S3Remote.Settings = S3Remote.Settings()
     ) throws -> S3Remote {
         let client = try client(
-            manager.domain.source, options, environment: environment, logger: logger, directory: manager.stateDirectory)
+            manager.domain.source, options, environment: environment, logger: logger,
+            store: ReportingStore(of: manager))
         return S3Remote(client: client, manager: manager, settings: settings)
     }
 
     private static func client(
         _ source: String, _ options: Options, environment: @escaping @Sendable () -> [String: String], logger: Logger,
-        directory: FilePath? = nil
+        store: ReportingStore = .temporary
     ) throws -> S3Client {
         let variables = environment()
         let profile = AWSProfile(named: options.profile, environment: variables)
@@ -92,6 +92,6 @@ package enum S3Provider {
         let transport = HTTPTransport(configuration, logger: logger)
         return S3Client(
             location, isRegionKnown: region != nil, profile: options.profile, environment: environment,
-            transport: transport, logger: logger, directory: directory)
+            transport: transport, logger: logger, store: store)
     }
 }

@@ -4,7 +4,6 @@ import HTTPTransport
 import Logging
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// The objects below a prefix of a bucket, as files.
 ///
@@ -46,19 +45,20 @@ final class S3Remote: PathRemote {
     let uploads: UploadJournal
     let state = Mutex(State())
     let links = LinkTargets()
-    let dates: DateBook
-    let copies: CopyBook
+    let dates: ObjectDates
+    let copies: ETagAliases
     let unanswered: UnansweredContents
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
         self.manager = manager
         self.settings = settings
-        moves = MoveJournal(directory: manager.stateDirectory)
-        uploads = UploadJournal(directory: manager.stateDirectory)
-        dates = DateBook(directory: manager.stateDirectory)
-        copies = CopyBook(directory: manager.stateDirectory)
-        unanswered = UnansweredContents(in: manager.stateDirectory)
+        let store = ReportingStore(of: manager)
+        moves = MoveJournal(in: store)
+        uploads = UploadJournal(in: store)
+        dates = ObjectDates(in: store)
+        copies = ETagAliases(in: store)
+        unanswered = UnansweredContents(in: store)
     }
 
     /// The most that are made at once; the transport lets in what the server serves.

@@ -1,5 +1,6 @@
+import FileProvider
 import Foundation
-import SystemPackage
+import PathAddressing
 
 /// An upload in chunks that was begun and has not ended.
 struct ChunkRecord: Codable, Hashable, Sendable {
@@ -15,24 +16,20 @@ struct ChunkRecord: Codable, Hashable, Sendable {
     var digests: [Int: String] = [:]
 }
 
-/// The uploads in chunks that are under way, a file each in the provider's folder.
+/// The chunked uploads in progress, with the chunks that the server has acknowledged.
 struct ChunkJournal: Sendable {
-    private let directory: FilePath
+    private let store: ReportingStore
+    private static let uploads = ProviderStoreNamespace<ChunkRecord>("webdav.chunks")
 
-    init(in stateDirectory: FilePath) {
-        directory = stateDirectory.appending("chunks")
+    init(in store: ReportingStore) {
+        self.store = store
     }
 
     static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
+    /// Records with impossible numbers are damaged and left out.
     var records: [ChunkRecord] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.string)) ?? []
-        return names.compactMap { name in
-            FileManager.default.contents(atPath: directory.appending(name).string)
-                .flatMap { try? JSONDecoder().decode(ChunkRecord.self, from: $0) }
-                // A record whose numbers make no sense was damaged, and is not gone on with.
-                .flatMap { $0.size >= 0 && $0.chunkSize > 0 && $0.begun >= 0 ? $0 : nil }
-        }
+        store.all(in: Self.uploads).map(\.record).filter { $0.size >= 0 && $0.chunkSize > 0 && $0.begun >= 0 }
     }
 
     func record(for target: String) -> ChunkRecord? {
@@ -40,15 +37,10 @@ struct ChunkJournal: Sendable {
     }
 
     func save(_ record: ChunkRecord) throws {
-        try FileManager.default.createDirectory(atPath: directory.string, withIntermediateDirectories: true)
-        try JSONEncoder().encode(record).write(to: file(of: record), options: .atomic)
+        try store.store.put(record, at: ProviderStoreKey(record.folder), in: Self.uploads)
     }
 
     func remove(_ record: ChunkRecord) {
-        try? FileManager.default.removeItem(at: file(of: record))
-    }
-
-    private func file(of record: ChunkRecord) -> URL {
-        URL(fileURLWithPath: directory.appending(record.folder).string)
+        store.attempt { try $0.remove(ProviderStoreKey(record.folder), in: Self.uploads) }
     }
 }

@@ -170,7 +170,7 @@ final class EarlyUpload: Sendable {
 
 extension WebDAVRemote: EarlyRemote {
     package func receive(_ content: GrowingContent, in directory: RemotePath) async {
-        guard (try? await connect()) != nil, !isOwnCloud, habitStore.habits?.takesAnyLength != false,
+        guard (try? await connect()) != nil, !isOwnCloud, capabilityStore.capabilities?.takesAnyLength != false,
             !content.isGivenUp, let hidden = try? makeHiddenPath(in: directory)
         else { return }
         // To find out a server that nothing is known of takes as long as much of a file.
@@ -193,16 +193,16 @@ extension WebDAVRemote: EarlyRemote {
     }
 
     private func giveUpUnlessTaken(_ content: GrowingContent, in directory: RemotePath) async {
-        guard let habits = try? await habits(tryingIn: directory), habits.takesAnyLength else {
+        guard let capabilities = try? await capabilities(probingIn: directory), capabilities.takesAnyLength else {
             return content.giveUp()
         }
     }
 
     /// Finds out what has to be known of the server before a file is written, while what was sent of it already is compared.
-    func habits(toWrite contents: ContentSource, in directory: RemotePath) async throws -> ServerHabits {
+    func capabilities(toWrite contents: ContentSource, in directory: RemotePath) async throws -> ServerCapabilities {
         (contents.growing?.upload as? EarlyUpload)?.offer(contents)
         do {
-            return try await habits(tryingIn: directory)
+            return try await capabilities(probingIn: directory)
         } catch {
             contents.growing?.giveUp()
             throw error
@@ -210,8 +210,8 @@ extension WebDAVRemote: EarlyRemote {
     }
 
     /// Where all of a content is that was sent while it was being written; nil where it has to be sent.
-    func sentEarly(_ contents: ContentSource, _ habits: ServerHabits) async throws -> RemotePath? {
-        guard let upload = contents.growing?.upload as? EarlyUpload, !upload.isTaken, habits.takesAnyLength else {
+    func sentEarly(_ contents: ContentSource, _ capabilities: ServerCapabilities) async throws -> RemotePath? {
+        guard let upload = contents.growing?.upload as? EarlyUpload, !upload.isTaken, capabilities.takesAnyLength else {
             contents.growing?.giveUp()
             return nil
         }

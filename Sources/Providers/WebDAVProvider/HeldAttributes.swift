@@ -86,7 +86,7 @@ extension WebDAVRemote {
     /// Whether the server keeps attributes. Where nothing can be tried, as where nothing may be written, it does not.
     private func keepsAttributes(in directory: RemotePath) async throws -> Bool {
         do {
-            return try await habits(tryingIn: directory).keepsAttributes
+            return try await capabilities(probingIn: directory).keepsAttributes
         } catch let error as FileProviderError where [.cannotSynchronize, .insufficientQuota].contains(error.code) {
             return false
         }
@@ -95,9 +95,9 @@ extension WebDAVRemote {
     /// From now on listings ask for attributes, here and where else the collection is mounted: its own property, which says
     /// nothing, says that there are some. Servers answer slower where they are asked for properties that they keep.
     private func tellOfAttributes() async {
-        guard var habits = habitStore.habits, !habits.hasAttributes else { return }
-        habits.hasAttributes = true
-        habitStore.keep(habits)
+        guard var capabilities = capabilityStore.capabilities, !capabilities.hasAttributes else { return }
+        capabilities.hasAttributes = true
+        capabilityStore.keep(capabilities)
         guard !asksForAttributes, let root = try? await sight(of: .root, isDirectory: true) else { return }
         _ = try? await hold(HeldAttributes(RemoteAttributes(), of: root.resource), of: root.resource, at: .root)
     }

@@ -2,18 +2,17 @@ import FileProvider
 import HTTPTransport
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// A journal of the files and directories with hidden names that this domain has made on the server and not removed yet:
-/// uploads on their way, and the files of a ``HabitTrial``. An entry is written before the first request of its name and
+/// uploads on their way, and the files of a ``CapabilityProbe``. An entry is written before the first request of its name and
 /// goes when the name is known to be free again. What a daemon that was killed has left is thereby known at the next start.
 final class HiddenFiles: Sendable {
     struct Record: Codable, Hashable, Sendable {
         /// The names from the root of the domain down.
         var names: [String]
         var isDirectory = false
-        /// The last name is not a file but what all names of one trial begin with.
-        var isTrial = false
+        /// The last name is the prefix of all names of one probe.
+        var isProbe = false
 
         var path: RemotePath { RemotePath(names) }
         fileprivate var key: [UInt8] { HiddenFiles.key(path) }
@@ -28,19 +27,18 @@ final class HiddenFiles: Sendable {
         var isClosed = false
     }
 
-    /// - Parameter directory: a folder for what has to outlive the process.
-    init(in directory: FilePath) {
-        records = SurvivingRecords(path: directory.appending("hidden"))
+    init(in store: ReportingStore) {
+        records = SurvivingRecords("webdav.hidden", in: store)
         state = Mutex(State(leftBehind: records.all.map(\.record)))
     }
 
     /// A hidden name is about to be used.
     ///
-    /// - Throws: `domainDisabled` when the session has ended: nothing would remove it.
-    func add(_ path: RemotePath, isDirectory: Bool = false, isTrial: Bool = false) throws {
+    /// - Throws: `domainDisabled` when the session has ended: nothing would remove it; what the store says.
+    func add(_ path: RemotePath, isDirectory: Bool = false, isProbe: Bool = false) throws {
         guard !state.withLock({ $0.isClosed }) else { throw FileProviderError(.domainDisabled) }
-        let record = Record(names: path.names, isDirectory: isDirectory, isTrial: isTrial)
-        if records[record.key] == nil { records.set(record.key, record) }
+        let record = Record(names: path.names, isDirectory: isDirectory, isProbe: isProbe)
+        if records[record.key] == nil { try records.save(record.key, record) }
     }
 
     /// A hidden name is free: what had it was moved or deleted.
@@ -103,8 +101,8 @@ extension WebDAVRemote {
         Task {
             for record in records {
                 let isOver =
-                    record.isTrial
-                    ? await HabitTrial.removeAll(of: record.path, on: self)
+                    record.isProbe
+                    ? await CapabilityProbe.removeAll(of: record.path, on: self)
                     : await deleteHidden(record.path, isDirectory: record.isDirectory) != nil
                 guard isOver else { continue }
                 hiddenFiles.remove(record.path)
@@ -115,11 +113,11 @@ extension WebDAVRemote {
 
     /// Removes everything hidden at the end of a session, as far as the server answers in time. The rest stays noted for the
     /// next start, and so does what was being sent until now: the server may make it yet.
-    func removeHidden(endingTrial trial: Task<ServerHabits, any Error>?) async {
+    func removeHidden(endingProbe probe: Task<ServerCapabilities, any Error>?) async {
         if isReadOnly { return }
         let work = Task {
             // It ends with the request that is under way, and removes its own files.
-            _ = await trial?.result
+            _ = await probe?.result
             for round in 0..<2 {
                 let records = hiddenFiles.all
                 if records.isEmpty { return }
@@ -127,9 +125,9 @@ extension WebDAVRemote {
                 await withTaskGroup(of: Void.self) { group in
                     for record in records {
                         group.addTask { [self] in
-                            if !record.isTrial {
+                            if !record.isProbe {
                                 _ = await deleteHidden(record.path, isDirectory: record.isDirectory)
-                            } else if await HabitTrial.removeAll(of: record.path, on: self) {
+                            } else if await CapabilityProbe.removeAll(of: record.path, on: self) {
                                 hiddenFiles.remove(record.path)
                             }
                         }

@@ -2,7 +2,6 @@ import Crypto
 import FileProvider
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// Contents that were sent and not answered, of which nobody knows the tags that the server gave them: they are known again
 /// by their bytes, or by the date that went with them. No more than a few: what is forgotten is a stranger. They outlive the
@@ -46,9 +45,8 @@ final class LostContents: Sendable {
     private let kept: SurvivingRecords<Record>
     private static let most = 1000
 
-    /// - Parameter directory: a folder for what has to outlive the process.
-    init(in directory: FilePath) {
-        kept = SurvivingRecords(path: directory.appending("lost"))
+    init(in store: ReportingStore) {
+        kept = SurvivingRecords("webdav.lost", in: store)
         contents = Mutex(
             kept.all.map { (Key(name: $0.record.name, mark: $0.record.content.mark), $0.record.content) })
     }

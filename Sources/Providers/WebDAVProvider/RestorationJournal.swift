@@ -1,10 +1,9 @@
 import FileProvider
 import Foundation
 import PathAddressing
-import SystemPackage
 
-/// What is being brought back from a trash bin whose server decides where to: until it is where it was wanted, it may be
-/// where it once was. It outlives the process.
+/// The items that are being restored from a trash bin whose server chooses the destination. Until an item has been moved to
+/// the requested place, it may be at its former one, also after a restart.
 struct RestorationJournal: Sendable {
     struct Record: Codable, Hashable, Sendable {
         /// The names that led to it among the user's files; nil where the server did not say.
@@ -14,17 +13,17 @@ struct RestorationJournal: Sendable {
     }
 
     private let records: SurvivingRecords<Record>
-    /// What nobody has gone on with for so long nobody will, in seconds.
+    /// Records older than this are dropped, in seconds.
     private static let patience: Int64 = 90 * 86_400
 
-    init(in stateDirectory: FilePath) {
-        records = SurvivingRecords(path: stateDirectory.appending("restoring"))
+    init(in store: ReportingStore) {
+        records = SurvivingRecords("webdav.restorations", in: store)
         let oldest = Int64(Date().timeIntervalSince1970) - Self.patience
         for (key, record) in records.all where record.begun < oldest { records.remove(key) }
     }
 
-    func begin(_ identifier: String, from location: [String]?) {
-        records.set(
+    func begin(_ identifier: String, from location: [String]?) throws {
+        try records.save(
             Array(identifier.utf8), Record(location: location, begun: Int64(Date().timeIntervalSince1970)))
     }
 

@@ -1,9 +1,7 @@
 import FileProvider
-import Foundation
 import HTTPTransport
 import PathAddressing
 import Synchronization
-import SystemPackage
 
 /// Where a server keeps what a user has deleted, by Nextcloud's documentation of its trash bin and by what ownCloud 10 does.
 struct TrashBin: Hashable, Sendable {
@@ -90,34 +88,37 @@ extension HTTPURL {
     }
 }
 
-/// Which trash bin a server was found to have, kept for those who have to know before they can ask.
+/// Stores which trash bin the server was found to have: the domain's features are wanted before the server can be asked.
 final class TrashBinStore: Sendable {
-    private let file: FilePath
+    private let store: ReportingStore
     private let base: HTTPURL
     private let found: Mutex<TrashBin?>
+    private static let namespace = ProviderStoreNamespace<TrashBin.Kind>("webdav.trashbin")
+    private static let key: ProviderStoreKey = "kind"
 
-    /// - Parameter findings: what was found out just now.
-    init(in directory: FilePath, base: HTTPURL, findings: WebDAVProvider.Findings?) {
-        file = directory.appending("trash-bin")
+    /// - Parameter findings: those of a probe that was made just now, which take precedence.
+    init(in store: ReportingStore, base: HTTPURL, findings: WebDAVProvider.Findings?) {
+        self.store = store
         self.base = base
-        let text = FileManager.default.contents(atPath: file.string).map { String(decoding: $0, as: UTF8.self) }
-        found = Mutex(text.flatMap(TrashBin.Kind.init(rawValue:)).flatMap { TrashBin($0, of: base) })
+        let kind = store.attempt { try $0.get(Self.key, in: Self.namespace) } ?? nil
+        found = Mutex(kind.flatMap { TrashBin($0, of: base) })
         if let findings { note(findings.trashBin) }
     }
 
     var bin: TrashBin? { found.withLock { $0 } }
 
     func note(_ kind: TrashBin.Kind?) {
-        let bin = kind.flatMap { TrashBin($0, of: base) }
-        let isNew = found.withLock { found in
-            defer { found = bin }
-            return found != bin
-        }
-        guard isNew || kind != nil && !FileManager.default.fileExists(atPath: file.string) else { return }
-        if let kind {
-            try? Data(kind.rawValue.utf8).write(to: URL(fileURLWithPath: file.string), options: .atomic)
-        } else {
-            try? FileManager.default.removeItem(atPath: file.string)
+        found.withLock { found in
+            let bin = kind.flatMap { TrashBin($0, of: base) }
+            guard bin != found else { return }
+            found = bin
+            store.attempt { store in
+                if let kind {
+                    try store.put(kind, at: Self.key, in: Self.namespace)
+                } else {
+                    try store.remove(Self.key, in: Self.namespace)
+                }
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ package enum WebDAVProvider {
         // Somebody waits.
         settings.retries.attempts = 2
         let remote = WebDAVRemote(
-            source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: "/nonexistent",
+            source: source, transport: HTTPTransport(settings, logger: logger), store: .temporary,
+            spoolDirectory: "/nonexistent",
             credentials: {
                 credentials()
                     ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)
@@ -67,8 +68,9 @@ package enum WebDAVProvider {
         settings.connections = WebDAVRemote.concurrentCalls
         let environment = settings.environment
         return WebDAVRemote(
-            source: source, transport: HTTPTransport(settings, logger: logger), stateDirectory: manager.stateDirectory,
-            findings: findings, isReadOnly: manager.domain.isReadOnly,
+            source: source, transport: HTTPTransport(settings, logger: logger),
+            store: ReportingStore(of: manager), spoolDirectory: manager.stateDirectory, findings: findings,
+            isReadOnly: manager.domain.isReadOnly,
             credentials: {
                 credentials()
                     ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)

@@ -4,7 +4,7 @@ import PathAddressing
 import Synchronization
 
 /// What a server was found to report of changes.
-final class ReportHabits: Sendable {
+final class ReportCapabilities: Sendable {
     private struct State {
         /// The server says that it reports changes.
         var isOffered = false
@@ -66,10 +66,11 @@ extension WebDAVRemote: ReportingRemote {
     /// How changes are found where not by listings alone, in words that go on after the server's name.
     var reportRemarks: [String] {
         if isOwnCloud { return ["gives a directory another version when something below it changes"] }
-        let habits = habitStore.habits
-        switch reportHabits.level {
-        case .all where habits?.reportsAll != false: return ["is asked what has changed, for all directories at once"]
-        case .members where habits?.reportsCollections == true:
+        let capabilities = capabilityStore.capabilities
+        switch reportCapabilities.level {
+        case .all where capabilities?.reportsAll != false:
+            return ["is asked what has changed, for all directories at once"]
+        case .members where capabilities?.reportsCollections == true:
             return ["is asked what has changed, directory by directory"]
         case .members:
             return [
@@ -85,8 +86,8 @@ extension WebDAVRemote: ReportingRemote {
 
     package func changeReports() async throws -> ChangeReports {
         try await connect()
-        guard reportHabits.isOffered, !isOwnCloud else { return .none }
-        if reportHabits.level == nil {
+        guard reportCapabilities.isOffered, !isOwnCloud else { return .none }
+        if reportCapabilities.level == nil {
             do {
                 try await findLevel()
             } catch let error as FileProviderError where error.code == .noSuchItem {
@@ -94,11 +95,12 @@ extension WebDAVRemote: ReportingRemote {
                 return .none
             }
         }
-        switch reportHabits.level {
+        switch reportCapabilities.level {
         case nil: return .none
         case .all:
-            return habitStore.habits?.reportsAll == false || reportHabits.isRefused(.root) ? .none : .ofAll
-        case .members: return .ofDirectories(areComplete: habitStore.habits?.reportsCollections == true)
+            return capabilityStore.capabilities?.reportsAll == false || reportCapabilities.isRefused(.root)
+                ? .none : .ofAll
+        case .members: return .ofDirectories(areComplete: capabilityStore.capabilities?.reportsCollections == true)
         }
     }
 
@@ -107,16 +109,16 @@ extension WebDAVRemote: ReportingRemote {
         for level in [SyncCollection.Level.all, .members] {
             guard let token = try await token(of: .root) else { break }
             let question = SyncCollection(client: client, path: .root, level: level, token: token)
-            if case .report = try await question.ask() { return reportHabits.note(level) }
+            if case .report = try await question.ask() { return reportCapabilities.note(level) }
         }
-        reportHabits.note(isOffered: false)
+        reportCapabilities.note(isOffered: false)
     }
 
     package func changes(since mark: ChangeMark?, at path: RemotePath, isDeep: Bool) async throws -> RemoteReport {
         try await connect()
         let level = isDeep ? SyncCollection.Level.all : .members
         let address = client.url(of: path, isDirectory: true).path
-        if reportHabits.isRefused(path) { return RemoteReport(paths: nil, mark: nil) }
+        if reportCapabilities.isRefused(path) { return RemoteReport(paths: nil, mark: nil) }
         func marked(_ token: String?) -> ChangeMark? { token.map { Mark(level, address, $0).bytes } }
 
         guard let known = mark.flatMap(Mark.init), known.level == level, known.path.utf8.elementsEqual(address.utf8)
@@ -124,10 +126,10 @@ extension WebDAVRemote: ReportingRemote {
             return RemoteReport(paths: nil, mark: marked(try await token(of: path)))
         }
         guard let report = try await report(since: known.token, at: path, level) else {
-            reportHabits.noteRefusal(of: path)
+            reportCapabilities.noteRefusal(of: path)
             return RemoteReport(paths: nil, mark: marked(try await token(of: path)))
         }
-        reportHabits.noteReport(of: path)
+        reportCapabilities.noteReport(of: path)
         return RemoteReport(paths: report.isUnclear ? nil : report.changes, mark: marked(report.token))
     }
 

@@ -15,7 +15,7 @@ extension WebDAVRemote {
         guard !entry.place.isEmpty, entry.place.allSatisfy(TrashBin.isName),
             let identifier = entry.entry.stableIdentifier
         else { throw FileProviderError(.noSuchItem, "\(client.base.host) has no '\(name)' in its trash bin") }
-        if ServerHabits.isOdd(name), try await habits(tryingIn: path.parent).fate(of: name) != .kept {
+        if ServerCapabilities.isOdd(name), try await capabilities(probingIn: path.parent).fate(of: name) != .kept {
             throw oddName(name)
         }
         guard try await sight(of: path.parent, isDirectory: true) != nil else {
@@ -27,7 +27,7 @@ extension WebDAVRemote {
             try await moveIn(bin.url(of: entry.place), to: path, entry.entry.kind)
             return try await restored(identifier, entry.entry.kind, at: path)
         case .nextcloud:
-            restorations.begin(identifier, from: try await location(of: entry, in: bin))
+            try restorations.begin(identifier, from: await location(of: entry, in: bin))
             var target = bin.restored
             target.path += PercentEncoding.encode(entry.place[entry.place.count - 1])
             let response = try await client.send(

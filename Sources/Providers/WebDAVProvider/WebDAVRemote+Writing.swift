@@ -13,48 +13,51 @@ extension WebDAVRemote {
             contents.growing?.giveUp()
             return try await replace(contents, at: path, attributes, if: condition)
         }
-        let habits = try await habits(toWrite: contents, in: path.parent)
-        if habits.fate(of: name) != .kept {
+        let capabilities = try await capabilities(toWrite: contents, in: path.parent)
+        if capabilities.fate(of: name) != .kept {
             contents.growing?.giveUp()
-            return try await writeInPlace(contents, to: path, if: condition, habits)
+            return try await writeInPlace(contents, to: path, if: condition, capabilities)
         }
-        if condition == .absent, contents.size <= Self.mostAtOnce, habits.showsOnlyWhole, habits.refusesReplacing {
+        if condition == .absent, contents.size <= Self.mostAtOnce, capabilities.showsOnlyWhole,
+            capabilities.refusesReplacing
+        {
             contents.growing?.giveUp()
-            return try await make(contents, at: path, attributes, habits)
+            return try await make(contents, at: path, attributes, capabilities)
         }
-        let early = try await sentEarly(contents, habits)
+        let early = try await sentEarly(contents, capabilities)
         let hidden = try early ?? makeHiddenPath(in: path.parent)
         var held: HeldAttributes?
         do {
             if early == nil { try await put(.content(contents), at: hidden, for: name) }
             // Not every server says of its own accord that it has lost some; and where the tag stays, the look at it now is
             // the one that would come after the move.
-            let isLookedAt = habits.tagsSurviveMoves || habits.keepsAttributes || !habits.showsOnlyWhole
+            let isLookedAt =
+                capabilities.tagsSurviveMoves || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
             let sent = isLookedAt ? try await sight(of: hidden) : nil
             guard !isLookedAt || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken all of '\(name)'")
             }
-            if let sent, habits.keepsAttributes {
+            if let sent, capabilities.keepsAttributes {
                 held = await holdIfWorthIt(attributes, of: sent.resource, at: hidden)
             }
-            if let sent, habits.tagsSurviveMoves {
+            if let sent, capabilities.tagsSurviveMoves {
                 unanswered.note(name, tag: sent.entry.tag, date: attributes.contentModificationDate)
             }
-            try await publish(hidden, at: path, if: condition, habits)
+            try await publish(hidden, at: path, if: condition, capabilities)
             hiddenFiles.remove(hidden)
             if let sent { unanswered.forget(name, tag: sent.entry.tag) }
-            if let sent, habits.tagsSurviveMoves {
+            if let sent, capabilities.tagsSurviveMoves {
                 var entry = sent.entry.with(held)
                 entry.name = name
                 return entry
             }
         } catch {
             removeLater(hidden)
-            if !habits.tagsSurviveMoves { await noteLost(contents, named: name, attributes, because: error) }
+            if !capabilities.tagsSurviveMoves { await noteLost(contents, named: name, attributes, because: error) }
             throw error
         }
         do {
-            guard let entry = try await (habits.headsAreTrue ? glance(at: path) : sight(of: path))?.entry else {
+            guard let entry = try await (capabilities.headsAreTrue ? glance(at: path) : sight(of: path))?.entry else {
                 throw RemoteConditionFailure(present: nil)
             }
             guard entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
@@ -70,20 +73,21 @@ extension WebDAVRemote {
 
     /// For servers that show nothing but what is whole, and write over nothing: what is new and small needs no hidden name.
     private func make(
-        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, _ habits: ServerHabits
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes,
+        _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         // Reading the end confirms the content: nothing is sent that is not of one generation.
         let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
         do {
             try await put(.bytes(bytes), at: path, for: name, ["If-None-Match": "*"])
-            guard let made = try await habits.headsAreTrue ? glance(at: path) : sight(of: path) else {
+            guard let made = try await capabilities.headsAreTrue ? glance(at: path) : sight(of: path) else {
                 throw FileProviderError(.malformedResponse, "\(client.base.host) has not taken '\(name)'")
             }
             guard made.entry.kind == .file, made.entry.size == contents.size else {
                 throw RemoteConditionFailure(present: made.entry)
             }
-            guard habits.keepsAttributes else { return made.entry }
+            guard capabilities.keepsAttributes else { return made.entry }
             return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
         } catch {
             await noteLost(contents, bytes, named: name, attributes, because: error)
@@ -123,10 +127,11 @@ extension WebDAVRemote {
 
     /// For a name that nothing can be moved to.
     private func writeInPlace(
-        _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
+        _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition,
+        _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
-        guard habits.fate(of: name) == .sent else { throw oddName(name) }
+        guard capabilities.fate(of: name) == .sent else { throw oddName(name) }
         let there = try await sight(of: path)
         switch condition {
         case .always, .empty: break
@@ -167,11 +172,11 @@ extension WebDAVRemote {
 
     /// Gives what was sent its name.
     private func publish(
-        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ habits: ServerHabits
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ capabilities: ServerCapabilities
     ) async throws {
         switch condition {
         case .absent:
-            if !habits.refusesOverwriting { try await requireAbsence(path) }
+            if !capabilities.refusesOverwriting { try await requireAbsence(path) }
             try await move(hidden, to: path, kind: .file, overwriting: false)
         case .always, .empty:
             try await move(hidden, to: path, kind: .file, overwriting: true)
@@ -179,7 +184,7 @@ extension WebDAVRemote {
             guard let there = try await sight(of: path), there.entry.tag == tag else {
                 throw RemoteConditionFailure(present: try await sight(of: path)?.entry)
             }
-            let state = habits.movesConditionally ? there.etag : nil
+            let state = capabilities.movesConditionally ? there.etag : nil
             do {
                 try await move(hidden, to: path, kind: .file, overwriting: true, ifTargetHas: state)
             } catch let failure as RemoteConditionFailure where state != nil && failure.present?.tag == tag {
@@ -230,7 +235,7 @@ extension WebDAVRemote {
         try await connect()
         if let name = path.name, HiddenName.isOne(name) { try hiddenFiles.add(path, isDirectory: true) }
         // What comes into it needs to know.
-        async let trial = habits(tryingIn: path.parent)
+        async let trial = capabilities(probingIn: path.parent)
         let made = try await makeDirectory(at: path, attributes)
         _ = try? await trial
         return made
@@ -241,8 +246,8 @@ extension WebDAVRemote {
     ) async throws -> RemoteEntry {
         // Some servers make again what is there, and say that they did.
         try await requireAbsence(path)
-        if let name = path.name, ServerHabits.isOdd(name),
-            try await habits(tryingIn: path.parent).fate(of: name) == .lost
+        if let name = path.name, ServerCapabilities.isOdd(name),
+            try await capabilities(probingIn: path.parent).fate(of: name) == .lost
         {
             throw oddName(name)
         }
@@ -256,7 +261,7 @@ extension WebDAVRemote {
         guard let made = try await sight(of: path, isDirectory: true), made.entry.kind == .directory else {
             throw FileProviderError(.malformedResponse, "\(client.base.host) has not made '\(path.name ?? "/")'")
         }
-        guard habitStore.habits?.keepsAttributes == true else { return made.entry }
+        guard capabilityStore.capabilities?.keepsAttributes == true else { return made.entry }
         return made.entry.with(await holdIfWorthIt(attributes, of: made.resource, at: path))
     }
 
@@ -268,8 +273,8 @@ extension WebDAVRemote {
 
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await connect()
-        let habits = try await habits(tryingIn: newPath.parent)
-        if let name = newPath.name, habits.fate(of: name) != .kept {
+        let capabilities = try await capabilities(probingIn: newPath.parent)
+        if let name = newPath.name, capabilities.fate(of: name) != .kept {
             throw oddName(name)
         }
         if let name = path.name, let newName = newPath.name {
@@ -277,7 +282,7 @@ extension WebDAVRemote {
             lost.carry(name, to: newName)
         }
         // Whether a directory may be overwritten was not tried.
-        if kind == .directory || !habits.refusesOverwriting { try await requireAbsence(newPath) }
+        if kind == .directory || !capabilities.refusesOverwriting { try await requireAbsence(newPath) }
         try await move(path, to: newPath, kind: kind, overwriting: false)
         guard let moved = try await sight(of: newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind
         else {
@@ -297,11 +302,11 @@ extension WebDAVRemote {
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition, isKept: Bool) async throws {
         var fields: HTTPFields = [:]
         if case .unchanged(let tag) = condition {
-            let habits = try await habits(tryingIn: path.parent)
+            let capabilities = try await capabilities(probingIn: path.parent)
             guard let there = try await sight(of: path) else { return }
             guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
             if let etag = there.etag {
-                fields = Self.condition(habits.deletions, etag, of: client.url(of: path))
+                fields = Self.condition(capabilities.deletions, etag, of: client.url(of: path))
             }
         }
         try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
@@ -315,7 +320,7 @@ extension WebDAVRemote {
         }
     }
 
-    static func condition(_ conditions: ServerHabits.Conditions, _ etag: String, of url: HTTPURL) -> HTTPFields {
+    static func condition(_ conditions: ServerCapabilities.Conditions, _ etag: String, of url: HTTPURL) -> HTTPFields {
         let quoted = etag.hasSuffix("\"") ? etag : "\"\(etag)\""
         switch conditions {
         case .none: return [:]

@@ -22,18 +22,18 @@ package final class WebDAVRemote: PathRemote {
         /// What the server said of its room when it was asked for the collection, until somebody wants to know.
         var root: DAVResource?
         var connecting: Task<Void, any Error>?
-        var trying: Task<ServerHabits, any Error>?
+        var trying: Task<ServerCapabilities, any Error>?
     }
 
     let client: WebDAVClient
     /// Whether the domain may change nothing on the server: then nothing is cleaned up there either.
     let isReadOnly: Bool
-    let habitStore: HabitStore
+    let capabilityStore: CapabilityStore
     let report: @Sendable (String) -> Void
     let unanswered: UnansweredContents
     let lost: LostContents
     let hiddenFiles: HiddenFiles
-    let reportHabits = ReportHabits()
+    let reportCapabilities = ReportCapabilities()
     private let listings = OpenListings()
     /// Where listings that come faster than they are taken wait.
     private let spoolDirectory: FilePath
@@ -46,74 +46,76 @@ package final class WebDAVRemote: PathRemote {
     package static let concurrentCalls = 64
 
     /// - Parameters:
-    ///   - stateDirectory: a folder for what was found out about the server.
+    ///   - store: keeps what must survive a restart.
+    ///   - spoolDirectory: holds listings that arrive faster than they are consumed.
     ///   - credentials: looks up who wants to be let in, whenever the server asks.
     ///   - findings: what was found out just now, before there was a folder.
     ///   - isReadOnly: whether the domain may change nothing on the server.
     ///   - report: told what the user should know of.
     init(
-        source: WebDAVSource, transport: HTTPTransport, stateDirectory: FilePath,
+        source: WebDAVSource, transport: HTTPTransport, store: ReportingStore, spoolDirectory: FilePath,
         findings: WebDAVProvider.Findings? = nil, isReadOnly: Bool = false,
         credentials: @escaping @Sendable () -> WebDAVCredentials?, report: @escaping @Sendable (String) -> Void
     ) {
         self.isReadOnly = isReadOnly
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
-        habitStore = HabitStore(in: stateDirectory)
-        unanswered = UnansweredContents(in: stateDirectory)
-        lost = LostContents(in: stateDirectory)
-        hiddenFiles = HiddenFiles(in: stateDirectory)
-        spoolDirectory = stateDirectory
-        chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
-        trashBins = TrashBinStore(in: stateDirectory, base: source.url, findings: findings)
-        restorations = RestorationJournal(in: stateDirectory)
+        capabilityStore = CapabilityStore(in: store)
+        unanswered = UnansweredContents(in: store)
+        lost = LostContents(in: store)
+        hiddenFiles = HiddenFiles(in: store)
+        self.spoolDirectory = spoolDirectory
+        chunkedUploads = ChunkedUploads(ChunkJournal(in: store))
+        trashBins = TrashBinStore(in: store, base: source.url, findings: findings)
+        restorations = RestorationJournal(in: store)
         self.report = report
     }
 
     package var traits: RemoteTraits {
-        let habits = habitStore.habits
+        let capabilities = capabilityStore.capabilities
         let (server, hasETags) = knowledge.withLock { ($0.server, $0.hasETags) }
         var traits = RemoteTraits()
-        traits.checksConditions = habits?.movesConditionally ?? false
+        traits.checksConditions = capabilities?.movesConditionally ?? false
         traits.concurrentCalls = Self.concurrentCalls
-        let keepsAttributes = habits?.keepsAttributes ?? false
+        let keepsAttributes = capabilities?.keepsAttributes ?? false
         traits.storesModificationDates = keepsAttributes || isOwnCloud
         traits.storesPermissions = keepsAttributes
         traits.directoryTagsCoverTrees = isOwnCloud
         traits.hasTrash = trashBins.bin != nil
-        traits.listsHiddenNames = habits?.listsHiddenNames ?? true
+        traits.listsHiddenNames = capabilities?.listsHiddenNames ?? true
         let name = server.map { "the server (\($0.prefix(60)))" } ?? "the server"
-        if !hasETags || habits?.tagsFollowContent == false {
+        if !hasETags || capabilities?.tagsFollowContent == false {
             traits.peculiarities.append(
                 "\(name) tells contents apart by length and time, to the second: what another machine writes twice "
                     + "within a second may be noticed only at the next change")
         }
-        if let habits, !habits.movesConditionally {
+        if let capabilities, !capabilities.movesConditionally {
             traits.peculiarities.append(
                 "\(name) keeps to no conditions: each change looks first, and what another machine changes in that "
                     + "very moment is overwritten")
         }
         for (fate, consequence) in [
-            (ServerHabits.NameFate.sent, "cannot be renamed"), (.lost, "stay on this machine"),
+            (ServerCapabilities.NameFate.sent, "cannot be renamed"), (.lost, "stay on this machine"),
         ] {
-            let parts = ServerHabits.OddPart.allCases.filter { habits?.oddNames[$0] == fate }.map(\.rawValue)
+            let parts = ServerCapabilities.OddPart.allCases.filter { capabilities?.oddNames[$0] == fate }.map(
+                \.rawValue)
             guard !parts.isEmpty else { continue }
             traits.peculiarities.append(
                 "\(name) does not keep names with \(parts.joined(separator: " or ")) in them: such items \(consequence)"
             )
         }
-        if let habits, !habits.listsHiddenNames {
+        if let capabilities, !capabilities.listsHiddenNames {
             traits.peculiarities.append(
                 "\(name) lists nothing whose name begins with a dot: what other machines call so is not seen, "
                     + "and goes with its directory")
         }
-        if let habits, !habits.keepsAttributes {
+        if let capabilities, !capabilities.keepsAttributes {
             traits.peculiarities.append(
                 "\(name) keeps no properties of ours: modes, and dates that are not those of an upload, stay on this "
                     + "machine")
         }
         traits.peculiarities += trashRemarks.map { "\(name) \($0)" }
         traits.peculiarities += reportRemarks.map { "\(name) \($0)" }
-        if let habits, !habits.refusesOverwriting {
+        if let capabilities, !capabilities.refusesOverwriting {
             traits.peculiarities.append("\(name) lets a move overwrite: each move looks first")
         }
         return traits
@@ -125,7 +127,7 @@ package final class WebDAVRemote: PathRemote {
         let tasks = knowledge.withLock { ($0.connecting, $0.trying) }
         tasks.0?.cancel()
         tasks.1?.cancel()
-        await removeHidden(endingTrial: tasks.1)
+        await removeHidden(endingProbe: tasks.1)
         await client.transport.close()
     }
 
@@ -176,8 +178,8 @@ package final class WebDAVRemote: PathRemote {
         // Before anybody who waits goes on: capabilities depend on it.
         try await findTrashBin(isIdentifying: root.fileIdentifier != nil)
         let server = head.fields["Server"]
-        habitStore.forget(unless: server)
-        reportHabits.note(isOffered: root.reportsChanges)
+        capabilityStore.forget(unless: server)
+        reportCapabilities.note(isOffered: root.reportsChanges)
         knowledge.withLock { knowledge in
             knowledge.isConnected = true
             knowledge.server = server
@@ -189,21 +191,21 @@ package final class WebDAVRemote: PathRemote {
     }
 
     /// What the server does; tried on files of our own in a directory the first time.
-    func habits(tryingIn directory: RemotePath) async throws -> ServerHabits {
-        if let habits = habitStore.habits { return habits }
+    func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
+        if let capabilities = capabilityStore.capabilities { return capabilities }
         let server = knowledge.withLock { $0.server }
         let task = knowledge.withLock { knowledge in
             if let task = knowledge.trying { return task }
-            let task = Task { try await HabitTrial(remote: self, directory: directory, server: server).run() }
+            let task = Task { try await CapabilityProbe(remote: self, directory: directory, server: server).run() }
             knowledge.trying = task
             return task
         }
         let result = await task.result
         knowledge.withLock { if $0.trying == task { $0.trying = nil } }
         try Task.checkCancellation()
-        let habits = try result.get()
-        habitStore.keep(habits)
-        return habits
+        let capabilities = try result.get()
+        capabilityStore.keep(capabilities)
+        return capabilities
     }
 
     // MARK: - Looking
@@ -235,7 +237,7 @@ package final class WebDAVRemote: PathRemote {
         return sight
     }
 
-    /// What the fields of a file say of it; nil when nothing is there. Where ``ServerHabits/headsAreTrue``, it is what
+    /// What the fields of a file say of it; nil when nothing is there. Where ``ServerCapabilities/headsAreTrue``, it is what
     /// ``sight(of:isDirectory:)`` would say, for less.
     func glance(at path: RemotePath) async throws -> Sight? {
         let response = try await client.send("HEAD", client.url(of: path))
@@ -357,7 +359,7 @@ package final class WebDAVRemote: PathRemote {
     private var question: [UInt8] {
         DAVResource.request(
             withIdentifiers: isOwnCloud, withQuota: false,
-            withHeld: asksForAttributes || habitStore.habits?.hasAttributes == true)
+            withHeld: asksForAttributes || capabilityStore.capabilities?.hasAttributes == true)
     }
 
     private static func isMissing(_ resource: DAVResource) -> Bool { resource.status == 404 || resource.status == 410 }
@@ -371,7 +373,7 @@ package final class WebDAVRemote: PathRemote {
         if kind == .file, resource.etag == nil { knowledge.withLock { $0.hasETags = false } }
         var entry = RemoteEntry(
             name: name, kind: kind, tag: Array(tag.utf8),
-            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && habitStore.habits?.tagsFollowContent != false
+            isTagStrong: tag.utf8.first == UInt8(ascii: "e") && capabilityStore.capabilities?.tagsFollowContent != false
                 && !(kind == .file && ETag.isOfWholeSecond(resource.etag, resource.modifiedAt)),
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
@@ -405,7 +407,7 @@ package final class WebDAVRemote: PathRemote {
     /// Whether a file was written so shortly before the answer that it may be written again with the same tag.
     func isUnsettled(_ tag: String, _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
         // Servers with identifiers make a new tag for each content, by their documentation.
-        if tag.utf8.first == UInt8(ascii: "e"), isOwnCloud || habitStore.habits?.tagsFollowContent == true {
+        if tag.utf8.first == UInt8(ascii: "e"), isOwnCloud || capabilityStore.capabilities?.tagsFollowContent == true {
             return false
         }
         guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {

@@ -330,7 +330,9 @@ package struct ReplicaInspection {
             var check = ReplicaCheck(
                 database: database, contents: try ContentStore(in: directory), open: NothingOpen(), isRepairing: false)
             try check.run()
-            return check.findings
+            let stored = try ProviderDatabase.findings(
+                in: directory, wasMade: database.hasProviderStore, reserve: database.reserve)
+            return check.findings + stored
         }
     }
 }
@@ -345,10 +347,12 @@ extension Replica {
     package func check(
         open: any OpenInodes, isRepairing: Bool
     ) throws -> (findings: [CheckFinding], effects: ReplicaEffects) {
-        try ReplicaDatabase.namingDamage(isOpening: true) {
+        let (findings, effects) = try ReplicaDatabase.namingDamage(isOpening: true) {
             var check = ReplicaCheck(database: database, contents: contents, open: open, isRepairing: isRepairing)
             try check.run()
             return (check.findings, check.effects)
         }
+        // Apart: an error of the provider's store is none of the replica's.
+        return (findings + (try providerStore.check(isRepairing: isRepairing)), effects)
     }
 }

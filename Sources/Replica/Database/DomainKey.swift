@@ -29,6 +29,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case ignoredNames
     /// Whether the domain was read-only when it was mounted last.
     case wasReadOnly
+    /// Whether the provider's store was made: a missing file is damage from then on.
+    case hasProviderStore
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

@@ -1,22 +1,20 @@
 import FileProvider
-import Foundation
 import PathAddressing
 import Synchronization
-import SystemPackage
 
-/// What a server does that it does not say, found out by trying it on files of our own.
-struct ServerHabits: Codable, Hashable, Sendable {
-    /// How a change is made on a condition.
+/// What a server does and does not announce, found out by a ``CapabilityProbe``.
+struct ServerCapabilities: Codable, Hashable, Sendable {
+    /// How the server takes preconditions.
     enum Conditions: String, Codable, Sendable {
-        /// Not at all: the server ignores conditions, or refuses all of them.
+        /// It ignores preconditions, or refuses every request with one.
         case none
-        /// By `If` with the resource's own address: RFC 4918 10.4.
+        /// In `If` with the resource's URL (RFC 4918, 10.4).
         case tagged
-        /// By `If-Match`.
+        /// In `If-Match`.
         case match
     }
 
-    /// What can be in a name that not every server keeps.
+    /// A part of a name that not every server preserves.
     enum OddPart: String, Codable, CodingKeyRepresentable, CaseIterable, Sendable {
         case controlCharacters = "control characters"
         case question = "?"
@@ -24,11 +22,11 @@ struct ServerHabits: Codable, Hashable, Sendable {
         case percent = "%"
         case semicolon = ";"
 
-        /// For a trial.
+        /// A name part to probe with.
         var example: String {
             switch self {
             case .controlCharacters: "\n\u{7F}"
-            // What is decoded once too often is an A.
+            // A server that decodes it twice stores an A.
             case .percent: "%41"
             case .question, .hash, .semicolon: rawValue
             }
@@ -42,22 +40,22 @@ struct ServerHabits: Codable, Hashable, Sendable {
         }
     }
 
-    /// What becomes of what gets a name of some kind.
+    /// What the server does with an item whose name has such a part.
     enum NameFate: String, Codable, Sendable {
         case kept
-        /// Only when something is sent under such a name, not when it is moved there.
+        /// It keeps the name in a PUT, but not in a MOVE.
         case sent
         case lost
     }
 
-    /// The value of `Server`: another one may have other habits.
+    /// The value of the `Server` header. A server with another value is probed again.
     var server: String?
-    /// A move onto something with `Overwrite: F` is refused.
+    /// It refuses a MOVE onto an existing item with `Overwrite: F`.
     var refusesOverwriting = false
-    /// A move onto something keeps to an `If` about what is there.
+    /// It checks an `If` about the destination of a MOVE.
     var movesConditionally = false
     var deletions = Conditions.none
-    /// What was moved has the tag it had before.
+    /// A MOVE keeps the ETag.
     var tagsSurviveMoves = false
     var oddNames: [OddPart: NameFate] = [:]
     /// Names that begin with a dot are listed.
@@ -82,7 +80,7 @@ struct ServerHabits: Codable, Hashable, Sendable {
     var reportsAll: Bool?
 }
 
-extension ServerHabits {
+extension ServerCapabilities {
     /// What becomes of a name.
     func fate(of name: String) -> NameFate {
         let fates = OddPart.allCases.filter { $0.isIn(name) }.map { oddNames[$0] ?? .lost }
@@ -93,29 +91,28 @@ extension ServerHabits {
     static func isOdd(_ name: String) -> Bool { OddPart.allCases.contains { $0.isIn(name) } }
 }
 
-/// Where habits are kept, so that a server is tried once.
-final class HabitStore: Sendable {
-    private let file: FilePath
-    private let known = Mutex<ServerHabits?>(nil)
+/// Stores what the server was found to do, so that it is probed once.
+final class CapabilityStore: Sendable {
+    private let store: ReportingStore
+    private let known: Mutex<ServerCapabilities?>
+    private static let namespace = ProviderStoreNamespace<ServerCapabilities>("webdav.capabilities")
+    private static let key: ProviderStoreKey = "server"
 
-    init(in directory: FilePath) {
-        file = directory.appending("webdav.json")
-        let data = FileManager.default.contents(atPath: file.string)
-        let habits = data.flatMap { try? JSONDecoder().decode(ServerHabits.self, from: $0) }
-        known.withLock { $0 = habits }
+    init(in store: ReportingStore) {
+        self.store = store
+        known = Mutex(store.attempt { try $0.get(Self.key, in: Self.namespace) } ?? nil)
     }
 
-    var habits: ServerHabits? { known.withLock { $0 } }
+    var capabilities: ServerCapabilities? { known.withLock { $0 } }
 
-    /// A server of another name is tried again.
+    /// Has a server with another name be probed again.
     func forget(unless server: String?) {
         known.withLock { if $0?.server != server { $0 = nil } }
     }
 
-    func keep(_ habits: ServerHabits) {
-        known.withLock { $0 = habits }
-        guard let data = try? JSONEncoder().encode(habits) else { return }
-        // Without it the server is tried again.
-        try? data.write(to: URL(fileURLWithPath: file.string), options: .atomic)
+    /// When the store fails, the user is told, and the server is probed again after the next start.
+    func keep(_ capabilities: ServerCapabilities) {
+        known.withLock { $0 = capabilities }
+        store.attempt { try $0.put(capabilities, at: Self.key, in: Self.namespace) }
     }
 }

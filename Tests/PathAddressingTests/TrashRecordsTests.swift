@@ -1,12 +1,9 @@
 import FileProvider
-import Foundation
-import SystemPackage
-import TestSupport
 import Testing
 
 @testable import PathAddressing
 
-@Suite("what is remembered of a remote's trash") struct TrashBookTests {
+@Suite("records of a remote's trash") struct TrashRecordsTests {
     private func entry(_ identifier: String, _ name: String = "name", tag: String = "tag") -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(tag.utf8), isTagStrong: true, stableIdentifier: identifier, size: 1)
@@ -17,12 +14,11 @@ import Testing
     }
 
     @Test("S250: what was thrown away is what it was, until somebody else does it again") func thrown() throws {
-        let directory = try TemporaryDirectory()
-        defer { directory.remove() }
-        let book = TrashBook(in: directory.path)
+        let store = ReportingStore.temporary
+        let book = TrashRecords(in: store)
         book.willThrow(entry("1"))
         book.ended(entry("1"))
-        for book in [book, TrashBook(in: directory.path)] {
+        for book in [book, TrashRecords(in: store)] {
             let shown = book.settle([trashed("1", at: "a", wasHere: false)], since: book.now)
             #expect(shown.map(\.entry.name) == ["name"])
             #expect(shown.map(\.entry.tag) == [Array("tag".utf8)])
@@ -32,9 +28,8 @@ import Testing
     }
 
     @Test("S251: what was deleted is not shown; the oldest is forgotten first") func deleted() throws {
-        let directory = try TemporaryDirectory()
-        defer { directory.remove() }
-        let book = TrashBook(in: directory.path, mostDeleted: 20)
+        let store = ReportingStore.temporary
+        let book = TrashRecords(in: store, mostDeleted: 20)
         for number in 1...25 {
             book.willDelete(entry("\(number)"))
             book.ended(entry("\(number)"))
@@ -50,9 +45,8 @@ import Testing
     }
 
     @Test("S251: a listing that is older than what was done forgets nothing of it") func order() throws {
-        let directory = try TemporaryDirectory()
-        defer { directory.remove() }
-        let book = TrashBook(in: directory.path)
+        let store = ReportingStore.temporary
+        let book = TrashRecords(in: store)
         let before = book.now
         book.willDelete(entry("1"))
         book.ended(entry("1"))
@@ -61,15 +55,14 @@ import Testing
         #expect(book.settle([trashed("1", at: "a"), trashed("2", at: "b")], since: book.now).isEmpty)
         // Emptied out by somebody, it is not remembered any longer.
         #expect(book.settle([], since: book.now).isEmpty)
-        let anew = TrashBook(in: directory.path)
+        let anew = TrashRecords(in: store)
         #expect(anew.settle([trashed("1", at: "c")], since: anew.now).count == 1)
     }
 
     @Test("S285: what was emptied out of a large bin is forgotten in a time that grows with its number alone")
     func manyForgotten() throws {
-        let directory = try TemporaryDirectory()
-        defer { directory.remove() }
-        let book = TrashBook(in: directory.path)
+        let store = ReportingStore.temporary
+        let book = TrashRecords(in: store)
         let count = 4000
         for number in 0..<count {
             book.willThrow(entry("\(number)"))

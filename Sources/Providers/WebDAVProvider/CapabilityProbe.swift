@@ -4,8 +4,8 @@ import Logging
 import PathAddressing
 import Synchronization
 
-/// Finds out what a server does with conditions and tags, on files with hidden names that go again.
-struct HabitTrial: Sendable {
+/// Finds out what a server does with preconditions, ETags and odd names, on files with hidden names that it removes again.
+struct CapabilityProbe: Sendable {
     let remote: WebDAVRemote
     let directory: RemotePath
     let server: String?
@@ -13,12 +13,12 @@ struct HabitTrial: Sendable {
     private var client: WebDAVClient { remote.client }
 
     /// - Throws: what keeps files from being made there.
-    func run() async throws -> ServerHabits {
+    func run() async throws -> ServerCapabilities {
         let prefix = directory.appending(HiddenName.make())
-        try remote.hiddenFiles.add(prefix, isTrial: true)
-        let result: Result<ServerHabits, any Error>
+        try remote.hiddenFiles.add(prefix, isProbe: true)
+        let result: Result<ServerCapabilities, any Error>
         do {
-            result = .success(try await habits(Self.names(prefix)))
+            result = .success(try await capabilities(Self.names(prefix)))
         } catch is MovesNothing {
             result = .failure(FileProviderError(.cannotSynchronize, "\(client.base.host) moves nothing"))
         } catch {
@@ -29,7 +29,7 @@ struct HabitTrial: Sendable {
         if isGone { remote.hiddenFiles.remove(prefix) }
         // A server that shows a part may make it of what was broken off as late as it likes. Nothing goes before: some servers
         // cannot list a directory meanwhile.
-        if case .success(let habits) = result, !habits.showsOnlyWhole {
+        if case .success(let capabilities) = result, !capabilities.showsOnlyWhole {
             for path in Self.names(prefix).plain.suffix(1) { remote.removeLater(path) }
         }
         // A server with a trash bin keeps them there; nobody waits for that.
@@ -37,40 +37,40 @@ struct HabitTrial: Sendable {
         return try result.get()
     }
 
-    private func habits(_ trial: Names) async throws -> ServerHabits {
+    private func capabilities(_ trial: Names) async throws -> ServerCapabilities {
         let (paths, odd) = (trial.plain, trial.odd)
-        var habits = ServerHabits(server: server)
+        var capabilities = ServerCapabilities(server: server)
         // The first says whether anything can be made here at all.
         try await put("a", paths[0])
         // Some servers cannot list a directory while something in it goes: nothing is listed between here ...
-        habits.listsHiddenNames = try await names(beginningWith: trial.prefix).contains { $0 == paths[0].name }
+        capabilities.listsHiddenNames = try await names(beginningWith: trial.prefix).contains { $0 == paths[0].name }
         // Each on files of its own, all at the same time: whoever waits is far away.
         async let moves = probe((false, false)) { try await self.moves(paths[0], paths[1]) }
         async let survival = probe((false, false)) { try await survivesMoves(paths[2], paths[3]) }
         async let tags = probe(false) { try await followsContent(paths[4]) }
         async let deletions = probe(.none) { try await self.deletions(paths[5]) }
         async let oddNames = fates(of: odd)
-        async let sending = probe(ServerHabits()) { try await self.sending(paths[6], paths[7]) }
+        async let sending = probe(ServerCapabilities()) { try await self.sending(paths[6], paths[7]) }
         async let reports = probe((nil, nil)) { try await self.reports(in: trial.folder) }
-        (habits.refusesOverwriting, habits.movesConditionally) = try await moves
-        (habits.tagsSurviveMoves, habits.keepsAttributes) = try await survival
-        habits.tagsFollowContent = try await tags
-        habits.deletions = try await deletions
-        habits.oddNames = try await oddNames
+        (capabilities.refusesOverwriting, capabilities.movesConditionally) = try await moves
+        (capabilities.tagsSurviveMoves, capabilities.keepsAttributes) = try await survival
+        capabilities.tagsFollowContent = try await tags
+        capabilities.deletions = try await deletions
+        capabilities.oddNames = try await oddNames
         let sent = try await sending
-        habits.refusesReplacing = sent.refusesReplacing
-        habits.showsOnlyWhole = sent.showsOnlyWhole
-        habits.headsAreTrue = sent.headsAreTrue
-        habits.takesAnyLength = sent.takesAnyLength
-        (habits.reportsCollections, habits.reportsAll) = try await reports
+        capabilities.refusesReplacing = sent.refusesReplacing
+        capabilities.showsOnlyWhole = sent.showsOnlyWhole
+        capabilities.headsAreTrue = sent.headsAreTrue
+        capabilities.takesAnyLength = sent.takesAnyLength
+        (capabilities.reportsCollections, capabilities.reportsAll) = try await reports
         // ... and here.
-        if habits.oddNames.values.contains(.sent) {
+        if capabilities.oddNames.values.contains(.sent) {
             let listed = Set(try await names(beginningWith: trial.prefix).map { Array($0.utf8) })
-            for trial in odd where habits.oddNames[trial.part] == .sent && !listed.contains(trial.sentName) {
-                habits.oddNames[trial.part] = .lost
+            for trial in odd where capabilities.oddNames[trial.part] == .sent && !listed.contains(trial.sentName) {
+                capabilities.oddNames[trial.part] = .lost
             }
         }
-        return habits
+        return capabilities
     }
 
     /// Nothing can be written on such a server.
@@ -122,8 +122,9 @@ struct HabitTrial: Sendable {
 
     // MARK: - Names
 
-    private func fates(of trials: [OddTrial]) async throws -> [ServerHabits.OddPart: ServerHabits.NameFate] {
-        try await withThrowingTaskGroup(of: (ServerHabits.OddPart, ServerHabits.NameFate).self) { group in
+    private func fates(of trials: [NameProbe]) async throws -> [ServerCapabilities.OddPart: ServerCapabilities.NameFate]
+    {
+        try await withThrowingTaskGroup(of: (ServerCapabilities.OddPart, ServerCapabilities.NameFate).self) { group in
             for trial in trials {
                 group.addTask { (trial.part, try await probe(.lost) { try await fate(of: trial) }) }
             }
@@ -132,7 +133,7 @@ struct HabitTrial: Sendable {
     }
 
     /// - Returns: `sent` where that which was sent has still to be looked for in a listing.
-    private func fate(of trial: OddTrial) async throws -> ServerHabits.NameFate {
+    private func fate(of trial: NameProbe) async throws -> ServerCapabilities.NameFate {
         try await put("a", trial.source)
         // Cyrus writes the new name into a field of its answer as it is, and with a line's end in it that is no HTTP.
         let isMoved = try await unlessRefused {
@@ -206,7 +207,7 @@ struct HabitTrial: Sendable {
 
     /// Whether reports tell of a collection that came in another, and of what came in that; nil for what is not offered.
     private func reports(in top: RemotePath) async throws -> (ofCollections: Bool?, ofAll: Bool?) {
-        guard remote.reportHabits.isOffered else { return (nil, nil) }
+        guard remote.reportCapabilities.isOffered else { return (nil, nil) }
         let inner = top.appending("a")
         defer { remote.removeLater(top, isDirectory: true) }
         guard try await makeDirectory(top), let first = try await remote.token(of: top), try await makeDirectory(inner)
@@ -236,12 +237,12 @@ struct HabitTrial: Sendable {
     // MARK: - Sending
 
     /// What a server does with what is sent to its place at once.
-    private func sending(_ one: RemotePath, _ two: RemotePath) async throws -> ServerHabits {
+    private func sending(_ one: RemotePath, _ two: RemotePath) async throws -> ServerCapabilities {
         async let showsOnlyWhole = showsOnlyWhole(two)
-        var habits = ServerHabits()
+        var capabilities = ServerCapabilities()
         let text = [UInt8]("abc".utf8)
         let given = Once()
-        habits.takesAnyLength = try await unlessRefused {
+        capabilities.takesAnyLength = try await unlessRefused {
             try await completed {
                 try await client.send(
                     "PUT", client.url(of: one), ["If-None-Match": "*"],
@@ -249,18 +250,18 @@ struct HabitTrial: Sendable {
                 ).head.isSuccess
             }
         }
-        if !habits.takesAnyLength { try await put("abc", one) }
+        if !capabilities.takesAnyLength { try await put("abc", one) }
         let sight = try await remote.sight(of: one)
-        habits.takesAnyLength = habits.takesAnyLength && sight?.entry.size == Int64(text.count)
-        habits.headsAreTrue = try await remote.glance(at: one)?.entry == sight?.entry && sight != nil
+        capabilities.takesAnyLength = capabilities.takesAnyLength && sight?.entry.size == Int64(text.count)
+        capabilities.headsAreTrue = try await remote.glance(at: one)?.entry == sight?.entry && sight != nil
         let again = try await completed {
             try await client.send(
                 "PUT", client.url(of: one), ["If-None-Match": "*"], body: .bytes(Array("abcd".utf8))
             ).status
         }
-        habits.refusesReplacing = again == 412
-        habits.showsOnlyWhole = try await showsOnlyWhole
-        return habits
+        capabilities.refusesReplacing = again == 412
+        capabilities.showsOnlyWhole = try await showsOnlyWhole
+        return capabilities
     }
 
     /// Whether nobody sees what has come in part: neither while more is to come, nor when no more does.
@@ -345,9 +346,9 @@ struct HabitTrial: Sendable {
         return found.withLock { $0 }.flatMap { HeldAttributes(of: $0) }
     }
 
-    private func deletions(_ path: RemotePath) async throws -> ServerHabits.Conditions {
+    private func deletions(_ path: RemotePath) async throws -> ServerCapabilities.Conditions {
         let url = client.url(of: path)
-        for conditions in [ServerHabits.Conditions.tagged, .match] {
+        for conditions in [ServerCapabilities.Conditions.tagged, .match] {
             if try await remote.sight(of: path) == nil { try await put("a", path) }
             guard let etag = try await remote.sight(of: path)?.etag else { return .none }
             let wrong = WebDAVRemote.condition(conditions, "\"yonder\"", of: url)

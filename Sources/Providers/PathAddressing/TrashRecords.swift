@@ -1,12 +1,12 @@
 import FileProvider
 import Synchronization
-import SystemPackage
 
-/// What a remote's trash does not say of what lies in it, by the remote's own identifiers: which content it is, for there
-/// a file may show another tag and another date, and what was not thrown away but deleted, which the remote keeps all the
-/// same. It outlives the process.
-final class TrashBook: Sendable {
-    /// What was thrown away here, as it was before.
+/// What a remote's trash does not tell about its items, by the remote's identifiers.
+///
+/// In the trash a file may show another tag and another date, so its content would look changed; and such a remote keeps
+/// deleted items in the same place, which the system must not show in the trash. The records survive a restart.
+final class TrashRecords: Sendable {
+    /// An item that was trashed here, as it was before.
     struct Thrown: Codable, Hashable, Sendable {
         var name: String
         var kind: ItemKind
@@ -14,11 +14,11 @@ final class TrashBook: Sendable {
         var size: Int64?
         var date: FileTimestamp?
         var permissions: UInt16?
-        /// Where in the trash it was seen; nil until it was.
+        /// Where in the trash a listing has shown it; nil before that.
         var place: [String]?
-        /// It is being brought back, or was, and the rest of the change was not made.
+        /// It is being restored, or was, and the rest of the change was not made.
         var isRestoring = false
-        /// The tag that it had then.
+        /// The tag that it had after it was restored.
         var restoredTag: [UInt8]?
 
         init(_ entry: RemoteEntry, place: [String]? = nil) {
@@ -32,11 +32,11 @@ final class TrashBook: Sendable {
         }
     }
 
-    /// What was deleted here.
+    /// An item that was deleted here.
     private struct Deleted: Codable, Sendable {
-        /// The older, the smaller.
+        /// Grows with each deletion.
         var number: Int
-        /// Where in the trash it was seen; nil until it was.
+        /// Where in the trash a listing has shown it; nil before that.
         var place: [String]?
     }
 
@@ -52,71 +52,104 @@ final class TrashBook: Sendable {
         var doneAt: [String: Int] = [:]
     }
 
+    /// Records to be stored, or with nil to be removed, in one transaction.
+    private struct Changes {
+        var thrown: [String: Thrown?] = [:]
+        var deleted: [String: Deleted?] = [:]
+    }
+
     private let state: Mutex<State>
-    private let keptThrown: SurvivingRecords<Thrown>
-    private let keptDeleted: SurvivingRecords<Deleted>
+    private let store: ReportingStore
     private let mostDeleted: Int
     private static let mostKnown = 4096
+    private static let thrownItems = ProviderStoreNamespace<Thrown>("trash.trashed")
+    private static let deletedItems = ProviderStoreNamespace<Deleted>("trash.deleted")
 
-    /// - Parameters:
-    ///   - directory: a folder for what has to outlive the process.
-    ///   - mostDeleted: of so many deletions it is remembered that they were none into the trash.
-    init(in directory: FilePath, mostDeleted: Int = 50_000) {
+    /// - Parameter mostDeleted: how many deletions are remembered.
+    init(in store: ReportingStore, mostDeleted: Int = 50_000) {
+        self.store = store
         self.mostDeleted = mostDeleted
-        keptThrown = SurvivingRecords(path: directory.appending("thrown-away"))
-        keptDeleted = SurvivingRecords(path: directory.appending("deleted"))
         var state = State()
-        for (key, record) in keptThrown.all { state.thrown[String(decoding: key, as: UTF8.self)] = record }
-        for (key, record) in keptDeleted.all {
-            state.deleted[String(decoding: key, as: UTF8.self)] = record
+        for (key, record) in store.all(in: Self.thrownItems) { state.thrown[key.description] = record }
+        for (key, record) in store.all(in: Self.deletedItems) {
+            state.deleted[key.description] = record
             state.lastNumber = max(state.lastNumber, record.number)
         }
-        // How what was under way ended nobody knows.
+        // The outcome of an operation that was in flight is unknown.
         state.uncertain = Set(state.thrown.filter { $0.value.place == nil }.keys)
             .union(state.deleted.filter { $0.value.place == nil }.keys)
         self.state = Mutex(state)
     }
 
-    // MARK: - Our own doing
+    /// Changes the state, and stores the records that have changed. When that fails, the user is told, and the records live as
+    /// long as the process.
+    private func update<Value: Sendable>(_ body: (inout State, inout Changes) -> Value) -> Value {
+        state.withLock { state in
+            var changes = Changes()
+            let value = body(&state, &changes)
+            guard !changes.thrown.isEmpty || !changes.deleted.isEmpty else { return value }
+            store.attempt { store in
+                try store.write(.committed) { transaction in
+                    try Self.store(changes.thrown, in: Self.thrownItems, transaction)
+                    try Self.store(changes.deleted, in: Self.deletedItems, transaction)
+                }
+            }
+            return value
+        }
+    }
 
-    /// An entry is about to be thrown away.
+    private static func store<Record>(
+        _ records: [String: Record?], in namespace: ProviderStoreNamespace<Record>,
+        _ transaction: any ProviderStoreTransaction
+    ) throws {
+        for (key, record) in records {
+            if let record {
+                try transaction.put(record, at: ProviderStoreKey(key), in: namespace)
+            } else {
+                try transaction.remove(ProviderStoreKey(key), in: namespace)
+            }
+        }
+    }
+
+    // MARK: - Changes made here
+
+    /// An entry is about to be trashed.
     func willThrow(_ entry: RemoteEntry) {
         guard let key = entry.stableIdentifier else { return }
-        let thrown = Thrown(entry)
-        let wasDeleted = state.withLock { state in
+        update { state, changes in
+            let thrown = Thrown(entry)
             state.thrown[key] = thrown
+            changes.thrown[key] = .some(thrown)
             state.uncertain.insert(key)
             state.clock += 1
-            return state.deleted.removeValue(forKey: key) != nil
+            if state.deleted.removeValue(forKey: key) != nil { changes.deleted[key] = .some(nil) }
         }
-        keptThrown.set(Array(key.utf8), thrown)
-        if wasDeleted { keptDeleted.remove(Array(key.utf8)) }
     }
 
     /// An entry is about to be deleted.
     func willDelete(_ entry: RemoteEntry) {
         guard let key = entry.stableIdentifier else { return }
-        let (deleted, forgotten, wasThrown) = state.withLock { state in
+        update { state, changes in
             state.lastNumber += 1
             state.clock += 1
             let deleted = Deleted(number: state.lastNumber)
             state.deleted[key] = deleted
+            changes.deleted[key] = .some(deleted)
             state.uncertain.insert(key)
-            var forgotten: [String] = []
             if state.deleted.count > mostDeleted {
-                // Many at once: it is a walk over all of them.
+                // Many at once, because it takes a walk over all of them.
                 let oldest = state.deleted.sorted { $0.value.number < $1.value.number }.prefix(mostDeleted / 10 + 1)
-                forgotten = oldest.map(\.key)
-                for key in forgotten { state.deleted[key] = nil }
+                for (key, _) in oldest {
+                    state.deleted[key] = nil
+                    changes.deleted[key] = .some(nil)
+                }
             }
-            return (deleted, forgotten, state.thrown.removeValue(forKey: key) != nil)
+            if state.thrown.removeValue(forKey: key) != nil { changes.thrown[key] = .some(nil) }
         }
-        keptDeleted.set(Array(key.utf8), deleted)
-        for key in forgotten { keptDeleted.remove(Array(key.utf8)) }
-        if wasThrown { keptThrown.remove(Array(key.utf8)) }
     }
 
-    /// It was done, was certainly not, or may have been.
+    /// The change of an entry that was announced has succeeded, or has failed with an error that tells whether it may have
+    /// been made.
     func ended(_ entry: RemoteEntry, because error: (any Error)? = nil) {
         guard let key = entry.stableIdentifier else { return }
         if let error {
@@ -130,66 +163,54 @@ final class TrashBook: Sendable {
         }
     }
 
-    /// It is in the trash no more.
+    /// An item has left the trash.
     func forget(_ key: String) {
-        let (wasThrown, wasDeleted) = state.withLock { state in
+        update { state, changes in
             state.clock += 1
             state.uncertain.remove(key)
             state.doneAt[key] = nil
             for kind in [ItemKind.file, .directory, .symbolicLink] {
                 state.known[MintedIdentifier.make(kind, remote: key)] = nil
             }
-            return (
-                state.thrown.removeValue(forKey: key) != nil, state.deleted.removeValue(forKey: key) != nil
-            )
+            if state.thrown.removeValue(forKey: key) != nil { changes.thrown[key] = .some(nil) }
+            if state.deleted.removeValue(forKey: key) != nil { changes.deleted[key] = .some(nil) }
         }
-        if wasThrown { keptThrown.remove(Array(key.utf8)) }
-        if wasDeleted { keptDeleted.remove(Array(key.utf8)) }
     }
 
-    /// It is about to be brought back.
-    func willRestore(_ entry: TrashedEntry) {
+    /// An item is about to be restored.
+    func willRestore(_ entry: TrashedEntry) { noteRestoring(entry, tag: nil) }
+
+    /// An item was restored, and has this tag now.
+    func noteRestored(_ entry: TrashedEntry, as restored: RemoteEntry) { noteRestoring(entry, tag: restored.tag) }
+
+    private func noteRestoring(_ entry: TrashedEntry, tag: [UInt8]?) {
         guard let key = entry.entry.stableIdentifier else { return }
-        let thrown = state.withLock { state in
+        update { state, changes in
             var thrown = state.thrown[key] ?? Thrown(entry.entry, place: entry.place)
-            (thrown.isRestoring, thrown.restoredTag) = (true, nil)
+            (thrown.isRestoring, thrown.restoredTag) = (true, tag)
             state.thrown[key] = thrown
-            return thrown
+            changes.thrown[key] = .some(thrown)
         }
-        keptThrown.set(Array(key.utf8), thrown)
     }
 
-    /// It was brought back, and has this tag there.
-    func noteRestored(_ entry: TrashedEntry, as restored: RemoteEntry) {
-        guard let key = entry.entry.stableIdentifier else { return }
-        let thrown = state.withLock { state in
-            var thrown = state.thrown[key] ?? Thrown(entry.entry, place: entry.place)
-            (thrown.isRestoring, thrown.restoredTag) = (true, restored.tag)
-            state.thrown[key] = thrown
-            return thrown
-        }
-        keptThrown.set(Array(key.utf8), thrown)
-    }
-
-    /// What is known of something that is, or was, in the trash.
+    /// The record of an item that is, or was, in the trash.
     func thrown(_ key: String) -> Thrown? { state.withLock { $0.thrown[key] } }
 
     // MARK: - Listings
 
-    /// A moment, to be taken before a listing is asked for; another after whatever was done here.
+    /// A logical time, to be taken before a listing is requested. It advances with each change made here.
     var now: Int { state.withLock { $0.clock } }
 
-    /// The trash was listed: nothing else is in it.
+    /// Compares the records with a complete listing of the trash.
     ///
-    /// - Parameter moment: before it was asked for.
-    /// - Returns: what of it was thrown away, as it was before.
+    /// - Parameter moment: ``now`` before the listing was requested.
+    /// - Returns: the entries that were trashed, as they were before.
     func settle(_ listing: [TrashedEntry], since moment: Int) -> [TrashedEntry] {
         let places = Dictionary(
             listing.compactMap { entry in entry.entry.stableIdentifier.map { ($0, entry.place) } },
             uniquingKeysWith: { first, _ in first })
-        let (shown, changes) = state.withLock { state in
-            var changes = Changes()
-            // What was begun before and is not there has been emptied out, or was never kept.
+        return update { state, changes in
+            // What was begun before the listing and is not in it has been emptied out, or was never kept.
             func isGone(_ key: String, _ state: borrowing State) -> Bool {
                 places[key] == nil && !state.uncertain.contains(key) && state.doneAt[key, default: 0] <= moment
             }
@@ -199,34 +220,36 @@ final class TrashBook: Sendable {
                     found.thrown += 1
                     if thrown.place == nil {
                         state.thrown[key]?.place = place
-                        changes.thrown[key] = state.thrown[key]
+                        changes.thrown[key] = .some(state.thrown[key])
                     } else if thrown.place != place {
-                        // Somebody else has brought it back, and thrown it away again: as what, nobody knows.
-                        changes.goneThrown.append(key)
+                        // Another client has restored it and trashed it again, perhaps with other content.
+                        changes.thrown[key] = .some(nil)
                     }
                 }
                 if let deleted = state.deleted[key] {
                     found.deleted += 1
                     if deleted.place == nil {
                         state.deleted[key]?.place = place
-                        changes.deleted[key] = state.deleted[key]
+                        changes.deleted[key] = .some(state.deleted[key])
                     } else if deleted.place != place {
-                        changes.goneDeleted.append(key)
+                        changes.deleted[key] = .some(nil)
                     }
                 }
             }
-            // What is remembered is there, as a rule, or was begun just now: only when more of it is missing is all of it
-            // looked through, and not at each listing.
+            // As a rule every record is in the listing or was begun just now. Only when more are missing are all records
+            // walked over.
             let begun = state.uncertain.union(state.doneAt.filter { $0.value > moment }.keys)
                 .filter { places[$0] == nil }
             if state.thrown.count > found.thrown + begun.count(where: { state.thrown[$0] != nil }) {
-                changes.goneThrown += state.thrown.filter { isGone($0.key, state) && !$0.value.isRestoring }.keys
+                for (key, thrown) in state.thrown where isGone(key, state) && !thrown.isRestoring {
+                    changes.thrown[key] = .some(nil)
+                }
             }
             if state.deleted.count > found.deleted + begun.count(where: { state.deleted[$0] != nil }) {
-                changes.goneDeleted += state.deleted.filter { isGone($0.key, state) }.keys
+                for key in state.deleted.keys where isGone(key, state) { changes.deleted[key] = .some(nil) }
             }
-            for key in changes.goneThrown { state.thrown[key] = nil }
-            for key in changes.goneDeleted { state.deleted[key] = nil }
+            for (key, record) in changes.thrown where record == nil { state.thrown[key] = nil }
+            for case (let key, nil) in changes.deleted { state.deleted[key] = nil }
             for key in places.keys { state.uncertain.remove(key) }
             state.doneAt = state.doneAt.filter { $0.value > moment }
             var shown: [TrashedEntry] = []
@@ -240,33 +263,21 @@ final class TrashBook: Sendable {
             for entry in shown.prefix(Self.mostKnown) {
                 if let identifier = entry.identifier { state.known[identifier] = entry }
             }
-            return (shown, changes)
+            return shown
         }
-        for (key, record) in changes.thrown { keptThrown.set(Array(key.utf8), record) }
-        for (key, record) in changes.deleted { keptDeleted.set(Array(key.utf8), record) }
-        for key in changes.goneThrown { keptThrown.remove(Array(key.utf8)) }
-        for key in changes.goneDeleted { keptDeleted.remove(Array(key.utf8)) }
-        return shown
-    }
-
-    private struct Changes {
-        var thrown: [String: Thrown] = [:]
-        var deleted: [String: Deleted] = [:]
-        var goneThrown: [String] = []
-        var goneDeleted: [String] = []
     }
 
     /// Where an item was in the trash when that was listed last.
     func known(_ identifier: ItemIdentifier) -> TrashedEntry? { state.withLock { $0.known[identifier] } }
 
-    /// An entry as it was before it was thrown away, where that is known.
+    /// An entry as it was before it was trashed, where there is a record of it.
     func complete(_ entry: TrashedEntry) -> TrashedEntry {
         entry.with(entry.entry.stableIdentifier.flatMap(thrown))
     }
 }
 
 extension TrashedEntry {
-    fileprivate func with(_ thrown: TrashBook.Thrown?) -> TrashedEntry {
+    fileprivate func with(_ thrown: TrashRecords.Thrown?) -> TrashedEntry {
         guard let thrown, thrown.kind == entry.kind, thrown.size == entry.size,
             thrown.place == nil || thrown.place == place
         else { return self }

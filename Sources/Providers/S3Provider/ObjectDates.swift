@@ -1,13 +1,12 @@
 import FileProvider
 import HTTPTransport
 import PathAddressing
-import SystemPackage
 
-/// The dates of files that are not the ones that listings show: what was written, copied or read here has its own written
-/// beside it, where only a request for each object would find it. Of what is lost the upload's date is shown again.
-final class DateBook: Sendable {
+/// The modification dates in the metadata of objects, which listings do not show and a HEAD request for each object would
+/// find. Without a record the date of the upload is shown.
+final class ObjectDates: Sendable {
     private struct Entry: Codable {
-        /// Of the content that it is about.
+        /// The ETag of the content that has the date.
         var tag: String
         /// Nanoseconds since 1970.
         var date: Int64
@@ -15,11 +14,11 @@ final class DateBook: Sendable {
 
     private let entries: ObjectNotes<Entry>
 
-    init(directory: FilePath) {
-        entries = ObjectNotes(directory: directory.appending("dates"))
+    init(in store: ReportingStore) {
+        entries = ObjectNotes("s3.dates", in: store)
     }
 
-    /// The date of an object's content; nil when nothing was noted of it.
+    /// The recorded date of an object's content.
     func noted(of object: S3Object) -> FileTimestamp? {
         guard let noted = entries[object.key], noted.tag == object.tag else { return nil }
         return FileTimestamp(nanosecondsSince1970: noted.date)

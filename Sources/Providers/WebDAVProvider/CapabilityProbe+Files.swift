@@ -2,14 +2,14 @@ import FileProvider
 import HTTPTransport
 import PathAddressing
 
-/// The files of a trial, and their removal.
-extension HabitTrial {
-    /// What one trial makes.
+/// The files of a probe, and their removal.
+extension CapabilityProbe {
+    /// The files of one probe.
     struct Names {
         var prefix: String
         var plain: [RemotePath]
         var folder: RemotePath
-        var odd: [OddTrial]
+        var odd: [NameProbe]
     }
 
     static func names(_ prefix: RemotePath) -> Names {
@@ -18,15 +18,15 @@ extension HabitTrial {
             prefix: name, plain: (1...8).map { directory.appending("\(name)-\($0)") },
             folder: directory.appending("\(name)-9"),
             // Names that are not listed everywhere go by name.
-            odd: ServerHabits.OddPart.allCases.enumerated().map { OddTrial($1, $0, name, in: directory) })
+            odd: ServerCapabilities.OddPart.allCases.enumerated().map { NameProbe($1, $0, name, in: directory) })
     }
 
-    /// Removes all files of a trial, also what the server called otherwise than it was told.
+    /// Removes all files of a probe, also those that the server has given other names.
     ///
     /// - Parameter prefix: what their names begin with, in their directory.
     /// - Returns: whether the server has answered everything.
     static func removeAll(of prefix: RemotePath, on remote: WebDAVRemote) async -> Bool {
-        let trial = HabitTrial(remote: remote, directory: prefix.parent, server: nil)
+        let trial = CapabilityProbe(remote: remote, directory: prefix.parent, server: nil)
         let known = names(prefix)
         var listed: [String]?
         do {
@@ -53,7 +53,7 @@ extension HabitTrial {
                 }
                 return names
             } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
-                // Something that is not the trial's may go at the same time.
+                // A file of another client may disappear at the same time.
                 try await Task.sleep(for: .milliseconds(100 * attempt))
             }
         }
@@ -61,13 +61,13 @@ extension HabitTrial {
     }
 
     /// The files with which one kind of name is tried.
-    struct OddTrial: Sendable {
-        let part: ServerHabits.OddPart
+    struct NameProbe: Sendable {
+        let part: ServerCapabilities.OddPart
         let source: RemotePath
         let moved: RemotePath
         let sent: RemotePath
 
-        init(_ part: ServerHabits.OddPart, _ number: Int, _ prefix: String, in directory: RemotePath) {
+        init(_ part: ServerCapabilities.OddPart, _ number: Int, _ prefix: String, in directory: RemotePath) {
             self.part = part
             source = directory.appending("\(prefix)-from-\(number)")
             moved = directory.appending("\(prefix)-a\(part.example)a")
