@@ -20,7 +20,7 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
 /// Extended attributes.
 extension Volume {
     /// The value of an attribute.
-    package func extendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) -> [UInt8] {
+    package func extendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) -> [UInt8] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard let attribute = YonderAttribute(rawValue: name), let value = try value(of: attribute, for: number)
@@ -36,7 +36,7 @@ extension Volume {
 
     /// The names of the attributes that are the item's own. Those of the `trusted.` namespace are shown to root alone, as
     /// `xattr(7)` has it; the kernel does not see to that.
-    package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(Obstacle) -> [String] {
+    package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(VolumeError) -> [String] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         let names = try known { try replica.database.extendedAttributeNames(of: number) }
             .map(ExtendedAttributeName.fullName)
@@ -49,14 +49,14 @@ extension Volume {
     package func setExtendedAttribute(
         _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, caller: Requester,
         isProvided: Bool
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         let number = InodeNumber(node)
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             if isProvided { return }
             switch YonderAttribute(rawValue: name) {
-            case .evict: throw .absent(.eviction(of: number))
-            case .download: throw .absent(.download(of: number))
-            case .upload: throw .absent(.upload(of: number))
+            case .evict: throw .needs(.eviction(of: number))
+            case .download: throw .needs(.download(of: number))
+            case .upload: throw .needs(.upload(of: number))
             case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
             case .policy: return try setPolicy(value, of: number)
             case nil: throw .refused(.notSupported)
@@ -71,7 +71,7 @@ extension Volume {
     }
 
     /// Removes an attribute.
-    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) {
+    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) {
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard YonderAttribute(rawValue: name) == .policy else { throw .refused(.notPermitted) }
             return try setPolicy(nil, of: InodeNumber(node))
@@ -83,12 +83,12 @@ extension Volume {
     /// The user's word on an item's content; on a mount that cannot be written, too, because it changes nothing there.
     ///
     /// - Parameter policy: nil takes it back.
-    package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(Obstacle) {
+    package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(VolumeError) {
         guard try known({ try replica.setPolicy(policy, of: number) }) else { throw .refused(.staleNFSFileHandle) }
-        didChange(ReplicaEffects())
+        observer.volumeDidChange(ReplicaEffects())
     }
 
-    private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(Obstacle) {
+    private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(VolumeError) {
         // As `echo` writes it and as C strings end.
         let text = value.reversed().drop { $0 == UInt8(ascii: "\n") || $0 == 0 }.reversed()
         guard let policy = ContentPolicy(name: String(decoding: text, as: UTF8.self)) else {
@@ -97,7 +97,7 @@ extension Volume {
         try setPolicy(policy, of: number)
     }
 
-    private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(Obstacle) -> String? {
+    private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(VolumeError) -> String? {
         guard let item = try known({ try replica.database.item(ofInode: number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
@@ -116,7 +116,7 @@ extension Volume {
     ///
     /// - Throws: ENOTSUP for what is not kept, EINVAL where nothing follows the namespace. Who may set which attribute the
     ///   kernel knows: `trusted.` and `security.` ask for capabilities, an ACL for the owner.
-    private static func storedName(_ name: String) throws(Obstacle) -> String {
+    private static func storedName(_ name: String) throws(VolumeError) -> String {
         guard ExtendedAttributeName.isKept(name) else { throw .refused(.notSupported) }
         guard name.utf8.last != UInt8(ascii: ".") || name.utf8.count(where: { $0 == UInt8(ascii: ".") }) > 1 else {
             throw .refused(.invalidArgument)

@@ -42,12 +42,12 @@ extension Volume {
     /// - Parameter registry: makes the kernel read and write by itself; nil where it cannot.
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> OpenGrant {
+    ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
         // Counted before the row is marked, so that nothing is evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting)
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
                 try change {
                     try $0.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
@@ -55,7 +55,7 @@ extension Volume {
                 if intent.isTruncating { contentWasReplaced(number) }
             }
             let grant = try decide(file, isWriting: intent.isWriting, registry: registry)
-            didOpenFile(number)
+            observer.didOpenFile(number)
             return grant
         } catch {
             close(node, wasWriting: intent.isWriting, registry: registry)
@@ -67,7 +67,7 @@ extension Volume {
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?, isListed: Bool = true
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
             if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
@@ -85,7 +85,7 @@ extension Volume {
     package func createUnnamed(
         in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) = try change { changes in
             try changes.createUnnamed(
@@ -97,10 +97,10 @@ extension Volume {
     /// Opens a file that was just made, with its content.
     private func open(
         made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         // Also where it is opened for reading alone: it is compared at its close, and that is all.
         let file = files.retain(inode.number, forWriting: isWriting)
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             let grant = file.withState { state in
                 state.isDecided = true
                 state.isComplete = true
@@ -128,7 +128,7 @@ extension Volume {
                 name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
                 usualGroup: ownership.group)
         else { return nil }
-        didChange(ReplicaEffects())
+        observer.volumeDidChange(ReplicaEffects())
         return made
     }
 
@@ -146,7 +146,7 @@ extension Volume {
     /// - Returns: false when it cannot be recorded now, because the disk is full: nothing was closed then.
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
         let closed = nodes.map { InodeNumber($0) }
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             try change(changingNames: false) { changes in
                 // While they count as open, so that no news come in between. One that others write is compared when
                 // they have closed it.
@@ -169,16 +169,16 @@ extension Volume {
             try? state.descriptor?.close()
             state = OpenFile.State()
         }
-        handleClosed(number)
+        observer.didCloseInode(number)
     }
 
     /// Where to read a range of an open file from.
     ///
     /// - Parameter isProvided: whether the range that was thrown as absent before has come.
-    package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(Obstacle) -> ReadGrant {
+    package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(VolumeError) -> ReadGrant {
         let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
-        return try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> ReadGrant in
+        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
             if state.isWritten {
                 let descriptor = try openDescriptor(&state, of: number)
                 state.size = try known { try descriptor.lengths().size }
@@ -205,21 +205,21 @@ extension Volume {
     /// - Throws: EFBIG for what would make the file larger than it may be.
     package func writing(
         _ node: UInt64, at offset: Int64 = 0, count: Int = 0, caller: Requester?
-    ) throws(Obstacle) -> FileDescriptor {
+    ) throws(VolumeError) -> FileDescriptor {
         let number = InodeNumber(node)
         try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
             try change { try $0.clearSetID(of: number, caller: LocalCaller(caller)) }
         }
-        return try file.withState { (state: inout OpenFile.State) throws(Obstacle) in
+        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) in
             state.isWritten = true
             return try openDescriptor(&state, of: number)
         }
     }
 
     /// Reserves or releases room in a file that is open for writing. (fallocate)
-    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(Obstacle) {
+    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(VolumeError) {
         let number = InodeNumber(node)
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
         try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
@@ -229,7 +229,7 @@ extension Volume {
     /// Checks a part of a file that is to be written, reserved or copied to.
     ///
     /// - Throws: EINVAL for negative numbers, EFBIG for what ends beyond the largest size of a file.
-    func checkExtent(at offset: Int64, length: Int64) throws(Obstacle) {
+    func checkExtent(at offset: Int64, length: Int64) throws(VolumeError) {
         guard offset >= 0, length >= 0 else { throw .refused(.invalidArgument) }
         guard length <= FileProviderItem.maximumDocumentSize,
             offset <= FileProviderItem.maximumDocumentSize - length
@@ -240,7 +240,7 @@ extension Volume {
     /// take absent content for zeros.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
-    ) throws(Obstacle) -> Int64 {
+    ) throws(VolumeError) -> Int64 {
         let inode = try inode(node)
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
         let size = attributes(for: inode).size
@@ -258,9 +258,9 @@ extension Volume {
 
     /// Room on the remote where it says so, else on the file system that holds the replica. What can be written has to
     /// find room on both.
-    package func statistics() throws(Obstacle) -> FileSystemStatistics {
+    package func statistics() throws(VolumeError) -> FileSystemStatistics {
         let here = try known { try FileSystemStatistics(of: replica.directory) }
-        guard let remote = remoteRoom(), here.blockSize > 0 else { return here }
+        guard let remote = observer.remoteQuota, here.blockSize > 0 else { return here }
         var room = here
         let free = max(0, remote.free)
         room.freeBlocks = UInt64(free) / here.blockSize
@@ -287,8 +287,8 @@ extension Volume {
 
     private func decide(
         _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> OpenGrant {
-        try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> OpenGrant in
+    ) throws(VolumeError) -> OpenGrant {
+        try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
             if !state.isDecided { try decide(file.number, isWriting: isWriting, state: &state, registry: registry) }
             if isWriting {
                 state.isWritten = true
@@ -300,7 +300,7 @@ extension Volume {
 
     private func decide(
         _ number: InodeNumber, isWriting: Bool, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         guard let inode = try known({ try replica.database.inode(number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
@@ -327,7 +327,7 @@ extension Volume {
     /// The content file, open for both; whether somebody may write the kernel knows.
     private func openDescriptor(
         _ state: inout OpenFile.State, of number: InodeNumber
-    ) throws(Obstacle) -> FileDescriptor {
+    ) throws(VolumeError) -> FileDescriptor {
         if let descriptor = state.descriptor { return descriptor }
         let descriptor = try known { try replica.openContentForWriting(of: number) }
         state.descriptor = descriptor
@@ -336,7 +336,7 @@ extension Volume {
 
     private func checkPresence(
         of range: Range<Int64>, in number: InodeNumber, state: inout OpenFile.State
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         guard let inode = try known({ try replica.database.inode(number) }),
             inode.contentVersion == state.version
         else { throw .refused(.staleNFSFileHandle) }
@@ -344,7 +344,7 @@ extension Volume {
         case .materialized: state.isComplete = true
         case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range): break
         case .partial, .dataless:
-            throw .absent(.content(of: number, version: state.version, range: range))
+            throw .needs(.content(of: number, version: state.version, range: range))
         }
     }
 }

@@ -87,7 +87,7 @@ struct DaemonService: ControlService {
             return try await PendingCommands(domains: domains, progress: progress, part: part).perform(command)
         case .allow(let process, let bytes):
             try check(peer)
-            guard let reader = domains.gatekeeper.budget.allow(process, bytes: bytes) else {
+            guard let reader = domains.policy.budget.allow(process, bytes: bytes) else {
                 throw ControlError(.failed, "no process of this number has had anything fetched", path: "\(process)")
             }
             return .allowed(ReaderStatus(reader))
@@ -113,7 +113,7 @@ struct DaemonService: ControlService {
 
     /// A process that may have nothing fetched does not by asking us either.
     private func check(_ peer: ControlPeer) throws {
-        guard let refusal = domains.gatekeeper.refusal(of: peer.processIdentifier) else { return }
+        guard let refusal = domains.policy.refusal(of: peer.processIdentifier) else { return }
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
     }
 
@@ -149,8 +149,8 @@ struct DaemonService: ControlService {
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
         let hosts = try await domains.hosts(reference)
-        let readers = domains.gatekeeper.budget.readers(limit: 5).map(ReaderStatus.init)
-        var report = StatusReport(version: Daemon.version, domains: [], readers: readers)
+        let readers = domains.policy.budget.readers(limit: 5).map(ReaderStatus.init)
+        var report = StatusReport(version: Version.current, domains: [], readers: readers)
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
     }

@@ -104,7 +104,7 @@ struct TransferCommands: Sendable {
     func setPolicy(_ name: String, of paths: [String]) async throws -> TransferSummary {
         guard let policy = ContentPolicy(name: name) else { throw ControlError(.usage, "no such policy", path: name) }
         return try await each(paths, lists: policy == .keepDownloaded) { host, inode, path, summary in
-            do throws(Obstacle) {
+            do throws(VolumeError) {
                 try host.volume.setPolicy(policy, of: inode.number)
             } catch {
                 throw ControlError(.failed, "the policy cannot be kept", path: path)

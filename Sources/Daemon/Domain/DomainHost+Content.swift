@@ -6,7 +6,7 @@ import SystemPackage
 import Volume
 
 /// What the system can be asked to do with the content of items, as calls with Apple's names.
-extension DomainHost {
+extension DomainHost: ManagedDomain {
     /// Makes an item dataless: a file loses its local content, a directory that of all below it, and then its own
     /// listing. Returns when all is done, or when the first item refuses; what was evicted before that stays evicted.
     ///

@@ -8,22 +8,22 @@ import Volume
 /// Where volume and sync meet: what a request lacks, the engine provides.
 struct Provisioner: Provisioning {
     let engine: SyncEngine
-    let gatekeeper: Gatekeeper
+    let policy: MaterializationPolicy
     /// What the user calls the domain.
     let domain: String
 
     func provide(
-        _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+        _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
     ) -> any Cancellation {
         let completion: @Sendable (Errno?) -> Void = { error in
             // Linux replaces an EAGAIN of setxattr by EOPNOTSUPP, which says that asking again is of no use.
-            let isLost = error == .resourceTemporarilyUnavailable && absence.isAskedByAttribute
+            let isLost = error == .resourceTemporarilyUnavailable && prerequisite.isAskedByAttribute
             completion(isLost ? .resourceBusy : error)
         }
         return TaskCancellation(
             task: Task {
                 do {
-                    completion(try await provide(absence, for: caller))
+                    completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
                     completion(error.readerErrno)
                 } catch is CancellationError {
@@ -34,10 +34,12 @@ struct Provisioner: Provisioning {
             })
     }
 
-    private func provide(_ absence: Absence, for caller: Requester) async throws -> Errno? {
-        if gatekeeper.refusal(of: caller.processIdentifier) != nil, await !isHere(absence) { return .remote }
-        if let number = absence.fileRead, await isOverBudget(caller, number), await !isHere(absence) { return .remote }
-        switch absence {
+    private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {
+        if policy.refusal(of: caller.processIdentifier) != nil, await !isHere(prerequisite) { return .remote }
+        if let number = prerequisite.fileRead, await isOverBudget(caller, number), await !isHere(prerequisite) {
+            return .remote
+        }
+        switch prerequisite {
         case .listing(let number, let beyond):
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
         case .content(let number, let version, let range):
@@ -60,15 +62,15 @@ struct Provisioner: Provisioning {
     /// Whether a process has had as much fetched as it may.
     private func isOverBudget(_ caller: Requester, _ number: InodeNumber) async -> Bool {
         let process = ObservedProcess.leader(of: caller.processIdentifier)
-        guard let (reader, isNews) = gatekeeper.budget.refusal(of: process) else { return false }
-        gatekeeper.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
+        guard let (reader, isNews) = policy.budget.refusal(of: process) else { return false }
+        policy.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
         if isNews { engine.tellOverBudget(number, process: reader.words, fetched: reader.fetched) }
         return true
     }
 
     /// Whether nothing has to be fetched: the bytes are here, and the database does not know yet.
-    private func isHere(_ absence: Absence) async -> Bool {
-        switch absence {
+    private func isHere(_ prerequisite: Prerequisite) async -> Bool {
+        switch prerequisite {
         case .eviction, .upload: true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
@@ -94,7 +96,7 @@ extension Requester {
     }
 }
 
-extension Absence {
+extension Prerequisite {
     /// Whether a process may have asked for it by writing an extended attribute.
     fileprivate var isAskedByAttribute: Bool {
         switch self {
