@@ -41,14 +41,3 @@ package struct ItemsReport: Codable, Hashable, Sendable {
         self.refusals = refusals
     }
 }
-
-/// Tags as the command line has them: a line of text each. Tag data that others wrote may be anything.
-package enum Tags {
-    package static func data(_ tags: [String]) -> Data { Data(tags.joined(separator: "\n").utf8) }
-
-    /// The tags; nil for data that is no text.
-    package static func tags(in data: Data) -> [String]? {
-        guard let text = String(validating: data, as: UTF8.self), !text.utf8.contains(0) else { return nil }
-        return text.split(separator: "\n").map(String.init)
-    }
-}

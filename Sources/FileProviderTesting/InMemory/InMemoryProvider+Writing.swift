@@ -57,7 +57,7 @@ extension InMemoryProvider {
             for case .refuse(let reason) in effects { return .refused(reason: reason) }
             var writing = RemoteWriting(options: options)
             if let contents {
-                writing.content = .bytes(try await Upload(provider: self, effects: effects).take(contents))
+                writing.content = .bytes(try await Upload(remote: remote, effects: effects).take(contents))
             }
             var shouldFetch = false
             for effect in effects {
@@ -83,7 +83,7 @@ extension InMemoryProvider {
 
 /// One upload to an in-memory remote, with what the script does to it.
 private struct Upload {
-    let provider: InMemoryProvider
+    let remote: InMemoryState
     let effects: [FaultScript.Effect]
 
     func take(_ source: ContentSource) async throws -> [UInt8] {
@@ -92,9 +92,9 @@ private struct Upload {
         try await stop(after: 0)
         // Also with nothing to read the source is asked once, for it may have grown.
         repeat {
-            if provider.options.chunkDelay > .zero { try await Task.sleep(for: provider.options.chunkDelay) }
+            if remote.options.chunkDelay > .zero { try await Task.sleep(for: remote.options.chunkDelay) }
             try Task.checkCancellation()
-            let end = min(source.size, offset + max(1, provider.options.uploadChunkSize), nextStop(after: offset))
+            let end = min(source.size, offset + max(1, remote.options.uploadChunkSize), nextStop(after: offset))
             bytes += try source.read(at: offset, count: Int(end - offset))
             offset = end
             try await stop(after: offset)

@@ -1,19 +1,5 @@
 import FileProvider
 
-/// A change that came through a provider and was carried out.
-public struct AppliedChange: Hashable, Sendable {
-    /// `create`, `modify` or `delete`.
-    public var kind: ProviderCallKind
-    /// The item on the remote, by the identifier that it had after the change.
-    public var identifier: ItemIdentifier
-    /// The identifier that the system used: a template's for a new item.
-    public var sentIdentifier: ItemIdentifier
-    /// What was stored.
-    public var fields: ItemFields
-    /// How many bytes came with it; nil when none were sent.
-    public var size: Int64?
-}
-
 /// How a change is to be carried out.
 struct RemoteWriting: Sendable {
     /// The item as it is afterwards, and what could not be stored.
@@ -27,14 +13,14 @@ struct RemoteWriting: Sendable {
         var name: String
     }
 
-    let options: InMemoryProvider.Options
+    let options: InMemoryOptions
     /// What was sent.
     var content: RemoteContent?
     /// What is kept in its place.
     var storedContent: RemoteContent?
     var newIdentifier: ItemIdentifier?
 
-    init(options: InMemoryProvider.Options) {
+    init(options: InMemoryOptions) {
         self.options = options
     }
 }

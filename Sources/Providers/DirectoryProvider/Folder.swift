@@ -111,7 +111,7 @@ final class Folder: Sendable {
             return place
         }
         if let trashed = try findTrashed(identifier) { return trashed }
-        if let walked = index.path(of: identifier, in: self) { return try find(identifier, at: walked) }
+        if let walked = index.path(of: identifier, walk: walk) { return try find(identifier, at: walked) }
         return nil
     }
 

@@ -37,7 +37,7 @@ struct RemoteOptions: ParsableArguments {
     func wish(for source: String) throws -> Wish {
         let store =
             Self.isObjectStore(source)
-            ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
+            ? BucketOptions(endpoint: endpoint, region: region, profile: profile) : nil
         let variables = RemoteEnvironment.variables(for: source).merging(store?.credentials ?? [:]) { $1 }
         var credentials = passwordStdin ? try credentials(for: source) : nil
         if !variables.isEmpty {

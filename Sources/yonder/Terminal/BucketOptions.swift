@@ -1,24 +1,24 @@
 import Control
 import Foundation
 
-/// What the flags and this shell's environment say of an object store: the daemon has another environment.
-struct ObjectStoreWish {
+/// The bucket options and credentials from the flags and from the environment of this shell, which is not the daemon's.
+struct BucketOptions {
     let options: ObjectStoreOptions
-    /// The variables that credentials come from; none where a profile is named.
+    /// The environment variables with credentials; empty if a profile is named.
     let credentials: [String: String]
 
     init(
         endpoint: String?, region: String?, profile: String?,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) {
-        func said(_ names: String...) -> String? {
+        func value(of names: String...) -> String? {
             names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         }
-        let hasKey = said("AWS_ACCESS_KEY_ID") != nil
-        let profile = profile ?? (hasKey ? nil : said("AWS_PROFILE"))
+        let hasKey = value(of: "AWS_ACCESS_KEY_ID") != nil
+        let profile = profile ?? (hasKey ? nil : value(of: "AWS_PROFILE"))
         options = ObjectStoreOptions(
-            endpoint: endpoint ?? said("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-            region: region ?? said("AWS_REGION", "AWS_DEFAULT_REGION"), profile: profile)
+            endpoint: endpoint ?? value(of: "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+            region: region ?? value(of: "AWS_REGION", "AWS_DEFAULT_REGION"), profile: profile)
         let names = profile == nil ? (hasKey ? Self.keys : Self.container) : []
         credentials = environment.filter { names.contains($0.key) && !$0.value.isEmpty }
     }
