@@ -18,9 +18,9 @@ extension FileProviderError {
         case featureUnsupported
         case fileReadNoPermission
         case userCancelled
-        /// The remote is there and makes no progress. (Ours: Apple's system has no such code.)
+        /// The remote answers but makes no progress. (Not one of Apple's codes.)
         case timedOut
-        /// The remote answered nonsense: a wrong length, a wrong checksum, something that is not its protocol. (Ours.)
+        /// The remote's answer is invalid: a wrong length or checksum, or a protocol error. (Not one of Apple's codes.)
         case malformedResponse
 
         // What the system throws.
@@ -38,36 +38,36 @@ extension FileProviderError {
         case providerDomainTemporarilyUnavailable
         case applicationExtensionNotFound
 
-        /// A system call failed; ``FileProviderError/errno`` says how.
+        /// A system call failed with ``FileProviderError/errno``.
         case posix
 
         public var description: String { rawValue }
     }
 
-    /// What the system does about an error.
+    /// What the system does after an error.
     public enum Reaction: Hashable, Sendable {
-        /// The whole domain waits: no call but a probe now and then, everything at once when it lifts.
+        /// All calls of the domain wait. The system probes the root at intervals; when it answers, all calls continue.
         case latchDomain
-        /// The item waits, with its reason, until it is edited, retried or the error is signalled as resolved.
+        /// The item waits until it is edited or retried, or the error is signalled as resolved.
         case parkItem
-        /// The state here changes: see ``Code/reaction``.
+        /// The local state changes; see ``Code/reaction``.
         case changeState
-        /// The call was not wanted any more.
+        /// The call was cancelled.
         case stop
-        /// The same call will never work: it is not made again.
+        /// The call is not repeated, because it cannot succeed.
         case giveUpAsking
-        /// The call is made again by itself, with capped backoff.
+        /// The call is repeated with exponential backoff up to a limit.
         case retry
     }
 }
 
 extension FileProviderError.Code {
-    /// What the system does about an error of this kind.
+    /// What the system does after an error of this kind.
     ///
-    /// State changes: `noSuchItem` removes the item here once a lookup has confirmed it; `filenameCollision` renames one
-    /// of the two; `deletionRejected` and `directoryNotEmpty` bring the item back; an expired anchor or page starts
-    /// again from the beginning; `versionNoLongerAvailable` and `localVersionConflictingWithServer` look the item up
-    /// and go on from what the remote has now.
+    /// State changes: `noSuchItem` removes the local item once a lookup has confirmed it; `filenameCollision` renames one
+    /// of the two items; `deletionRejected` and `directoryNotEmpty` restore the item; an expired anchor or page restarts
+    /// from the beginning; `versionNoLongerAvailable` and `localVersionConflictingWithServer` look the item up and continue
+    /// with the remote's version.
     public var reaction: FileProviderError.Reaction {
         switch self {
         case .notAuthenticated, .serverUnreachable: .latchDomain
@@ -85,10 +85,10 @@ extension FileProviderError.Code {
         }
     }
 
-    /// The sentence that stands in for a message.
+    /// The default message.
     var sentence: String {
         switch self {
-        case .notAuthenticated: "the remote wants other credentials"
+        case .notAuthenticated: "the remote rejects the credentials"
         case .serverUnreachable: "the remote cannot be reached"
         case .insufficientQuota: "the remote is full"
         case .cannotSynchronize: "the remote will not take this item"
