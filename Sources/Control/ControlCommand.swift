@@ -1,9 +1,9 @@
-/// What a client asks of the daemon. Paths are absolute.
+/// A command for the daemon. Paths are absolute.
 package enum ControlCommand: Codable, Hashable, Sendable {
     case ping
     case mount(MountArguments)
     case unmount(DomainReference)
-    /// Answered when the domain is unmounted.
+    /// Returns when the domain is unmounted.
     case follow(DomainReference)
     case domains
     case status(DomainReference?)
@@ -15,31 +15,31 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case downloadRange(path: String, offset: Int64, length: Int64)
     case items(ItemsCommand)
     case evict(paths: [String], isStrict: Bool)
-    /// Gives items a content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
+    /// Sets the content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
     case setPolicy(paths: [String], policy: String)
     case signal(DomainReference?, waits: Bool)
     case pending(DomainReference?)
-    /// Answered when everything that was pending is on the remote.
+    /// Returns when all changes that are pending now have been uploaded.
     case wait(DomainReference?, seconds: Double?, downloads: Bool)
-    /// Everything that waits in a domain, or one item's changes, or everything.
+    /// Retries the pending changes of a domain, of one item, or of all domains.
     case retry(DomainReference?)
     case pause(DomainReference)
     case resume(DomainReference)
     case conflicts(DomainReference?)
-    /// Lets a process have more fetched: so many bytes, or its usual budget once more.
+    /// Raises the fetch budget of a process by a number of bytes, or by the default budget.
     case allow(process: Int32, bytes: Int64?)
-    /// What happens, as it happens; never answered.
+    /// Streams events; never returns.
     case events(DomainReference?)
     case trash(TrashCommand)
     case check(CheckArguments)
-    /// Answered when it is accepted, or when it is complete.
+    /// Returns when the request is stored, or when the reimport is complete.
     case reimport(path: String, waits: Bool)
     case importFolder(ImportArguments)
     case remove(RemoveArguments)
     case shutdown
 }
 
-/// What the daemon answers once a command is done.
+/// The result of a command.
 package enum ControlResult: Codable, Hashable, Sendable {
     case done
     case mounted(DomainSummary)
@@ -59,24 +59,24 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case reimported(ReimportReport)
     case imported(ImportReport)
     case removed(RemoveReport)
-    /// The time was over before.
+    /// The timeout has passed.
     case timedOut
 }
 
-/// What happens while a command runs.
+/// Progress of a command, or an event of a domain.
 package struct ControlEvent: Codable, Hashable, Sendable {
-    /// The item that it is about.
+    /// The path of the item.
     package var path: String
-    /// How many items are done.
+    /// The number of completed items.
     package var items: Int
-    /// How many bytes are done.
+    /// The number of completed bytes.
     package var bytes: Int64
-    /// What happened: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`,
-    /// `downloaded`, `evicted`, `overBudget`, `reimported`, `lost`, `importFinished`; absent for progress.
+    /// The kind of event: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`, `downloaded`,
+    /// `evicted`, `overBudget`, `reimported`, `lost`, `importFinished`; absent for progress.
     package var kind: String?
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     package var time: String?
-    /// The process that caused it, such as `cat (pid 123)`; absent for Yonder itself.
+    /// The process that caused the event, for example `cat (pid 123)`; absent for Yonder itself.
     package var process: String?
 
     package init(

@@ -1,8 +1,8 @@
-/// A domain, by its name or by a path in its mount.
+/// A reference to a domain: its name, or a path in its mount.
 package struct DomainReference: Codable, Hashable, Sendable {
-    /// What the user wrote.
+    /// The argument of the command.
     package var text: String
-    /// The same as an absolute path.
+    /// The argument as an absolute path.
     package var path: String
 
     package init(text: String, path: String) {

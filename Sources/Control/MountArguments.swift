@@ -1,31 +1,32 @@
-/// How to mount: a source on a directory, or a known domain where it was.
+/// The arguments of `yonder mount`: a source and a directory, or the name of a known domain. A nil option keeps its
+/// value.
 package struct MountArguments: Codable, Hashable, Sendable {
     /// Nil for a known domain.
     package var source: String?
     package var directory: String?
-    /// The domain's name; with a source, nil for one made of the directory's.
+    /// The domain's name; nil for one derived from the directory.
     package var name: String?
-    /// In bytes; nil for as before.
+    /// The cache limit in bytes.
     package var cacheLimit: Given<Int64>?
-    /// Nil for as before.
+    /// The polling interval in seconds.
     package var pollSeconds: Given<Double>?
-    /// Whether every change is refused; nil for as before.
+    /// Whether every change fails with EROFS.
     package var isReadOnly: Bool?
-    /// How long content is kept that nobody opens; nil for as before.
+    /// The time in seconds after which unused content is evicted.
     package var cacheSeconds: Given<Double>?
-    /// Whether `fsync` waits for the remote; nil for as before.
+    /// Whether `fsync` waits for the upload.
     package var waitsForRemote: Bool?
-    /// Names that are never sent; nil for those of before.
+    /// Name patterns that are excluded from sync.
     package var ignoredNames: [String]?
-    /// Whether other users may use the mount; nil for as before.
+    /// Whether other users may access the mount.
     package var allowsOthers: Bool?
-    /// Whether device files in the mount can be opened; nil for as before.
+    /// Whether device files in the mount can be opened.
     package var allowsDevices: Bool?
-    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount count; nil for as before.
+    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured.
     package var allowsSetID: Bool?
-    /// Who the remote is to let in; nil for whom it let in before. Never logged.
+    /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
-    /// Where an object store is, as far as the source does not say so; nil for where it was before.
+    /// The endpoint, region and profile of a bucket.
     package var objectStore: ObjectStoreOptions?
 
     package init(
@@ -52,23 +53,23 @@ package struct MountArguments: Codable, Hashable, Sendable {
     }
 }
 
-/// What an option was given: a value, or that it is as if it had never been given.
+/// The argument of an option: a value, or `none`, which resets the option.
 package enum Given<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
     case value(Value)
     case none
 
-    /// The value, or nil where none is wanted.
+    /// The value; nil for `none`.
     package var value: Value? {
         if case .value(let value) = self { value } else { nil }
     }
 }
 
-/// Where an object store is, and who is meant to ask it. Nothing of it is secret.
+/// The endpoint, region and profile of a bucket. Contains no secrets.
 package struct ObjectStoreOptions: Codable, Hashable, Sendable {
-    /// `https://HOST:PORT`; nil for Amazon's own.
+    /// `https://HOST:PORT`; nil for Amazon.
     package var endpoint: String?
     package var region: String?
-    /// In `~/.aws`.
+    /// The name of a profile in `~/.aws`.
     package var profile: String?
 
     package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
@@ -77,7 +78,7 @@ package struct ObjectStoreOptions: Codable, Hashable, Sendable {
         self.profile = profile
     }
 
-    /// What is said by others, where this says nothing.
+    /// These options, completed by others.
     package func merging(_ others: ObjectStoreOptions?) -> ObjectStoreOptions {
         ObjectStoreOptions(
             endpoint: endpoint ?? others?.endpoint, region: region ?? others?.region,
