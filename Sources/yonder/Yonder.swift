@@ -22,7 +22,7 @@ struct Yonder: AsyncParsableCommand {
         ])
 
     static func main() async {
-        // A reader of our output that has gone is an error to write to, not a signal.
+        // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
         await main(Machine.arguments)
     }

@@ -4,26 +4,27 @@ import Replica
 import Sync
 import Synchronization
 
-/// How many bytes each process has had fetched by reading, and how many it may: a program that reads everything is stopped
-/// before it has brought everything here. What somebody asks for by command counts for nobody.
+/// Counts the bytes fetched for the reads of each process, and refuses further fetches above a limit, so that a
+/// program that reads everything does not download everything. Downloads that a user requests by command are not
+/// counted.
 package final class FetchBudget: FetchAccounting {
-    /// A process that had something fetched.
+    /// A process that has caused fetches.
     struct Reader: Hashable, Sendable {
         var process: Int32
         var name: String
         var fetched: Int64
-        /// Nil for as much as it likes.
+        /// The limit in bytes; nil for none.
         var limit: Int64?
 
         var isRefused: Bool { limit.map { fetched >= $0 } ?? false }
-        /// Such as `grep (pid 123)`.
+        /// For example `grep (pid 123)`.
         var words: String { "\(name) (pid \(process))" }
     }
 
     private struct Entry {
         var reader: Reader
         var startTime: UInt64
-        /// Whether somebody was told that it gets no more.
+        /// Whether the refusal has been logged.
         var isTold = false
     }
 
@@ -42,8 +43,8 @@ package final class FetchBudget: FetchAccounting {
     }
 
     /// - Parameters:
-    ///   - limit: how many bytes a process may have fetched; nil for as many as it likes.
-    ///   - exceptions: the programs and units that may have as many as they like.
+    ///   - limit: the limit per process in bytes; nil for none.
+    ///   - exceptions: its exceptions are the programs and units without a limit.
     init(limit: Int64?, exceptions: MaterializationRules, logger: Logger) {
         self.limit = limit
         self.exceptions = exceptions
@@ -67,7 +68,8 @@ package final class FetchBudget: FetchAccounting {
         entries.withLock { $0[process]?.reader.isRefused } != true
     }
 
-    /// Whether a process gets no more, and whether that is news. Reads /proc: not for the kernel's threads.
+    /// The process if it has reached its limit, and whether this is its first refusal. Reads /proc: must not be
+    /// called on a serving thread.
     func refusal(of process: Int32) -> (reader: Reader, isNews: Bool)? {
         guard let observed = ObservedProcess(process) else { return nil }
         let isKnown = entries.withLock { $0[process]?.startTime == observed.identity.startTime }
@@ -87,7 +89,7 @@ package final class FetchBudget: FetchAccounting {
         return found
     }
 
-    /// Notes for whom an item was not fetched.
+    /// Records the process for which an item was not fetched.
     func note(_ reader: Reader, refused place: Place) {
         refusals.withLock { refusals in
             if refusals.count >= Self.mostRefusals { refusals.removeAll() }
@@ -95,13 +97,13 @@ package final class FetchBudget: FetchAccounting {
         }
     }
 
-    /// For whom an item was not fetched last; nil when that is over.
+    /// The last process for which an item was not fetched; nil if there is none, or its limit was raised since.
     func refused(_ place: Place) -> String? { refusals.withLock { $0[place] } }
 
-    /// Lets a process have more.
+    /// Raises the limit of a process.
     ///
-    /// - Parameter bytes: how many more than it has had; nil for its usual budget once more.
-    /// - Returns: the process; nil for one that has had nothing fetched, or that is gone.
+    /// - Parameter bytes: the number of bytes that it may fetch from now on; nil for the default limit.
+    /// - Returns: the process; nil if it has caused no fetches or does not exist.
     func allow(_ process: Int32, bytes: Int64?) -> Reader? {
         guard let observed = ObservedProcess(process) else { return nil }
         let reader = entries.withLock { entries -> Reader? in
@@ -120,7 +122,7 @@ package final class FetchBudget: FetchAccounting {
         return reader
     }
 
-    /// The processes that had most fetched, of those that are still there.
+    /// The running processes with the most fetched bytes.
     func readers(limit: Int) -> [Reader] {
         let all = entries.withLock { Array($0.values) }
         return all.filter { $0.reader.fetched > 0 }.sorted { $0.reader.fetched > $1.reader.fetched }.lazy
@@ -146,7 +148,7 @@ package final class FetchBudget: FetchAccounting {
         }
         entries.withLock { entries in
             for process in gone { entries[process] = nil }
-            // All of them are there: those that had least are forgotten.
+            // All processes are running: drop those with the fewest bytes.
             if entries.count >= Self.mostEntries {
                 let least = entries.values.sorted { $0.reader.fetched < $1.reader.fetched }
                 for other in least.prefix(Self.mostEntries / 2) { entries[other.reader.process] = nil }

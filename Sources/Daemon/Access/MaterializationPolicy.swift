@@ -2,24 +2,25 @@ import Logging
 import Synchronization
 import Syscalls
 
-/// Decides which processes may have something fetched. What is here everybody may have.
+/// Decides which processes may cause fetches. Local content is readable by every process.
 package final class MaterializationPolicy: Sendable {
     private let rules: MaterializationRules
-    /// How much each process may have fetched.
+    /// The fetch budgets of processes.
     package let budget: FetchBudget
     private let logger: Logger
-    /// By process number; a decision is one process's, as long as it runs the same program.
+    /// By process number. A decision is valid while the process runs the same program.
     private let decisions = Mutex<[Int32: (identity: ObservedProcess.Identity, refusal: String?)]>([:])
     private static let mostDecisions = 4096
 
-    /// - Parameter processBudget: how many bytes a process may have fetched by reading; nil for as many as it likes.
+    /// - Parameter processBudget: the fetch budget per process in bytes; nil for no limit.
     package init(rules: MaterializationRules, processBudget: Int64? = nil, logger: Logger) {
         self.rules = rules
         budget = FetchBudget(limit: processBudget, exceptions: rules, logger: logger)
         self.logger = logger
     }
 
-    /// Why a process may have nothing fetched; nil for one that may. Reads /proc: not for the kernel's threads.
+    /// The reason why a process may not cause fetches; nil if it may. Reads /proc: must not be called on a serving
+    /// thread.
     package func refusal(of process: Int32?) -> String? {
         guard let process, let observed = ObservedProcess(process) else { return nil }
         let identity = observed.identity

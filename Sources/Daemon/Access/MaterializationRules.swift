@@ -1,12 +1,12 @@
 import Replica
 
-/// Which processes may not have anything fetched: programs by name or path, and services by their systemd unit.
+/// The processes that may not cause fetches: programs by name or path, and services by systemd unit.
 package struct MaterializationRules: Hashable, Sendable {
-    /// Programs: a name, or a path when it begins with a slash. `*` stands for anything.
+    /// Program names, or paths if they begin with a slash. `*` matches any text.
     package var programs: [String]
-    /// Units, such as `tracker-*.service`.
+    /// Unit names, for example `tracker-*.service`.
     package var units: [String]
-    /// Programs and units that may all the same.
+    /// Programs and units that may cause fetches although another rule forbids it.
     package var exceptions: [String]
 
     package init(programs: [String] = [], units: [String] = [], exceptions: [String] = []) {
@@ -15,7 +15,7 @@ package struct MaterializationRules: Hashable, Sendable {
         self.exceptions = exceptions
     }
 
-    /// Those that read everything there is, unasked.
+    /// Programs that read every file without a request by the user.
     package static let usual = MaterializationRules(
         programs: [
             // Indexers.
@@ -34,12 +34,12 @@ package struct MaterializationRules: Hashable, Sendable {
             "recollindex.service", "restic*.service", "tracker-*.service", "tumblerd.service", "updatedb.service",
         ])
 
-    /// Why a process may not; nil for one that may.
+    /// The reason why a process may not cause fetches; nil if it may.
     ///
     /// - Parameters:
     ///   - executable: the path of its program.
-    ///   - name: what it is called.
-    ///   - controlGroup: the path of its control group; its unit is one of the components.
+    ///   - name: its name in /proc/PID/comm.
+    ///   - controlGroup: the path of its control group, which contains the unit.
     func refusal(executable: String?, name: String?, controlGroup: String?) -> String? {
         if isException(executable: executable, name: name, controlGroup: controlGroup) { return nil }
         if let pattern = Self.program(in: programs, executable: executable, name: name) {

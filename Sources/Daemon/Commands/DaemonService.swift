@@ -7,7 +7,7 @@ import Replica
 import Sync
 import Volume
 
-/// Does what comes in by the control socket.
+/// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
     /// Ends the daemon; returns at once.
@@ -111,7 +111,7 @@ struct DaemonService: ControlService {
         }
     }
 
-    /// A process that may have nothing fetched does not by asking us either.
+    /// A process that may not cause fetches may not cause them by a command either.
     private func check(_ peer: ControlPeer) throws {
         guard let refusal = domains.policy.refusal(of: peer.processIdentifier) else { return }
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
@@ -155,7 +155,7 @@ struct DaemonService: ControlService {
         return report
     }
 
-    /// Has the remote's changes looked for, in one domain or all.
+    /// Refreshes one domain or all mounted domains.
     private func signal(_ reference: DomainReference?, waits: Bool) async throws {
         for host in try await domains.hosts(reference) {
             guard waits else {
@@ -163,7 +163,7 @@ struct DaemonService: ControlService {
                 continue
             }
             try await host.engine.refresh()
-            // What came in is seen by whoever looks after this.
+            // The changes must be visible on the mount when the command returns.
             await host.mounted.drainNotifications()
         }
     }

@@ -5,7 +5,7 @@ import Sync
 import SystemPackage
 import Volume
 
-/// Says in words why an item is as it is.
+/// Explains the state of an item in sentences.
 struct WhyExplanation: Sendable {
     let host: DomainHost
 
@@ -132,7 +132,7 @@ struct WhyExplanation: Sendable {
         }
     }
 
-    /// Whether it can be evicted, by the rule that evicting goes by.
+    /// Whether the item can be evicted, by the rule of the eviction itself.
     private func eviction(of item: ItemRecord) async throws -> [String] {
         let inode = item.inode
         guard inode.kind == .file || inode.kind == .directory, inode.number != .root, item.trashRole == .none else {
@@ -146,7 +146,7 @@ struct WhyExplanation: Sendable {
         }
         switch refusal {
         case .nonEvictable, .isHardLinked:
-            // Of nothing that is here there is nothing to say.
+            // An item without local content has nothing to evict.
             guard inode.localBytes > 0 || inode.kind == .directory || item.trash != nil else { return [] }
         default: break
         }
@@ -155,7 +155,7 @@ struct WhyExplanation: Sendable {
 }
 
 extension EvictionRefusal {
-    /// The reason in words, with the processes that are the cause where there are any.
+    /// The reason in words, with the processes that cause it.
     func words(on number: InodeNumber, of host: DomainHost) async -> String {
         switch self {
         case .isOpen:

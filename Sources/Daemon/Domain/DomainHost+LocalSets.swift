@@ -3,16 +3,16 @@ import Replica
 import Sync
 
 extension DomainHost {
-    /// The items whose content is here: files that are here whole and directories whose listing is. Items come with the
-    /// identifiers, names and places that they have here.
+    /// An enumerator of the materialized items: complete files and listed directories, with their local identifiers,
+    /// names and parents.
     package func enumeratorForMaterializedItems() -> any FileProviderEnumerator {
         LocalSetEnumerator(set: .materialized, database: replica.database) { [engine] in
             try engine.noteWrittenFiles()
         }
     }
 
-    /// The items that the remote has not got as they are here, new ones with their temporary identifiers and those that
-    /// are to be deleted included; all of them, whatever their number.
+    /// An enumerator of all items with pending changes, including new items with temporary identifiers and deleted
+    /// items.
     package func enumeratorForPendingItems() -> any FileProviderEnumerator {
         LocalSetEnumerator(set: .pending, database: replica.database) { [engine] in
             try engine.noteWrittenFiles()

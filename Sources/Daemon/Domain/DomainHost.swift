@@ -164,15 +164,14 @@ package final class DomainHost: Sendable {
         try? replica.close()
     }
 
-    /// Returns when the mount has gone, whoever took it away.
+    /// Returns when the mount has ended, also when another process has unmounted it.
     package func waitUntilUnmounted() async {
         await mounted.waitUntilEnded()
     }
 
-    /// Returns when the kernel has forgotten what was changed up to now. Until then a process may still come to an item by
-    /// the name that it had, and write into it.
-    ///
-    /// A process that waits for the remote with a directory locked is not waited for longer than for a moment.
+    /// Returns when the kernel has processed all invalidations so far. Before that, a process may still reach an item
+    /// by its old name and write to it. The wait is limited, because a process that waits for the remote may hold the
+    /// lock of a directory.
     package func tellKernel() async {
         _ = await Self.within(Self.timeForKernel) { [mounted] in await mounted.drainNotifications() }
     }

@@ -3,12 +3,12 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Lists one of the two sets that the system keeps, and tells how it changes. Anchors are of the replica: they hold for as
-/// long as that does, and expire when too much has happened since.
+/// Enumerates one of the two local sets and its changes. Anchors belong to the replica: they stay valid with it, and
+/// expire after too many changes.
 struct LocalSetEnumerator: FileProviderEnumerator {
     let set: LocalSet
     let database: ReplicaDatabase
-    /// Called before the set is looked at: brings it up to date.
+    /// Updates the set; called before each access.
     let prepare: @Sendable () throws -> Void
 
     private static let largestPage = 1000
@@ -64,7 +64,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
         }
     }
 
-    /// What tells the anchors of this replica and this set from all others.
+    /// The prefix of the anchors of this replica and this set.
     private func name() throws -> String {
         "\(set.rawValue).\(try database.value(of: .identity) ?? "")."
     }

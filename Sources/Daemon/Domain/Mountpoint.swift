@@ -4,22 +4,21 @@ import Foundation
 import Syscalls
 import SystemPackage
 
-/// The directory that a domain is to be mounted on.
+/// The directory on which a domain is mounted.
 struct Mountpoint: Sendable {
     let path: FilePath
-    /// Whether it was not there before.
+    /// Whether this instance has created the directory.
     private var wasMade = false
 
-    /// Makes sure that a domain can be mounted on a directory: makes it where it is missing, and takes away a mount of
-    /// ours that nobody serves any more.
+    /// Prepares a directory for a mount: creates it if it is missing, and detaches a dead mount of Yonder.
     ///
     /// - Parameters:
     ///   - directory: an absolute path.
-    ///   - source: the domain's, which must not contain the directory or lie in it.
-    /// - Throws: `ControlError` that says what is in the way.
+    ///   - source: the domain's source, which must neither contain the directory nor lie in it.
+    /// - Throws: `ControlError` with the reason.
     init(_ directory: String, source: String) throws(ControlError) {
         path = FilePath(directory)
-        // The command has followed all links but the last one.
+        // The command line has followed all links but the last one.
         for place in Self.linksFollowed(from: path) {
             if source.hasPrefix("/") {
                 guard !Self.contains(source, place.string) else {
@@ -49,14 +48,14 @@ struct Mountpoint: Sendable {
         }
     }
 
-    /// Nothing is mounted there after all: a directory that was made for it goes.
+    /// The mount has failed: removes the directory if it was created here.
     func giveUp() {
         if wasMade { try? path.removeDirectory() }
     }
 
-    /// Makes a directory, with those above it; one that is there already is fine.
+    /// Creates a directory and its missing ancestors.
     ///
-    /// - Returns: false for one that was there.
+    /// - Returns: false if it existed.
     @discardableResult
     private static func make(_ path: FilePath) throws -> Bool {
         if (try? FileStatus(at: path)) != nil { return false }
@@ -72,8 +71,8 @@ struct Mountpoint: Sendable {
         return true
     }
 
-    /// A path, and where it leads to when it is a symbolic link, and so on. What lies in a mount of ours is not touched: the
-    /// mount may be dead.
+    /// A path, and the targets if it is a chain of symbolic links. Paths in a mount of Yonder are not accessed,
+    /// because the mount may be dead.
     private static func linksFollowed(from path: FilePath) -> [FilePath] {
         var places = [path]
         while places.count <= 40, let current = places.last, outerMount(of: current) == nil,
@@ -84,7 +83,7 @@ struct Mountpoint: Sendable {
         return places
     }
 
-    /// The mount of ours in which a path lies; not the one that is mounted on it.
+    /// The mount of Yonder that contains a path, without one on the path itself.
     private static func outerMount(of path: FilePath) -> MountTable.Mount? {
         (try? MountTable())?.mounts.last { mount in
             let folder = String(decoding: mount.path, as: UTF8.self)
@@ -92,7 +91,7 @@ struct Mountpoint: Sendable {
         }
     }
 
-    /// A directory that is made in a mount of ours would go to that one's remote, and keep it from being unmounted.
+    /// A directory that is created in a mount of Yonder would be uploaded, and keep the mount busy.
     private func checkSurroundings(of place: FilePath) throws(ControlError) {
         guard let outer = Self.outerMount(of: place) else { return }
         throw ControlError(
@@ -100,7 +99,7 @@ struct Mountpoint: Sendable {
             path: path.string)
     }
 
-    /// A daemon that was killed leaves its mounts behind: whoever touches one gets ENOTCONN.
+    /// A killed daemon leaves its mounts behind; accesses fail with ENOTCONN.
     private func removeDeadMount() throws(ControlError) {
         _ = try Self.removeDeadMounts(on: path) { $0.type == "fuse.yonder" }
         guard let mount = (try? MountTable())?.mount(at: path) else { return }
@@ -112,28 +111,27 @@ struct Mountpoint: Sendable {
             path: path.string)
     }
 
-    /// What /proc/mounts calls the mount of a domain.
+    /// The source of a domain's mount in /proc/mounts.
     static func source(of domain: String) -> String { "//yonder/\(domain)" }
 
-    /// Detaches what a daemon that was killed has left of a domain's mount. A mount that a daemon serves stays. Blocks for
-    /// moments.
+    /// Detaches the mounts that a killed daemon has left for a domain. A served mount stays. Blocks briefly.
     ///
     /// - Returns: whether there was one.
-    /// - Throws: `failed` for one that cannot be detached.
+    /// - Throws: `failed` if a mount cannot be detached.
     static func removeDeadMounts(of domain: String, on directory: String) throws(ControlError) -> Bool {
         try removeDeadMounts(on: FilePath(directory)) { mount in
             mount.type == "fuse.yonder" && mount.source.utf8.elementsEqual(source(of: domain).utf8)
         }
     }
 
-    /// A daemon may have been killed more than once: dead mounts can lie on each other.
+    /// A daemon may have been killed repeatedly, so dead mounts can be stacked.
     private static func removeDeadMounts(
         on path: FilePath, where isOurs: (MountTable.Mount) -> Bool
     ) throws(ControlError) -> Bool {
         var count = 0
         while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), isDead(path) {
             do throws(Errno) {
-                // Should the kernel go on to show it, trying for ever would not help.
+                // Guards against an endless loop if the mount table does not change.
                 guard count < 64 else { throw .resourceBusy }
                 try MountTable.detach(path)
             } catch {
@@ -145,7 +143,7 @@ struct Mountpoint: Sendable {
         return count > 0
     }
 
-    /// Whether nobody serves the mount on a directory. Opening asks the daemon; without one the kernel answers ENOTCONN.
+    /// Whether the mount on a directory is dead: opening it fails with ENOTCONN.
     private static func isDead(_ path: FilePath) -> Bool {
         do {
             try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
@@ -155,7 +153,7 @@ struct Mountpoint: Sendable {
         }
     }
 
-    /// Whether a path is, or lies in, a folder. By bytes.
+    /// Whether a path equals a folder or lies in it. Compares bytes.
     static func contains(_ folder: String, _ path: String) -> Bool {
         let folder = folder == "/" ? "" : folder
         return path.utf8.elementsEqual(folder.utf8) || path.utf8.starts(with: (folder + "/").utf8)

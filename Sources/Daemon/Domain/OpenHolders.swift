@@ -1,7 +1,7 @@
 import Foundation
 import Replica
 
-/// Which processes hold an inode of a mount open, as /proc tells: those of this user, and all of them for root.
+/// The processes that have an inode of a mount open, from /proc: those of this user, or all for root.
 struct OpenHolders: Sendable {
     struct Holder: Hashable, Sendable, CustomStringConvertible {
         var process: Int32
@@ -10,11 +10,11 @@ struct OpenHolders: Sendable {
         var description: String { "\(command) (pid \(process))" }
     }
 
-    /// Where the inode is mounted.
+    /// The mount point of the domain.
     let mountpoint: String
     let inode: InodeNumber
 
-    /// Never touches the mount itself.
+    /// Does not access the mount.
     func find() -> [Holder] {
         let processes = Self.names(in: "/proc").compactMap { Int32($0) }
         return processes.sorted().compactMap { process in
@@ -24,7 +24,7 @@ struct OpenHolders: Sendable {
         }
     }
 
-    /// The link of a descriptor says where the file was found, which may be under another name now, so the inode counts.
+    /// The link of a descriptor shows the name at open time, so the inode is compared.
     private func hasOpen(_ process: Int32) -> Bool {
         Self.names(in: "/proc/\(process)/fd").contains { descriptor in
             guard

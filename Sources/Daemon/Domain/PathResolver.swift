@@ -4,19 +4,19 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Finds the items that paths in a mount mean, in the database: the mount itself is never touched, so that a daemon
-/// never waits for itself and nothing is listed by looking.
+/// Resolves paths in a mount to items by the database. The mount itself is not accessed, so that the daemon never
+/// waits for itself and nothing is listed by accident.
 struct PathResolver: Sendable {
     let host: DomainHost
-    /// What to do where a directory on the way has not been listed: list it, or give up.
+    /// Whether directories on the path that have not been listed are listed; otherwise the resolution fails.
     var lists = false
 
-    /// As many symbolic links as Linux follows on one path.
+    /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
-    /// The inode at an absolute path. A symbolic link is followed on the way, not in the last place.
+    /// The inode at an absolute path. Symbolic links are followed, except for the last component.
     ///
-    /// - Throws: `failed` where there is no such item, or it is not known yet; what listing throws.
+    /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
     func inode(at path: String) async throws -> InodeRecord {
         var names = try Self.names(of: path, below: host.mountpoint.string)
         var walked: [InodeRecord] = [try root()]
@@ -51,7 +51,7 @@ struct PathResolver: Sendable {
         return inode
     }
 
-    /// The path in the mount of an inode; nil for one without a name.
+    /// The path of an inode in the mount; nil for one without a name.
     func path(of number: InodeNumber) -> String? {
         guard let names = try? host.replica.database.path(of: number) else { return nil }
         return ([host.mountpoint.string] + names).joined(separator: "/")
@@ -85,7 +85,7 @@ struct PathResolver: Sendable {
         return inode
     }
 
-    /// Where an item is shown; nil for one that is not.
+    /// The path of an item in the mount; nil for a hidden one.
     func path(of item: ItemRecord) -> String? {
         guard let parent = item.parent, !item.isHidden, let directory = path(of: parent) else {
             return path(of: item.inode.number)

@@ -5,18 +5,18 @@ import Sync
 import SystemPackage
 import Volume
 
-/// Where volume and sync meet: what a request lacks, the engine provides.
+/// Fulfils the prerequisites of a volume's requests by the sync engine.
 struct Provisioner: Provisioning {
     let engine: SyncEngine
     let policy: MaterializationPolicy
-    /// What the user calls the domain.
+    /// The name of the domain.
     let domain: String
 
     func provide(
         _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
     ) -> any Cancellation {
         let completion: @Sendable (Errno?) -> Void = { error in
-            // Linux replaces an EAGAIN of setxattr by EOPNOTSUPP, which says that asking again is of no use.
+            // The kernel replaces EAGAIN of setxattr by EOPNOTSUPP, which means that a retry is useless.
             let isLost = error == .resourceTemporarilyUnavailable && prerequisite.isAskedByAttribute
             completion(isLost ? .resourceBusy : error)
         }
@@ -59,7 +59,7 @@ struct Provisioner: Provisioning {
         return nil
     }
 
-    /// Whether a process has had as much fetched as it may.
+    /// Whether a process has exceeded its fetch budget.
     private func isOverBudget(_ caller: Requester, _ number: InodeNumber) async -> Bool {
         let process = ObservedProcess.leader(of: caller.processIdentifier)
         guard let (reader, isNews) = policy.budget.refusal(of: process) else { return false }
@@ -68,7 +68,7 @@ struct Provisioner: Provisioning {
         return true
     }
 
-    /// Whether nothing has to be fetched: the bytes are here, and the database does not know yet.
+    /// Whether no fetch is needed: the bytes are here, but not recorded in the database yet.
     private func isHere(_ prerequisite: Prerequisite) async -> Bool {
         switch prerequisite {
         case .eviction, .upload: true
@@ -86,7 +86,7 @@ struct Provisioner: Provisioning {
 }
 
 extension Requester {
-    /// What the provider is told of a process that waits.
+    /// The request that the provider receives for this process.
     func request(_ reason: FileProviderRequest.Reason) -> FileProviderRequest {
         FileProviderRequest(
             reason: reason, processIdentifier: ObservedProcess.leader(of: processIdentifier),
@@ -97,7 +97,7 @@ extension Requester {
 }
 
 extension Prerequisite {
-    /// Whether a process may have asked for it by writing an extended attribute.
+    /// Whether the prerequisite may come from setxattr.
     fileprivate var isAskedByAttribute: Bool {
         switch self {
         case .download, .upload, .eviction: true
@@ -105,7 +105,7 @@ extension Prerequisite {
         }
     }
 
-    /// The file whose content a process wants to read; nil for anything else.
+    /// The file that a process reads; nil for other prerequisites.
     fileprivate var fileRead: InodeNumber? {
         switch self {
         case .content(let number, _, _), .whole(let number): number
@@ -115,7 +115,7 @@ extension Prerequisite {
 }
 
 extension EvictionRefusal {
-    /// What a process sees that asked by attribute.
+    /// The errno of an eviction that was requested by attribute.
     var errno: Errno {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: .nowInProgress
@@ -128,7 +128,7 @@ extension EvictionRefusal {
         }
     }
 
-    /// The code that scripts see.
+    /// The code in JSON.
     var code: String {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: "unsyncedEdits"

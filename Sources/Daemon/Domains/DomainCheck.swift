@@ -7,7 +7,7 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Checks one domain: its database, its contents, and what the remote says of it.
+/// Checks one domain: its database, its contents, and its listings against the remote.
 struct DomainCheck: Sendable {
     let name: String
     let arguments: CheckArguments
@@ -29,7 +29,7 @@ struct DomainCheck: Sendable {
 
     // MARK: - Not mounted
 
-    /// Checks the replica in a folder that nobody has open.
+    /// Checks a replica that is not open.
     func check(in directory: FilePath, source: String) async -> CheckReport {
         var report = CheckReport(name: name)
         do {
@@ -39,7 +39,7 @@ struct DomainCheck: Sendable {
                 report.notCompared = "something is wrong here; 'yonder check \(name) --repair' mends it"
                 return report
             }
-            // A check that repairs reports them itself.
+            // With --repair the later check reports them.
             if !arguments.isRepairing { report.add(findings, in: nil, below: nil) }
             try await compare(in: directory, source: source, &report)
         } catch let damage as ReplicaDamage {
@@ -50,7 +50,7 @@ struct DomainCheck: Sendable {
         return report
     }
 
-    /// Makes a damaged database anew, where that is wanted.
+    /// Rebuilds a damaged database if --repair was given.
     func rebuild(
         in directory: FilePath, source: String, _ damage: ReplicaDamage, _ report: inout CheckReport
     ) async {
@@ -68,7 +68,7 @@ struct DomainCheck: Sendable {
             let findings = try ReplicaRebuild.run(in: directory, logger: logger)
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: true))
             report.add(findings, in: nil, below: nil)
-            // The damaged database may have known where its remote is.
+            // The damaged database may have contained the source.
             let record = try DomainRecord(ofReplicaIn: directory)
             try await compare(in: directory, source: record?.source ?? source, &report)
         } catch let damage as ReplicaDamage where source.isEmpty {
@@ -134,8 +134,8 @@ struct DomainCheck: Sendable {
 
 extension CheckReport {
     /// - Parameters:
-    ///   - replica: knows where items are; nil where that cannot be said.
-    ///   - mountpoint: what paths begin with; nil for paths from the root.
+    ///   - replica: resolves paths; nil if it cannot.
+    ///   - mountpoint: the prefix of paths; nil for paths from the root.
     fileprivate mutating func add(_ findings: [CheckFinding], in replica: Replica?, below mountpoint: String?) {
         problems += findings.map { finding in
             let names = finding.inode.flatMap { number in

@@ -4,18 +4,18 @@ import Logging
 import Replica
 import SystemPackage
 
-/// What came of making a folder a domain.
+/// The result of an import.
 struct ImportedFolder: Sendable {
     var summary: ImportSummary
     var isTaken: Bool
-    /// What could not be removed from the folder.
+    /// The paths that could not be removed from the folder.
     var left: [String]
 }
 
 extension DomainStore {
-    /// Makes a folder a domain, without changing the folder before all of it is taken in. Blocks.
+    /// Imports a folder as a domain. The folder is not changed before the import is complete. Blocks.
     ///
-    /// - Throws: what is in the way; the folder is as it was then.
+    /// - Throws: the reason; the folder is then unchanged.
     func importFolder(
         _ folder: FilePath, as domain: FileProviderDomain, mountpoint: String, isTaken: Bool, logger: Logger,
         progress: (ImportSummary) -> Void
@@ -45,9 +45,9 @@ extension DomainStore {
         return ImportedFolder(summary: summary, isTaken: isTaken, left: left)
     }
 
-    /// Removes from the folder that a domain was made of what the domain has, unless that is done. Blocks.
+    /// Removes the imported items from their original folder, unless this was done before. Blocks.
     ///
-    /// - Returns: what is left there.
+    /// - Returns: the paths that are left.
     @discardableResult
     func finishImport(of name: String, logger: Logger) throws -> [String] {
         guard let record = try DomainRecord(ofReplicaIn: directory(of: name)), let folder = record.importedFrom else {

@@ -6,7 +6,7 @@ import Replica
 import Syscalls
 import SystemPackage
 
-/// The domains that this machine knows: a folder each in the state directory.
+/// The known domains: one folder each in the state directory.
 struct DomainStore: Sendable {
     /// A known domain.
     struct Known: Sendable {
@@ -14,14 +14,14 @@ struct DomainStore: Sendable {
         var source: String
         var mountpoint: String?
         var options: DomainOptions
-        /// What is wrong with its database; nil when it can be read.
+        /// The damage of its database; nil if it can be read.
         var damage: String?
     }
 
     private let folder: FilePath
     private let stateDirectory: FilePath
 
-    /// - Parameter stateDirectory: made, with its parents, when it is missing.
+    /// - Parameter stateDirectory: created, with its ancestors, if it is missing.
     init(in stateDirectory: FilePath) throws {
         self.stateDirectory = stateDirectory
         folder = stateDirectory.appending("domains")
@@ -29,10 +29,10 @@ struct DomainStore: Sendable {
             atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
-    /// Where a domain's replica is, or would be.
+    /// The directory of a domain's replica, which need not exist.
     func directory(of name: String) -> FilePath { folder.appending(name) }
 
-    /// All known domains by name; a replica that cannot be read is left out and said in `unreadable`.
+    /// All known domains, sorted by name. Replicas that cannot be read are reported in `unreadable`.
     func all() -> (known: [Known], unreadable: [String]) {
         var known: [Known] = []
         var unreadable: [String] = []
@@ -46,16 +46,16 @@ struct DomainStore: Sendable {
         return (known, unreadable)
     }
 
-    /// A known domain; nil when there is none of this name. Of one whose database is damaged it is known what lies beside
-    /// that.
+    /// A known domain; nil if there is none with this name. If its database is damaged, the sidecar file beside it is
+    /// used.
     ///
-    /// - Throws: what the database says.
+    /// - Throws: database errors.
     func domain(named name: String) throws -> Known? {
         guard FileProviderDomain.isValid(identifier: name) else { return nil }
         let directory = directory(of: name)
         do {
             guard let record = try DomainRecord(ofReplicaIn: directory) else {
-                // The row that says where the remote is may be all that is damaged.
+                // The damaged row may be the one with the source.
                 return DomainSidecar(in: directory).map { known(name, by: $0, damage: nil) }
             }
             return Known(
@@ -73,8 +73,7 @@ struct DomainStore: Sendable {
             options: DomainOptions(json: record.options), damage: damage)
     }
 
-    /// As ``domain(named:)``. Of a domain whose database and `domain.json` are both damaged only the name is known, and that
-    /// it is one.
+    /// As ``domain(named:)``. If both the database and `domain.json` are damaged, the result has only the name.
     func domainOrItsRemains(named name: String) throws -> Known? {
         do {
             return try domain(named: name)
@@ -84,19 +83,19 @@ struct DomainStore: Sendable {
         }
     }
 
-    /// What can be done about a domain of which it is not known any more where its remote is.
+    /// Instructions for a domain whose source is lost.
     static func wayOut(of name: String) -> String {
         "where its remote is is not known any more: 'yonder mount SOURCE DIR --name \(name)' says it again, then "
             + "'yonder check \(name) --repair' makes a new database; 'yonder remove \(name)' forgets the domain and keeps "
             + "what is on this machine alone"
     }
 
-    /// Writes anew where a domain's remote is, for one of which that is not known any more.
+    /// Writes the sidecar file of a domain whose source was lost.
     func restoreRecord(of name: String, _ sidecar: DomainSidecar) throws {
         try sidecar.write(in: directory(of: name))
     }
 
-    /// The names of all domains, also of those that cannot be read.
+    /// The names of all domains, including unreadable ones.
     func names() -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []).sorted().filter { name in
             do {
@@ -107,7 +106,7 @@ struct DomainStore: Sendable {
         }
     }
 
-    /// Keeps the options of a domain that is not mounted. Blocks.
+    /// Stores the options of a domain that is not mounted. Blocks.
     func keepOptions(of known: Known, logger: Logger) throws {
         let directory = directory(of: known.name)
         let replica = try Replica(at: directory, readers: 2, logger: logger)
@@ -117,10 +116,10 @@ struct DomainStore: Sendable {
 
     // MARK: - Coming and going
 
-    /// Where the data of removed domains goes when nobody says where.
+    /// The default folder for the kept data of removed domains.
     var kept: FilePath { stateDirectory.appending("kept") }
 
-    /// A new place for a replica that is no domain yet. What lies there after a crash is nobody's.
+    /// Creates a directory for a replica that is not a domain yet. ``cleanUp(_:)`` removes it after a crash.
     func newStaging(for name: String) throws -> FilePath {
         let place = staging.appending("\(name)-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
@@ -128,17 +127,16 @@ struct DomainStore: Sendable {
         return place
     }
 
-    /// Makes a replica a domain, in one step.
+    /// Turns a staged replica into a domain, atomically.
     func adopt(_ place: FilePath, as name: String) throws {
         try place.move(to: directory(of: name))
         try synchronize()
     }
 
-    /// Forgets a domain, in one step. What is left to do for it is done by ``finishRemoval(of:)``, now or at the next
-    /// start.
+    /// Forgets a domain, atomically. ``finishRemoval(of:)`` does the rest, now or at the next start.
     ///
-    /// - Parameter kept: where its data was put, or nil.
-    /// - Returns: where the replica lies now.
+    /// - Parameter kept: the folder with the kept data, or nil.
+    /// - Returns: the new path of the replica.
     func forget(_ name: String, keptIn kept: FilePath?) throws -> FilePath {
         let marker = directory(of: name).appending(Self.marker)
         try marker.unlinkIfPresent()
@@ -151,14 +149,14 @@ struct DomainStore: Sendable {
         return place
     }
 
-    /// Gives what was kept its attributes and deletes the replica.
+    /// Restores the attributes of the kept files and deletes the replica.
     func finishRemoval(of place: FilePath) throws {
         let marker = FileManager.default.contents(atPath: place.appending(Self.marker).string)
         if let marker { try? Keeping.dress(FilePath(String(decoding: marker, as: UTF8.self))) }
         try FileManager.default.removeItem(atPath: place.string)
     }
 
-    /// Does away with what a crash left in the middle of a removal or an import.
+    /// Completes removals and discards imports that a crash has interrupted.
     func cleanUp(_ report: (String) -> Void) {
         for (folder, finish) in [
             (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),

@@ -2,12 +2,11 @@ import Control
 import Logging
 import Replica
 
-/// Mounts that a daemon has left because it was killed: the domain is known and not mounted, and its directory answers
-/// ENOTCONN.
+/// Mounts that a killed daemon has left: the domain is known and not mounted, and accesses fail with ENOTCONN.
 extension Domains {
-    /// Takes a domain's mount away, also a dead one.
+    /// Unmounts a domain, or detaches its dead mount.
     ///
-    /// - Throws: `unavailable` for a domain that is not mounted, or not known.
+    /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func unmount(_ reference: DomainReference) async throws -> UnmountReport {
         let name = name(of: reference)
         if let host = name.flatMap({ hosts[$0] }) {
@@ -21,7 +20,7 @@ extension Domains {
         }
         await acquire(known.name)
         defer { release(known.name) }
-        // It may have been mounted meanwhile.
+        // The domain may have been mounted concurrently.
         guard hosts[known.name] == nil, try await detachDeadMount(of: known) else {
             _ = try host(reference)
             throw ControlError(.unavailable, "not mounted", path: reference.text)
@@ -35,7 +34,7 @@ extension Domains {
         return UnmountReport(name: known.name, pending: pending)
     }
 
-    /// Detaches the dead mount of a domain that this daemon has not mounted. The caller has acquired the domain's name.
+    /// Detaches the dead mount of a domain that this daemon has not mounted. The caller holds the domain's name.
     ///
     /// - Returns: whether there was one.
     @discardableResult
@@ -49,8 +48,8 @@ extension Domains {
         }.value
     }
 
-    /// The name of the domain that a user means; nil for none. What is the name of a domain is not taken for a path in the
-    /// working directory, which may lie in the mount of another domain.
+    /// The name of the domain that a reference names; nil for none. The name of a known domain takes precedence over a path,
+    /// also when the domain is not mounted: the working directory may be in the mount of another domain.
     func name(of reference: DomainReference) -> String? {
         if hosts[reference.text] != nil || (try? store.domain(named: reference.text)) != nil { return reference.text }
         if let host = host(containing: reference.path) { return host.name }

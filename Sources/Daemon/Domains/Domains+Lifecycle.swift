@@ -8,15 +8,15 @@ import Syscalls
 import SystemPackage
 import Volume
 
-/// Domains that are forgotten, and folders that become domains.
+/// Removal and import of domains.
 extension Domains {
     // MARK: - Removing
 
-    /// Forgets a domain, with its mount, and keeps of its data what is wanted. Until all of that is on the disk the
-    /// domain is there as before.
+    /// Removes a domain and its mount, and keeps the requested data. The domain stays unchanged until the data is on
+    /// the disk.
     ///
-    /// - Throws: `failed` for one that is not known, or in use, or when something would be lost that only this machine
-    ///   has; what the disk says.
+    /// - Throws: `failed` if the domain is unknown or in use, or if data would be lost that exists only on this
+    ///   machine; disk errors.
     func remove(
         _ arguments: RemoveArguments, progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> RemoveReport {
@@ -29,7 +29,7 @@ extension Domains {
                 try host.engine.noteWrittenFiles()
                 _ = try plan(arguments, try host.replica.unsynced(), name)
             } catch {
-                // What a damaged database cannot say is asked again when a new one has been made in its place.
+                // For a damaged database this is checked again after the rebuild.
                 guard ReplicaDamage(error) != nil else { throw error }
             }
             await host.stop()
@@ -38,10 +38,10 @@ extension Domains {
         guard let known = try store.domainOrItsRemains(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
-        // Before the domain is forgotten: afterwards nobody would know the mount any more.
+        // Before the domain is forgotten, because the mount could not be found afterwards.
         try await detachDeadMount(of: known)
         let (store, catalog, logger) = (store, catalog, logger)
-        // Keeping reads and writes as fast as the disk does.
+        // Copying the kept data blocks on the disk.
         return try await Task.detached {
             let replica = try openForRemoval(store.directory(of: name), logger)
             var report: RemoveReport
@@ -77,7 +77,7 @@ extension Domains {
 
     private func knownName(_ reference: DomainReference) throws -> String {
         if hosts[reference.text] != nil { return reference.text }
-        // Says what is wrong with a domain of this name whose database is damaged.
+        // Reports the damage if the database of this domain is damaged.
         if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
         if let name = name(of: reference) { return name }
         throw ControlError(
@@ -97,9 +97,9 @@ extension Domains {
 
     // MARK: - Importing
 
-    /// Makes a folder the replica of a new domain, and mounts it.
+    /// Imports a folder as the replica of a new domain, and mounts it.
     ///
-    /// - Throws: `failed` with what is in the way: the folder is as it was then.
+    /// - Throws: `failed` with the reason; the folder is then unchanged.
     func importFolder(
         _ arguments: ImportArguments, progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> ImportReport {
@@ -119,11 +119,11 @@ extension Domains {
         let domain = FileProviderDomain(identifier: name, source: arguments.source)
         var options = DomainOptions()
         options.objectStore = arguments.objectStore
-        let wish = options
+        let mountOptions = options
         let imported = try await Task.detached {
             let isTaken = try checkFolder(arguments, in: store, mounted: mounted)
             do {
-                try await checkProvider(of: domain, wish, arguments.credentials, in: store, catalog, logger)
+                try await checkProvider(of: domain, mountOptions, arguments.credentials, in: store, catalog, logger)
                 return try store.importFolder(
                     FilePath(arguments.folder), as: domain, mountpoint: arguments.directory, isTaken: isTaken,
                     logger: logger
@@ -141,8 +141,8 @@ extension Domains {
         let host: DomainHost
         do {
             host = try await begin(
-                Wish(
-                    name: name, source: arguments.source, mountpoint: arguments.directory, options: wish))
+                MountRequest(
+                    name: name, source: arguments.source, mountpoint: arguments.directory, options: mountOptions))
         } catch {
             throw ControlError(
                 .failed, "it is the domain '\(name)' now, and cannot be mounted: \(error)", path: arguments.folder)
@@ -153,8 +153,8 @@ extension Domains {
     }
 }
 
-/// Opens the replica of a domain that is to be removed. In place of a damaged database there is a new one then, and what
-/// was on this machine alone is in the replica's folder `recovered`, which is kept as everything that was set aside.
+/// Opens the replica of a domain for its removal. A damaged database is rebuilt; local data is then in the replica's
+/// folder `recovered`, which is kept.
 private func openForRemoval(_ directory: FilePath, _ logger: Logger) throws -> Replica {
     do {
         return try Replica(at: directory, readers: 4, logger: logger)
@@ -165,9 +165,9 @@ private func openForRemoval(_ directory: FilePath, _ logger: Logger) throws -> R
     }
 }
 
-/// What is kept, when something is to be removed.
+/// Decides what a removal keeps.
 ///
-/// - Throws: `failed` when something would be lost that only this machine has, and nobody says that it may.
+/// - Throws: `failed` if data would be lost that exists only on this machine, without `--force`.
 private func plan(_ arguments: RemoveArguments, _ unsynced: UnsyncedSummary, _ name: String) throws -> KeptData {
     let keep = arguments.keep ?? (unsynced.isAnything ? .dirty : .none)
     guard keep == .none, unsynced.isAnything, !arguments.isForced else { return keep }
@@ -181,7 +181,7 @@ extension UnsyncedSummary {
     fileprivate var isAnything: Bool { items + recovered > 0 }
 }
 
-/// An empty folder for what is kept. One that an attempt left half full is emptied.
+/// Creates the folder for kept data. A folder of an interrupted attempt is emptied.
 private func keptPlace(_ directory: String?, _ name: String, in store: DomainStore) throws -> FilePath {
     let place: FilePath
     if let directory {
@@ -209,7 +209,7 @@ private func keptPlace(_ directory: String?, _ name: String, in store: DomainSto
 }
 
 extension Error {
-    /// What the system said, in its words; Foundation's own where it said nothing.
+    /// The POSIX error in words; Foundation's description if there is none.
     fileprivate var reason: String {
         let below = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
         guard let below, below.domain == NSPOSIXErrorDomain else { return localizedDescription }
@@ -218,7 +218,7 @@ extension Error {
 }
 
 extension FilePath {
-    /// The path, with a number at its end where something has it.
+    /// The path, with a number appended if it exists.
     fileprivate var unused: FilePath {
         for number in 1... {
             let path = number == 1 ? self : FilePath(string + "-\(number)")
@@ -228,9 +228,9 @@ extension FilePath {
     }
 }
 
-/// What could be in the way of an import, looked at before anything is done.
+/// Checks the preconditions of an import.
 ///
-/// - Returns: whether the folder's files can be taken, and need not be copied.
+/// - Returns: whether the files can be moved instead of copied.
 private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mounted: [String]) throws -> Bool {
     let folder = arguments.folder
     func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
@@ -266,7 +266,7 @@ private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mo
     return isTaken
 }
 
-/// Whether the source can be reached and written. Credentials that have worked are kept.
+/// Verifies that the source can be reached and written. Stores the credentials if they work.
 private func checkProvider(
     of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
     _ catalog: ProviderCatalog, _ logger: Logger

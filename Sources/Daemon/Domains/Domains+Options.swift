@@ -3,41 +3,41 @@ import FileProvider
 import Logging
 import Sync
 
-/// Other options for a domain that is mounted.
+/// Changes of options of a mounted domain.
 extension Domains {
-    /// Applies what a command wants otherwise than it is, all of it or nothing, and keeps that. The caller has acquired
-    /// the domain's name.
+    /// Applies and stores the changed options, all or none. The caller holds the domain's name.
     ///
-    /// - Parameter given: credentials, which are kept; a password is tried before. Certificates and proxies count from the
-    ///   next mount on.
-    /// - Throws: `failed` for what only a new mount can change.
-    func change(_ host: DomainHost, to wish: Wish, _ given: GivenCredentials?) async throws {
-        let (new, old) = (wish.options, host.options)
+    /// - Parameter given: new credentials; a password is verified first. Certificates and proxies take effect at the
+    ///   next mount.
+    /// - Throws: `failed` for options that need a new mount.
+    func change(_ host: DomainHost, to request: MountRequest, _ given: GivenCredentials?) async throws {
+        let (new, old) = (request.options, host.options)
         if new.isReadOnly != old.isReadOnly {
             let flag = new.isReadOnly ? "--read-only" : "--no-read-only"
-            throw Self.needsMount("\(flag) does not change how it is mounted already", wish.name)
+            throw Self.needsMount("\(flag) does not change how it is mounted already", request.name)
         }
         for (flag, isNew, isOld) in [
             ("allow-other", new.allowsOthers, old.allowsOthers), ("dev", new.allowsDevices, old.allowsDevices),
             ("suid", new.allowsSetID, old.allowsSetID),
         ] where isNew != isOld {
             throw Self.needsMount(
-                "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", wish.name)
+                "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", request.name)
         }
         if new.objectStore != old.objectStore, old.objectStore != nil {
-            throw Self.needsMount("it is mounted with another endpoint, region or profile", wish.name)
+            throw Self.needsMount("it is mounted with another endpoint, region or profile", request.name)
         }
         if let given {
-            // Variables of a session that has run out are replaced so, and need not work yet.
-            try await tryOut(wish, given, isNew: false, isTrying: false)
+            // Variables replace those of an expired session, and need not work yet.
+            try await tryOut(request, given, isNew: false, isTrying: false)
             host.engine.errorWasResolved()
         }
         guard new != old else { return }
         try await host.apply(new)
-        logger.notice("'\(wish.name)' has other options now")
+        logger.notice("'\(request.name)' has other options now")
     }
 
-    /// Pauses or resumes a domain, for this mount and later ones. One that is not mounted begins so at its next mount.
+    /// Pauses or resumes a domain, also for later mounts. For a domain that is not mounted it takes effect at the
+    /// next mount.
     func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
         guard let name = name(of: reference) else {
             _ = try host(reference)

@@ -5,16 +5,16 @@ import Logging
 import Replica
 import SystemPackage
 
-/// The domains that are mounted, and how they come and go: one mounting or unmounting of a name at a time.
+/// The mounted domains. Mounts and unmounts of one name are serialized.
 actor Domains {
     nonisolated let store: DomainStore
     nonisolated let policy: MaterializationPolicy
-    /// Names that are never sent, in any domain.
+    /// Name patterns that are excluded from sync in every domain.
     let ignoredNames: IgnoredNames
     let catalog: ProviderCatalog
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
-    /// Names that are being mounted or unmounted, with who waits for it.
+    /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     private(set) var isShuttingDown = false
     private var isShutDown = false
@@ -31,23 +31,23 @@ actor Domains {
         self.logger = logger
     }
 
-    /// The mounted domains by name.
+    /// The mounted domains, sorted by name.
     var mounted: [DomainHost] { hosts.values.sorted { $0.name < $1.name } }
 
-    /// The domain that is mounted under a name, or whose mount contains a path.
+    /// The mounted domain that a reference names; see ``name(of:)``.
     ///
-    /// - Throws: `unavailable` when it is known but not mounted, `failed` when it is not known.
+    /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
-        if let host = hosts[reference.text] { return host }
-        if let host = host(containing: reference.path) { return host }
-        guard (try? store.domain(named: reference.text)) == nil else {
-            throw ControlError(
-                .unavailable, "not mounted; 'yonder mount \(reference.text)' does it", path: reference.text)
+        guard let name = name(of: reference) else {
+            throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
         }
-        throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
+        guard let host = hosts[name] else {
+            throw ControlError(.unavailable, "not mounted; 'yonder mount \(name)' mounts it", path: reference.text)
+        }
+        return host
     }
 
-    /// The domain that is meant, or all that are mounted.
+    /// The referenced domain, or all mounted domains.
     func hosts(_ reference: DomainReference?) throws(ControlError) -> [DomainHost] {
         guard let reference else { return mounted }
         return [try host(reference)]
@@ -61,33 +61,33 @@ actor Domains {
 
     // MARK: - Mounting
 
-    /// Mounts a source, or a known domain where it was. One that is mounted there already is fine.
+    /// Mounts a source, or a known domain on its last mount point. Returns the existing mount if there is one.
     func mount(_ arguments: MountArguments) async throws -> DomainHost {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
-        let wish = try wish(for: arguments)
-        try wish.options.checkRights(of: wish.name)
-        await acquire(wish.name)
-        defer { release(wish.name) }
-        if let host = hosts[wish.name] {
-            guard host.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) else {
+        let request = try request(for: arguments)
+        try request.options.checkRights(of: request.name)
+        await acquire(request.name)
+        defer { release(request.name) }
+        if let host = hosts[request.name] {
+            guard host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) else {
                 throw ControlError(
-                    .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: wish.name)
+                    .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: request.name)
             }
-            try await change(host, to: wish, arguments.credentials)
+            try await change(host, to: request, arguments.credentials)
             return host
         }
-        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(wish.mountpoint.utf8) }) {
-            throw ControlError(.failed, "'\(other.name)' is mounted there", path: wish.mountpoint)
+        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) }) {
+            throw ControlError(.failed, "'\(other.name)' is mounted there", path: request.mountpoint)
         }
-        return try await begin(wish, arguments.credentials)
+        return try await begin(request, arguments.credentials)
     }
 
-    /// Mounts a domain whose name the caller has acquired.
+    /// Mounts a domain whose name the caller holds.
     ///
-    /// - Parameter given: credentials that are not kept yet.
-    func begin(_ wish: Wish, _ given: GivenCredentials? = nil) async throws -> DomainHost {
-        let host = try await open(wish, given)
-        hosts[wish.name] = host
+    /// - Parameter given: credentials that are not stored yet.
+    func begin(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+        let host = try await open(request, given)
+        hosts[request.name] = host
         Task {
             await host.waitUntilUnmounted()
             await self.ended(host)
@@ -95,7 +95,7 @@ actor Domains {
         return host
     }
 
-    /// Takes a domain's mount away.
+    /// Unmounts a domain.
     func unmount(_ host: DomainHost) async {
         await acquire(host.name)
         defer { release(host.name) }
@@ -105,8 +105,8 @@ actor Domains {
 
     // MARK: - Checking
 
-    /// Checks domains, mounted or not, one after the other. A mounted one whose database has to be made anew is
-    /// unmounted for that, and mounted again.
+    /// Checks domains one after the other, mounted or not. A mounted domain whose database must be rebuilt is
+    /// unmounted meanwhile.
     func check(_ arguments: CheckArguments) async throws -> [CheckReport] {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         var names: [String] = []
@@ -121,7 +121,7 @@ actor Domains {
     }
 
     private func host(named reference: DomainReference) throws(ControlError) -> DomainHost? {
-        if let host = hosts[reference.text] ?? host(containing: reference.path) { return host }
+        if let host = name(of: reference).flatMap({ hosts[$0] }) { return host }
         let known: DomainStore.Known?
         do {
             known = try store.domainOrItsRemains(named: reference.text)
@@ -170,7 +170,7 @@ actor Domains {
         return report
     }
 
-    /// Takes all mounts away, and takes in no more.
+    /// Unmounts all domains and refuses further mounts.
     func shutDown() async {
         isShuttingDown = true
         await withTaskGroup(of: Void.self) { group in
@@ -181,7 +181,7 @@ actor Domains {
         waitersForEnd = []
     }
 
-    /// Returns when all mounts have gone because of a shutdown.
+    /// Returns when a shutdown has unmounted all domains.
     func waitUntilShutDown() async {
         guard !isShutDown else { return }
         await withCheckedContinuation { waitersForEnd.append($0) }
@@ -189,15 +189,15 @@ actor Domains {
 
     // MARK: - Private
 
-    struct Wish: Sendable {
+    struct MountRequest: Sendable {
         var name: String
         var source: String
         var mountpoint: String
         var options: DomainOptions
     }
 
-    /// Which domain is meant, and where and how it is to be mounted.
-    private func wish(for arguments: MountArguments) throws -> Wish {
+    /// Determines the domain of a mount command, its mount point and its options.
+    private func request(for arguments: MountArguments) throws -> MountRequest {
         guard let source = arguments.source, let directory = arguments.directory else {
             guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
                 throw ControlError(
@@ -211,7 +211,7 @@ actor Domains {
             guard let mountpoint = known.mountpoint else {
                 throw ControlError(.usage, "was never mounted: say where", path: name)
             }
-            return Wish(
+            return MountRequest(
                 name: name, source: known.source, mountpoint: mountpoint,
                 options: known.options.merging(arguments))
         }
@@ -221,7 +221,7 @@ actor Domains {
         }
         var known = try store.domainOrItsRemains(named: name)
         if let remains = known, remains.damage != nil, remains.source.isEmpty {
-            // The user says again what neither the database nor the file beside it can tell.
+            // The command provides the source that is lost.
             try store.restoreRecord(of: name, DomainSidecar(source: source, mountpoint: directory, options: nil))
             known = try store.domain(named: name)
         }
@@ -230,13 +230,13 @@ actor Domains {
                 .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
                 path: name)
         }
-        return Wish(
+        return MountRequest(
             name: name, source: source, mountpoint: directory,
             options: (known?.options ?? DomainOptions()).merging(arguments))
     }
 
-    /// The name of the domain that a source on a directory means when none is said: one that was there already, else
-    /// one made of the directory's name.
+    /// The default name of a domain: that of the known domain with this source and directory, else one derived from
+    /// the directory's name.
     private func name(for source: String, on directory: String) throws -> String {
         let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
         if let same = known.first(where: { $0.mountpoint?.utf8.elementsEqual(directory.utf8) == true }) {
@@ -252,71 +252,72 @@ actor Domains {
         return base
     }
 
-    func open(_ wish: Wish, _ given: GivenCredentials? = nil) async throws -> DomainHost {
-        let directory = store.directory(of: wish.name)
+    func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+        let directory = store.directory(of: request.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
-        if !isNew, let known = try? store.domain(named: wish.name) { try await detachDeadMount(of: known) }
-        let findings = try await tryOut(wish, given, isNew: isNew)
-        // Opening a replica and mounting block for as long as the disk does.
+        if !isNew, let known = try? store.domain(named: request.name) { try await detachDeadMount(of: known) }
+        let findings = try await tryOut(request, given, isNew: isNew)
+        // Opening a replica and mounting block on the disk.
         return try await Task.detached { [store] in
             var made: Mountpoint?
             do {
-                try store.finishImport(of: wish.name, logger: logger)
-                let place = try Mountpoint(wish.mountpoint, source: wish.source)
+                try store.finishImport(of: request.name, logger: logger)
+                let place = try Mountpoint(request.mountpoint, source: request.source)
                 made = place
                 return try DomainHost(
-                    domain: FileProviderDomain(identifier: wish.name, source: wish.source), directory: directory,
-                    mountpoint: place.path, options: wish.options, policy: policy,
+                    domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
+                    mountpoint: place.path, options: request.options, policy: policy,
                     ignoredNames: ignoredNames, logger: logger,
-                    makeProvider: { try catalog.provider(for: $0, wish.options, findings) })
+                    makeProvider: { try catalog.provider(for: $0, request.options, findings) })
             } catch {
                 made?.giveUp()
-                // A domain that could not be mounted once is not known.
+                // A new domain is forgotten if its first mount fails.
                 if isNew {
                     try? FileManager.default.removeItem(atPath: directory.string)
-                    catalog.credentials.forget(wish.name)
+                    catalog.credentials.forget(request.name)
                 }
                 if let damage = error as? ReplicaDamage {
                     throw ControlError(
                         .failed,
-                        "its database is damaged: \(damage); 'yonder check \(wish.name) --repair' makes a new one from "
-                            + "the remote and keeps what is here", path: wish.name)
+                        "its database is damaged: \(damage); 'yonder check \(request.name) --repair' makes a new one from "
+                            + "the remote and keeps what is here", path: request.name)
                 }
                 if let error = error as? FileProviderError {
                     throw ControlError(
-                        error.errno == .notPermitted ? .notPermitted : .failed, error.message, path: wish.source)
+                        error.errno == .notPermitted ? .notPermitted : .failed, error.message, path: request.source)
                 }
                 throw error
             }
         }.value
     }
 
-    /// A remote that is new has to answer, and to let us in; one that is known may be away. Credentials are kept once
-    /// they have worked, or cannot be tried: while the domain is paused nobody asks the remote.
+    /// Connects to the remote of a domain. A new remote must answer and accept the credentials; a known one may be
+    /// unreachable. Credentials are stored once they have worked, or if they cannot be tried because the domain is
+    /// paused.
     ///
-    /// - Parameter isTrying: false to keep variables untried. A password is tried.
-    /// - Returns: what was found out about it.
+    /// - Parameter isTrying: false to store environment variables untried; a password is tried in any case.
+    /// - Returns: what was detected about the remote.
     @discardableResult
     func tryOut(
-        _ wish: Wish, _ given: GivenCredentials?, isNew: Bool, isTrying: Bool = true
+        _ request: MountRequest, _ given: GivenCredentials?, isNew: Bool, isTrying: Bool = true
     ) async throws -> ProviderCatalog.Findings? {
-        // What is left of another domain of this name is not this one's.
-        let kept = isNew ? nil : catalog.credentials.credentials(of: wish.name)
+        // Stored credentials may belong to an earlier domain with this name.
+        let kept = isNew ? nil : catalog.credentials.credentials(of: request.name)
         let all = given.map { $0.replacing(kept) } ?? kept
         let hasNews = given?.hasPassword == true || all != kept
         guard isNew || hasNews else { return nil }
         var findings: ProviderCatalog.Findings?
-        let domain = FileProviderDomain(identifier: wish.name, source: wish.source)
+        let domain = FileProviderDomain(identifier: request.name, source: request.source)
         do {
-            if wish.options.isPaused != true, isTrying || given?.hasPassword == true {
-                findings = try await catalog.tryOut(domain, wish.options, given: all)
+            if request.options.isPaused != true, isTrying || given?.hasPassword == true {
+                findings = try await catalog.tryOut(domain, request.options, given: all)
             }
         } catch let error as FileProviderError {
             let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
-            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: wish.source) }
+            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: request.source) }
         }
-        if isNew || hasNews { try keep(all, of: wish.name) }
+        if isNew || hasNews { try keep(all, of: request.name) }
         return findings
     }
 
@@ -331,7 +332,7 @@ actor Domains {
         }
     }
 
-    /// Somebody took the mount away, us or another.
+    /// The mount has ended, by this daemon or another process.
     private func ended(_ host: DomainHost) async {
         guard hosts[host.name] === host else { return }
         logger.notice("'\(host.name)' was unmounted")

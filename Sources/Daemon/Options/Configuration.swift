@@ -18,7 +18,7 @@ import TOMLKit
 ///     usual-list = true                             # false: without the list that comes with Yonder
 struct Configuration: Sendable {
     var rules = MaterializationRules.usual
-    /// How many bytes a process may have fetched by reading; nil for as many as it likes.
+    /// The fetch budget per process in bytes; nil for no limit.
     var processBudget: Int64?
     var ignoredNames = IgnoredNames.usual
 
@@ -53,7 +53,7 @@ struct Configuration: Sendable {
         var ignore: Ignore?
     }
 
-    /// - Parameter path: a file that may be missing. One that cannot be read is reported, and the usual applies.
+    /// - Parameter path: need not exist. An unreadable file is reported, and the defaults apply.
     init(at path: String, logger: Logger) {
         guard let data = FileManager.default.contents(atPath: path) else { return }
         do {
@@ -63,7 +63,7 @@ struct Configuration: Sendable {
         }
     }
 
-    /// - Throws: what is wrong with the text.
+    /// - Throws: the error in the text.
     init(text: String) throws {
         let file = try TOMLDecoder().decode(File.self, from: text)
         if let section = file.materialization {

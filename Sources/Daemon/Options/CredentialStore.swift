@@ -3,36 +3,35 @@ import Foundation
 import Syscalls
 import SystemPackage
 
-/// Passwords and variables that had to be kept: a file for each domain, which only its owner can read.
+/// Stored passwords and environment variables: one file per domain, readable only by its owner.
 struct CredentialStore: Sendable {
     private let folder: FilePath
 
-    /// - Parameter folder: where they lie; made when something is kept.
+    /// - Parameter folder: created when credentials are stored.
     init(in folder: FilePath) {
         self.folder = folder
     }
 
-    /// What was kept for a domain; nil when there is nothing, or nothing that can be read.
+    /// The stored credentials of a domain; nil if there are none or they cannot be read.
     func credentials(of domain: String) -> GivenCredentials? {
         guard let data = FileManager.default.contents(atPath: file(of: domain).string) else { return nil }
         return try? JSONDecoder().decode(GivenCredentials.self, from: data)
     }
 
-    /// Keeps credentials in place of those of before; they are on the disk when this returns, and never readable by
-    /// others.
+    /// Stores credentials durably, replacing earlier ones. They are never readable by other users.
     ///
-    /// - Throws: `ControlError` for a folder that others own or can write; what the file system says. Those of before
-    ///   stay then.
+    /// - Throws: `ControlError` for a folder that others own or can write; file system errors. The earlier
+    ///   credentials stay then.
     func keep(_ credentials: GivenCredentials, of domain: String) throws {
         try TrustedDirectory.check(folder.string, for: .secrets)
         try folder.makeDirectories()
-        // The name of the folder itself may be as new.
+        // The folder may be new, too.
         try folder.removingLastComponent().synchronizeDirectory()
         let data = try JSONEncoder().encode(credentials)
         try file(of: domain).replaceDurably(with: Array(data), permissions: .ownerReadWrite)
     }
 
-    /// Deletes what was kept for a domain.
+    /// Deletes the credentials of a domain.
     func forget(_ domain: String) {
         try? file(of: domain).unlinkIfPresent()
     }

@@ -6,33 +6,33 @@ import Sync
 import Syscalls
 import SystemPackage
 
-/// How a domain is mounted: what the user said when it was added, kept with it.
+/// The options of a domain, stored with it.
 package struct DomainOptions: Codable, Hashable, Sendable {
-    /// How many bytes of content may be here; nil for no limit.
+    /// The cache limit in bytes; nil for none.
     package var cacheLimit: Int64?
-    /// How often to look for changes, in seconds; nil for what suits the provider.
+    /// The polling interval in seconds; nil for the provider's default.
     package var pollSeconds: Double?
     package var isReadOnly = false
-    /// How long content is kept that nobody opens, in seconds; nil for ever.
+    /// The time in seconds after which unused content is evicted; nil for never.
     package var cacheSeconds: Double?
-    /// Whether `fsync` returns only when the remote has what was written; nil for not.
+    /// Whether `fsync` returns only after the upload; nil for false.
     package var waitsForRemote: Bool?
-    /// Names that are never sent, beside those of the configuration.
+    /// Name patterns that are excluded from sync, in addition to those of the configuration.
     package var ignoredNames: [String]?
-    /// Where an object store is, as far as the source does not say so.
+    /// The endpoint, region and profile of a bucket.
     package var objectStore: ObjectStoreOptions?
-    /// Whether the remote is left alone until `yonder resume`; nil for not.
+    /// Whether the provider is not called until `yonder resume`; nil for false.
     package var isPaused: Bool?
-    /// Whether other users may use the mount, as far as modes and owners let them; nil for its owner alone.
+    /// Whether other users may access the mount, subject to modes and owners; nil for false.
     package var allowsOthers: Bool?
-    /// Whether device files in the mount can be opened; nil for not.
+    /// Whether device files in the mount can be opened; nil for false.
     package var allowsDevices: Bool?
-    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount count; nil for not.
+    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured; nil for false.
     package var allowsSetID: Bool?
 
     package init() {}
 
-    /// These options, where a command says nothing else.
+    /// These options, with those that a command has set.
     func merging(_ arguments: MountArguments) -> DomainOptions {
         var options = self
         if let limit = arguments.cacheLimit { options.cacheLimit = limit.value }
@@ -54,9 +54,9 @@ package struct DomainOptions: Codable, Hashable, Sendable {
             allowsSetID: allowsSetID ?? false)
     }
 
-    /// Verifies that this user may mount so.
+    /// Verifies that this user may grant the rights of the options.
     ///
-    /// - Throws: `notPermitted` with what to do.
+    /// - Throws: `notPermitted` with instructions.
     func checkRights(of name: String) throws(ControlError) {
         if mountRights.allowsDevices || mountRights.allowsSetID, Machine.userIdentifier != 0 {
             throw ControlError(
@@ -73,12 +73,12 @@ package struct DomainOptions: Codable, Hashable, Sendable {
 
     var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .fromOutside(seconds: $0) }) }
 
-    /// - Parameter feeds: whether the provider tells of changes by itself.
+    /// - Parameter feeds: whether the provider reports changes itself.
     func polling(wherever feeds: Bool) -> Polling {
         pollSeconds.map { .every(max(.seconds(1), .fromOutside(seconds: $0))) } ?? (feeds ? .never : .adaptive)
     }
 
-    /// Options as they were stored; the usual ones where nothing is, or nothing that can be read.
+    /// Decodes stored options; the defaults if there are none or they cannot be read.
     init(json: String?) {
         let stored = json.flatMap { try? JSONDecoder().decode(DomainOptions.self, from: Data($0.utf8)) }
         self = stored ?? DomainOptions()
@@ -103,8 +103,8 @@ extension DomainOptions {
 }
 
 extension Duration {
-    /// A number of seconds from a command or from stored options: at least none, and at most a hundred years. `Duration`
-    /// ends the process for a number that it cannot hold.
+    /// Seconds from a command or from stored options, clamped to 0 to 100 years. `Duration` traps on a value that it
+    /// cannot represent.
     static func fromOutside(seconds: Double) -> Duration {
         .seconds(seconds.isNaN ? 0 : max(0, min(seconds, 100 * 366 * 86_400)))
     }

@@ -10,18 +10,18 @@ import SystemPackage
 import TarArchive
 import WebDAVProvider
 
-/// Which provider serves which source: the one place that knows them all.
+/// Maps sources to providers. No other code knows the kinds of remotes.
 struct ProviderCatalog: Sendable {
     let credentials: CredentialStore
     let logger: Logger
 
-    /// What trying a remote out has shown.
+    /// What was detected about a remote.
     typealias Findings = WebDAVProvider.Findings
 
-    /// Makes the provider for a domain. Asks nothing of a network.
+    /// Creates the provider of a domain, without network access.
     ///
-    /// - Parameter findings: of a remote that was just tried out.
-    /// - Throws: `providerNotFound` for a source that nobody serves; what the provider says.
+    /// - Parameter findings: what ``tryOut(_:_:given:)`` has returned, if it was called.
+    /// - Throws: `providerNotFound` for an unknown kind of source; the provider's errors.
     func provider(
         for manager: any FileProviderManager, _ options: DomainOptions, _ findings: Findings? = nil
     ) throws -> any FileProviderReplicatedExtension {
@@ -46,8 +46,8 @@ struct ProviderCatalog: Sendable {
         throw Self.noProvider(domain.source)
     }
 
-    /// The environment of a domain: who the user is, and the variables of the shell that mounted it. Credentials,
-    /// certificates and proxies of the shell that started the daemon are another domain's, or nobody's.
+    /// The environment of a domain: the variables of the shell that mounted it. Credentials, certificates and proxies
+    /// of the shell that started the daemon are not used, because they may belong to another domain.
     private static func environment(_ given: GivenCredentials?) -> [String: String] {
         DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(given?.variables ?? [:]) { $1 }
     }
@@ -58,11 +58,11 @@ struct ProviderCatalog: Sendable {
         return configuration
     }
 
-    /// Connects to a remote once, so that whoever mounts it hears what is wrong: an unknown host, a wrong password.
+    /// Connects to a remote once, so that `yonder mount` can report an unknown host or a wrong password.
     ///
-    /// - Parameter given: the domain's credentials, kept yet or not.
-    /// - Returns: what its provider has to know before it can ask.
-    /// - Throws: what is wrong, in a sentence for the user.
+    /// - Parameter given: the domain's credentials.
+    /// - Returns: what was detected about the remote.
+    /// - Throws: the reason, in a sentence for the user.
     @discardableResult
     func tryOut(
         _ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?

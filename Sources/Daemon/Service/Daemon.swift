@@ -5,7 +5,7 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The daemon: one for each state directory, with its socket and its domains, from start to end.
+/// The daemon: one per state directory, with its socket and its domains.
 package final class Daemon: Sendable {
     private let places: Places
     private let logger: Logger
@@ -15,9 +15,10 @@ package final class Daemon: Sendable {
         self.logger = logger
     }
 
-    /// Serves until somebody asks it to end: `yonder shutdown`, SIGTERM or SIGINT. Takes its mounts away then.
+    /// Serves until `yonder shutdown`, SIGTERM or SIGINT, then unmounts all domains.
     ///
-    /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that others own or can write; what making the state directory says.
+    /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that other users own or can
+    ///   write; the error of creating the state directory.
     package func run() async throws {
         Machine.raiseFileLimit()
         try places.check()
@@ -48,10 +49,10 @@ package final class Daemon: Sendable {
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
         let serving = Task { try await server.run() }
         for await _ in ending { break }
-        // From here on a new daemon may be started; it waits for this one's lock.
+        // A new daemon may be started from here on; it waits for the lock of this one.
         server.withdraw()
         await domains.shutDown()
-        // Who asked for the end gets the answer before the connection goes.
+        // The client that requested the shutdown receives its answer before its connection is closed.
         try? await Task.sleep(for: .milliseconds(50))
         await server.close()
         serving.cancel()
@@ -59,7 +60,7 @@ package final class Daemon: Sendable {
         logger.notice("yonderd ends")
     }
 
-    /// Takes the state directory for this daemon. One that is just ending is waited for.
+    /// Locks the state directory. Waits for a daemon that is shutting down.
     private func lock() async throws -> FileLock {
         let path = FilePath(places.stateDirectory).appending("yonderd.lock")
         let deadline = ContinuousClock.now + Self.patienceWithPredecessor
@@ -82,9 +83,9 @@ package final class Daemon: Sendable {
     private static let patienceWithPredecessor = Duration.seconds(8)
 }
 
-/// The signals that end the daemon in order. A writer whose reader has gone gets an error, not a signal.
+/// Handles SIGTERM and SIGINT, and ignores SIGPIPE, so that a write to a closed pipe fails with EPIPE.
 final class TerminationSignals: Sendable {
-    // The sources are only kept, and cancelled once.
+    // Retained until they are cancelled.
     private let sources: Mutex<[any DispatchSourceSignal]>
 
     init(_ action: @escaping @Sendable (String) -> Void) {

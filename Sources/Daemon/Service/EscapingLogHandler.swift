@@ -1,8 +1,8 @@
 import Control
 import Logging
 
-/// A log of one line for each message. What remotes say comes into messages as it is (names, fields of answers, addresses):
-/// here, where the log is written, whatever would end the line or be a command to a terminal is escaped.
+/// A log handler that writes each message on one line. Messages contain text of remotes (names, fields of responses,
+/// addresses); control characters are escaped here, where the log is written.
 package struct EscapingLogHandler: LogHandler {
     private var handler: any LogHandler
 
@@ -29,7 +29,7 @@ package struct EscapingLogHandler: LogHandler {
         var event = event
         event.message = "\(LineText.escaped(event.message.description))"
         event.metadata = event.metadata?.mapValues(Self.escaped)
-        // What the handler would add by itself goes the same way.
+        // The error is escaped, too; the wrapped handler would append it unescaped.
         if let error = event.error {
             event.error = nil
             event.metadata = (event.metadata ?? [:]).merging(

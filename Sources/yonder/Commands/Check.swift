@@ -31,7 +31,7 @@ extension Yonder {
             guard case .checked(let reports) = result else { throw unexpected(result) }
             for report in reports {
                 for problem in report.problems where !problem.isMended {
-                    Output.complain("\(problem.path.map(Output.shown) ?? report.name): \(problem.message)")
+                    Output.complain("\(problem.path ?? report.name): \(problem.message)")
                 }
                 if let reason = report.notCompared {
                     Output.complain("\(report.name): not compared with the remote: \(reason)")

@@ -13,7 +13,7 @@ extension Yonder {
 
         func run() async throws {
             let daemon = DaemonConnection()
-            // A daemon that was killed has left its mounts, which a new one can detach.
+            // A new daemon can detach the mounts of a killed one.
             if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
             let result = try await daemon.perform(.unmount(DomainReference(name)))
             guard case .unmounted(let report) = result else { throw unexpected(result) }

@@ -198,7 +198,7 @@ extension Yonder {
     }
 }
 
-/// What the commands that act on items share: a line for each item, and one for everything that was refused.
+/// Runs a command that changes items, and prints one line per item.
 private struct ItemAction {
     let output: OutputOptions
     let verb: String

@@ -30,7 +30,7 @@ extension Yonder {
             try list.finish()
         }
 
-        /// What people say of an item, where they said anything.
+        /// The user's marks on an item: favourite rank, tags and last use.
         private static func marks(of item: ItemInformation) -> [String] {
             var marks: [String] = []
             if let rank = item.favoriteRank { marks.append("favourite \(rank)") }
@@ -43,7 +43,7 @@ extension Yonder {
             return marks.isEmpty ? [] : ["[" + marks.joined(separator: "; ") + "]"]
         }
 
-        /// An item's path from the listed directory on; the whole of it when it is what was asked for.
+        /// An item's path relative to the listed directory; its whole path if it was the argument.
         private static func name(of item: ItemInformation, below directory: String) -> String {
             let prefix = directory == "/" ? "/" : directory + "/"
             guard item.path.utf8.starts(with: prefix.utf8) else { return item.path }
@@ -93,7 +93,7 @@ extension Yonder {
             if let time = item.lastUsed { rows.append(["last used", time]) }
             if item.isTrashed { rows.append(["trashed from", item.trashParent.map(Output.shown) ?? "-"]) }
             if let error = item.error {
-                rows.append(["error", "\(error.message) (\(error.code), \(error.attempts) times)"])
+                rows.append(["error", "\(Output.shown(error.message)) (\(error.code), \(error.attempts) times)"])
             }
             return rows
         }

@@ -106,17 +106,17 @@ extension Yonder {
         }
 
         func run() async throws {
-            let wish = try remote.wish(for: source)
+            let options = try remote.sourceOptions(for: source)
             let arguments = MountArguments(
                 source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
                 pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
                 waitsForRemote: fsync.map { $0 == .remote },
                 ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, allowsOthers: allowOther,
-                allowsDevices: dev, allowsSetID: suid, credentials: wish.credentials,
-                objectStore: wish.objectStore)
+                allowsDevices: dev, allowsSetID: suid, credentials: options.credentials,
+                objectStore: options.objectStore)
             let daemon = DaemonConnection()
-            // From before it can be seen that it is mounted.
+            // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
             let result = try await daemon.perform(.mount(arguments))
@@ -128,24 +128,24 @@ extension Yonder {
             await stay(with: domain.name, daemon, process, until: interruptions)
         }
 
-        /// Waits until the domain is unmounted, by us when the terminal says so.
+        /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.
         private func stay(
             with name: String, _ daemon: DaemonConnection, _ process: Process?, until interruptions: Interruptions
         ) async {
-            let wishes = interruptions.all
+            let signals = interruptions.all
             let ending = Task {
-                for await _ in wishes { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
+                for await _ in signals { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
             }
             _ = try? await daemon.perform(.follow(DomainReference(text: name, path: "/")))
             ending.cancel()
-            // A daemon that was started for this mount alone goes with it.
+            // A daemon that was started for this mount ends with it.
             if process != nil { _ = try? await daemon.perform(.shutdown) }
             process?.waitUntilExit()
         }
     }
 }
 
-/// The terminal's wish that the command ends, also while nobody listens for it yet: then the second one ends it.
+/// SIGINT and SIGTERM as a stream. A second signal before the first is handled ends the process.
 private final class Interruptions {
     let all: AsyncStream<Void>
     private let sources: [any DispatchSourceSignal]
@@ -169,7 +169,7 @@ private final class Interruptions {
     }
 }
 
-/// What `fsync` waits for.
+/// The durability that `fsync` waits for.
 enum FsyncTarget: String, ExpressibleByArgument {
     case local
     case remote

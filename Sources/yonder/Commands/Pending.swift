@@ -20,7 +20,8 @@ extension Yonder {
                     ].compactMap(\.self)
                     return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
                 }
-                return [item.fields.joined(separator: ","), Output.shown(item.path)] + (reason.map { [$0] } ?? [])
+                return [item.fields.joined(separator: ","), Output.shown(item.path)]
+                    + (reason.map { [Output.shown($0)] } ?? [])
             }
             let result = try await DaemonConnection().perform(
                 .pending(name.map { DomainReference($0) }),
@@ -152,7 +153,7 @@ extension Yonder {
                 try? Output(output).printLine(event) {
                     "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
-                        + (event.process.map { "  for \($0)" } ?? "")
+                        + (event.process.map { "  for \(Output.shown($0))" } ?? "")
                 }
             }
         }

@@ -89,12 +89,12 @@ extension Yonder {
         }
 
         func run() async throws {
-            let wish = try remote.wish(for: source)
+            let options = try remote.sourceOptions(for: source)
             let line = ProgressLine("imported", options: output)
             let arguments = ImportArguments(
                 folder: try SourcePath.resolving(folder), source: try SourcePath.resolving(source),
-                directory: AbsolutePath.resolving(dir), name: name, credentials: wish.credentials,
-                objectStore: wish.objectStore)
+                directory: AbsolutePath.resolving(dir), name: name, credentials: options.credentials,
+                objectStore: options.objectStore)
             let daemon = DaemonConnection()
             let result: ControlResult
             do {

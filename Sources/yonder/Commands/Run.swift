@@ -18,7 +18,7 @@ extension Yonder {
         var command: [String] = []
 
         func validate() throws {
-            // What stands before '--' is not the command's.
+            // Options before `--` belong to yonder.
             if ["-h", "--help"].contains(command.first) { throw CleanExit.helpRequest(self) }
             guard noMaterialize else { throw ValidationError("say how: 'yonder run --no-materialize -- COMMAND ...'") }
             guard !words.isEmpty else {

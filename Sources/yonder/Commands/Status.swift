@@ -46,7 +46,7 @@ extension Yonder {
         }
 
         private static func lines(for domain: DomainStatus) -> [String] {
-            let reason = domain.reason.map { ": \($0)" } ?? ""
+            let reason = domain.reason.map { ": \(Output.shown($0))" } ?? ""
             let limit = domain.bytes.limit.map { " of \(ByteText.text($0))" } ?? ""
             var lines = [
                 "\(Output.shown(domain.name)) on \(Output.shown(domain.mountpoint)), from \(Output.shown(domain.source))",

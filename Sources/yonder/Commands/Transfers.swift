@@ -97,7 +97,7 @@ extension Yonder {
     }
 }
 
-/// What these commands share: progress while it lasts, then a summary, and a line for everything that was refused.
+/// Runs a download or an eviction with progress, and prints a summary.
 private struct Transfer {
     let output: OutputOptions
     let verb: String

@@ -49,7 +49,7 @@ extension Yonder.Trash {
             }
         }
 
-        /// A date as RFC 3339 has it, without the fraction of the second.
+        /// An RFC 3339 time without the fraction of a second.
         private static func toTheSecond(_ date: String) -> String {
             guard let point = date.utf8.firstIndex(of: UInt8(ascii: ".")),
                 let end = date.utf8[point...].lastIndex(where: { (0x30...0x39).contains($0) })
@@ -98,7 +98,7 @@ extension Yonder.Trash {
     }
 }
 
-/// What putting, restoring and emptying share: a line for each item, and one for everything that was refused.
+/// Runs a command for the trash, and prints one line per item.
 private struct TrashAction {
     let output: OutputOptions
     let verb: String

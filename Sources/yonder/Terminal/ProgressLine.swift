@@ -2,7 +2,7 @@ import Control
 import Foundation
 import Synchronization
 
-/// How far a command is: a line on the terminal that is rewritten as it goes; elsewhere nothing.
+/// Shows progress on one line of a terminal that is rewritten. Prints nothing elsewhere.
 final class ProgressLine: Sendable {
     private struct State {
         var isShown = false
@@ -13,13 +13,13 @@ final class ProgressLine: Sendable {
     private let isUseful: Bool
     private let state = Mutex(State())
 
-    /// - Parameter verb: what is done, such as `downloaded`.
+    /// - Parameter verb: the action, for example `downloaded`.
     init(_ verb: String, options: OutputOptions) {
         self.verb = verb
         isUseful = Terminal.isStandardError && !options.json
     }
 
-    /// Shows an event, ten times a second at the most.
+    /// Shows an event, at most ten times a second.
     func show(_ event: ControlEvent) {
         guard isUseful else { return }
         let isDue = state.withLock { state in
@@ -36,7 +36,7 @@ final class ProgressLine: Sendable {
             to: .standardError)
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     func clear() {
         guard state.withLock({ $0.isShown }) else { return }
         Output.write("\r\u{1B}[K", to: .standardError)
