@@ -2,7 +2,8 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// The attributes that the daemon answers for every item. Never listed, so that copies and backups do not carry them.
+/// The attributes that the daemon answers for every item. They are not listed, so that copies and backups do not
+/// contain them.
 package enum YonderAttribute: String, CaseIterable, Sendable {
     case content = "user.yonder.content"
     case sync = "user.yonder.sync"
@@ -34,8 +35,8 @@ extension Volume {
         return value
     }
 
-    /// The names of the attributes that are the item's own. Those of the `trusted.` namespace are shown to root alone, as
-    /// `xattr(7)` has it; the kernel does not see to that.
+    /// The names of the item's own attributes. Those of the `trusted.` namespace are listed for root only
+    /// (`xattr(7)`), which the kernel does not enforce.
     package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(VolumeError) -> [String] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         let names = try known { try replica.database.extendedAttributeNames(of: number) }
@@ -43,9 +44,9 @@ extension Volume {
         return caller.userIdentifier == 0 ? names : names.filter { !$0.utf8.starts(with: "trusted.".utf8) }
     }
 
-    /// Sets an attribute, or does what writing one of the daemon's asks for.
+    /// Sets an attribute, or starts the action of one of the daemon's attributes.
     ///
-    /// - Parameter isProvided: whether it has been done.
+    /// - Parameter isProvided: whether the action has been done.
     package func setExtendedAttribute(
         _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, caller: Requester,
         isProvided: Bool
@@ -80,16 +81,16 @@ extension Volume {
         try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
-    /// The user's word on an item's content; on a mount that cannot be written, too, because it changes nothing there.
+    /// Sets the content policy of an item, also on a read-only mount, because it does not change the remote.
     ///
-    /// - Parameter policy: nil takes it back.
+    /// - Parameter policy: nil resets it.
     package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(VolumeError) {
         guard try known({ try replica.setPolicy(policy, of: number) }) else { throw .refused(.staleNFSFileHandle) }
         observer.volumeDidChange(ReplicaEffects())
     }
 
     private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(VolumeError) {
-        // As `echo` writes it and as C strings end.
+        // Ignores the line end of `echo` and the terminator of C strings.
         let text = value.reversed().drop { $0 == UInt8(ascii: "\n") || $0 == 0 }.reversed()
         guard let policy = ContentPolicy(name: String(decoding: text, as: UTF8.self)) else {
             throw .refused(.invalidArgument)
@@ -112,10 +113,10 @@ extension Volume {
         }
     }
 
-    /// The name under which one of the item's own attributes is kept.
+    /// The stored key of an attribute.
     ///
-    /// - Throws: ENOTSUP for what is not kept, EINVAL where nothing follows the namespace. Who may set which attribute the
-    ///   kernel knows: `trusted.` and `security.` ask for capabilities, an ACL for the owner.
+    /// - Throws: ENOTSUP for a namespace that is not stored; EINVAL for an empty name. The kernel has checked
+    ///   permissions: `trusted.` and `security.` need capabilities, an ACL the owner.
     private static func storedName(_ name: String) throws(VolumeError) -> String {
         guard ExtendedAttributeName.isKept(name) else { throw .refused(.notSupported) }
         guard name.utf8.last != UInt8(ascii: ".") || name.utf8.count(where: { $0 == UInt8(ascii: ".") }) > 1 else {
@@ -126,7 +127,7 @@ extension Volume {
 }
 
 extension [UInt8] {
-    /// The bytes as text where they are text, else in hexadecimal.
+    /// The bytes as text if they are UTF-8, else in hexadecimal.
     package var printable: String {
         if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 })
         {

@@ -4,15 +4,15 @@ import Replica
 import Syscalls
 import SystemPackage
 
-/// How an open file is served.
+/// How the reads and writes of an open file are served.
 package enum OpenGrant: Hashable, Sendable {
-    /// The kernel reads and writes the local content by itself, under this number.
+    /// The kernel accesses the content file directly, by this backing ID.
     case passthrough(backing: Int32)
-    /// Reads and writes come here; the kernel keeps what it was given.
+    /// The kernel sends READ and WRITE, and caches pages.
     case cached
 }
 
-/// How a file is to be opened.
+/// The access mode of an open.
 package struct OpenIntent: Hashable, Sendable {
     package var isWriting: Bool
     package var isTruncating: Bool
@@ -27,9 +27,9 @@ package struct OpenIntent: Hashable, Sendable {
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
-/// Where the bytes of a read are.
+/// The location of the bytes of a read.
 package struct ReadGrant: Sendable {
-    /// Open for as long as the file is.
+    /// Valid while the file is open.
     package var descriptor: FileDescriptor?
     package var offset: Int64
     package var count: Int
@@ -39,13 +39,13 @@ package struct ReadGrant: Sendable {
 extension Volume {
     /// Opens a file.
     ///
-    /// - Parameter registry: makes the kernel read and write by itself; nil where it cannot.
+    /// - Parameter registry: registers backing files; nil without passthrough.
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
-        // Counted before the row is marked, so that nothing is evicted in between.
+        // Counted before the row is marked, so that the content is not evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting)
         do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
@@ -63,7 +63,7 @@ extension Volume {
         }
     }
 
-    /// Makes a file and opens it.
+    /// Creates and opens a file.
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?, isListed: Bool = true
@@ -80,8 +80,8 @@ extension Volume {
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
     }
 
-    /// Makes a file that has no name, and opens it (`O_TMPFILE`). ``link(_:as:in:)`` gives it one; without one it goes with
-    /// its last use.
+    /// Creates and opens a file without a name (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; otherwise it is
+    /// removed with its last use.
     package func createUnnamed(
         in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?
@@ -94,11 +94,11 @@ extension Volume {
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
     }
 
-    /// Opens a file that was just made, with its content.
+    /// Opens a new file with its content file.
     private func open(
         made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
-        // Also where it is opened for reading alone: it is compared at its close, and that is all.
+        // A file created for reading only is also marked as written, and compared at its close.
         let file = files.retain(inode.number, forWriting: isWriting)
         do throws(VolumeError) {
             let grant = file.withState { state in
@@ -119,7 +119,7 @@ extension Volume {
         }
     }
 
-    /// As a change would, without waiting for it; nil where that cannot be.
+    /// Creates a file through the creation log instead of a transaction; nil if that is not possible.
     private func createAhead(
         _ name: String, in parent: UInt64, permissions: UInt16, caller: Requester
     ) -> (InodeRecord, FileDescriptor)? {
@@ -141,15 +141,15 @@ extension Volume {
         release(InodeNumber(node), wasWriting: wasWriting, registry: registry)
     }
 
-    /// Closes one handle for writing of each of several files, and records what was written to them.
+    /// Closes one handle for writing of each file and records the changes.
     ///
-    /// - Returns: false when it cannot be recorded now, because the disk is full: nothing was closed then.
+    /// - Returns: false if they cannot be recorded now, because the disk is full; no handle is closed then.
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
         let closed = nodes.map { InodeNumber($0) }
         do throws(VolumeError) {
             try change(changingNames: false) { changes in
-                // While they count as open, so that no news come in between. One that others write is compared when
-                // they have closed it.
+                // The files still count as open, so that no remote change is applied in between. A file with other
+                // writers is compared when they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
                     try changes.endWriting(number)
                 }
@@ -172,9 +172,9 @@ extension Volume {
         observer.didCloseInode(number)
     }
 
-    /// Where to read a range of an open file from.
+    /// The location of a range of an open file.
     ///
-    /// - Parameter isProvided: whether the range that was thrown as absent before has come.
+    /// - Parameter isProvided: whether the range that an earlier attempt needed has been fetched.
     package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(VolumeError) -> ReadGrant {
         let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
@@ -196,13 +196,13 @@ extension Volume {
         }
     }
 
-    /// Where to write the bytes of a file that is open for writing.
+    /// The descriptor for a write to a file that is open for writing.
     ///
     /// - Parameters:
-    ///   - offset: where is written.
-    ///   - count: how many bytes.
-    ///   - caller: takes the set-ID bits with it, unless it is root; nil when the kernel writes back.
-    /// - Throws: EFBIG for what would make the file larger than it may be.
+    ///   - offset: of the write, in bytes.
+    ///   - count: the number of bytes.
+    ///   - caller: clears the set-ID bits unless it is root; nil for writeback by the kernel.
+    /// - Throws: EFBIG if the file would become larger than the maximum.
     package func writing(
         _ node: UInt64, at offset: Int64 = 0, count: Int = 0, caller: Requester?
     ) throws(VolumeError) -> FileDescriptor {
@@ -218,7 +218,7 @@ extension Volume {
         }
     }
 
-    /// Reserves or releases room in a file that is open for writing. (fallocate)
+    /// Allocates or deallocates space of a file that is open for writing. (fallocate)
     package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(VolumeError) {
         let number = InodeNumber(node)
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
@@ -226,9 +226,9 @@ extension Volume {
         try change { try $0.contentWasWritten(number) }
     }
 
-    /// Checks a part of a file that is to be written, reserved or copied to.
+    /// Verifies a range that is to be written, allocated or copied to.
     ///
-    /// - Throws: EINVAL for negative numbers, EFBIG for what ends beyond the largest size of a file.
+    /// - Throws: EINVAL for negative numbers; EFBIG for a range beyond the maximum file size.
     func checkExtent(at offset: Int64, length: Int64) throws(VolumeError) {
         guard offset >= 0, length >= 0 else { throw .refused(.invalidArgument) }
         guard length <= FileProviderItem.maximumDocumentSize,
@@ -236,8 +236,8 @@ extension Volume {
         else { throw .refused(.fileTooLarge) }
     }
 
-    /// The next data or hole at or after an offset. What is not here counts as data: a tool that trusts holes must never
-    /// take absent content for zeros.
+    /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
+    /// must not take it for zeros.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
     ) throws(VolumeError) -> Int64 {
@@ -256,8 +256,8 @@ extension Volume {
         return extent == .data ? offset : size
     }
 
-    /// Room on the remote where it says so, else on the file system that holds the replica. What can be written has to
-    /// find room on both.
+    /// The quota of the remote if it is known, else the free space of the replica's file system. Writes need space on
+    /// both.
     package func statistics() throws(VolumeError) -> FileSystemStatistics {
         let here = try known { try FileSystemStatistics(of: replica.directory) }
         guard let remote = observer.remoteQuota, here.blockSize > 0 else { return here }
@@ -271,7 +271,7 @@ extension Volume {
 
     // MARK: - What the extensions share
 
-    /// The content file was begun anew: whoever has it open reads and writes the new one.
+    /// The content file was replaced: open handles use the new one.
     func contentWasReplaced(_ number: InodeNumber) {
         files.file(number)?.withState { state in
             guard state.isDecided else { return }
@@ -310,7 +310,7 @@ extension Volume {
         state.version = inode.contentVersion
         state.size = inode.size
         state.isComplete = inode.content == .materialized
-        // Of a file that is marked the row may not know the length yet.
+        // The row of a marked file may have an outdated size.
         state.isWritten = inode.contentStamp != nil
         if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
@@ -318,13 +318,13 @@ extension Volume {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
                 throw .refused(.ioError)
             }
-            // Without the right to it the file is served by reads and writes: slower, and just as well.
+            // Without permission the file is served by READ and WRITE.
             if let registry { state.backing = try? registry.register(descriptor) }
         }
         state.isDecided = true
     }
 
-    /// The content file, open for both; whether somebody may write the kernel knows.
+    /// The content file, open for reading and writing. The kernel has checked the access mode.
     private func openDescriptor(
         _ state: inout OpenFile.State, of number: InodeNumber
     ) throws(VolumeError) -> FileDescriptor {

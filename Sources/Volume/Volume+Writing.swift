@@ -3,12 +3,13 @@ import Logging
 import Replica
 import SystemPackage
 
-/// What changes names and attributes: each call one transaction of the replica's.
+/// Changes of names and attributes: each is one transaction of the replica.
 extension Volume {
-    /// Makes a directory, a file, or a node that stays on this machine, by the kind and permissions in a mode.
+    /// Creates a directory, a file, or a local-only node, by the kind and permissions in a mode.
     ///
-    /// - Parameter isListed: whether the directory has to be listed first. What is made in one that is not meets its
-    ///   namesakes when it is sent, or when the directory is listed: a conflict like any other.
+    /// - Parameter isListed: whether the directory must be listed. A name created in an unlisted directory may
+    ///   collide with one on the remote; the collision is resolved as a conflict when the item is uploaded or the
+    ///   directory is listed.
     package func make(
         _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester, isListed: Bool = true
     ) throws(VolumeError) -> Attributes {
@@ -18,7 +19,7 @@ extension Volume {
             isListed: isListed)
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     package func makeSymbolicLink(
         _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true
     ) throws(VolumeError) -> Attributes {
@@ -27,13 +28,13 @@ extension Volume {
             isListed: isListed)
     }
 
-    /// Gives an inode one more name.
+    /// Creates a hard link.
     package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(VolumeError) -> Attributes {
         let inode = try change { try $0.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
         return attributes(for: inode)
     }
 
-    /// Removes a name that is no directory's.
+    /// Removes a name of anything but a directory.
     package func unlink(_ name: String, in parent: UInt64) throws(VolumeError) {
         try change { try $0.unlink(name, in: InodeNumber(parent)) }
     }
@@ -43,7 +44,7 @@ extension Volume {
         try change { try $0.removeDirectory(name, in: InodeNumber(parent)) }
     }
 
-    /// Gives an item another name, another directory, or both.
+    /// Renames an item, moves it, or both.
     package func rename(
         _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool
     ) throws(VolumeError) {
@@ -73,8 +74,8 @@ extension Volume {
         return attributes(for: inode)
     }
 
-    /// What `chown(2)` of neither owner nor group does, and the kernel's own request when somebody has written: the
-    /// set-ID bits go. FUSE has the same words for both; who may write a file is writing it.
+    /// Clears the set-ID bits: for `chown(2)` without owner and group, and for the kernel's own SETATTR after a
+    /// write. FUSE does not distinguish the two; a caller that may write the file is assumed to be writing.
     private func takePrivileges(of number: InodeNumber, caller: Requester) throws(VolumeError) -> Attributes {
         let isWritten = files.isOpenForWriting(number)
         let usualOwner = ownership.user
@@ -85,17 +86,16 @@ extension Volume {
         return attributes(for: inode)
     }
 
-    /// Puts an inode on the disk, with all that was said of it and of others before; on the remote, too, where that is
-    /// waited for.
+    /// Makes an inode and all earlier metadata changes durable; with ``waitsForRemote`` also on the remote.
     ///
-    /// - Parameter isProvided: whether the prerequisite that was thrown before has been fulfilled.
+    /// - Parameter isProvided: whether the prerequisite of an earlier attempt has been fulfilled.
     package func synchronize(_ node: UInt64, isProvided: Bool = false) throws(VolumeError) {
         guard !isProvided else { return }
         try known { try replica.synchronizeContent(of: InodeNumber(node)) }
         if waitsForRemote { throw .needs(.upload(of: InodeNumber(node))) }
     }
 
-    /// Puts all names on the disk; where the remote is waited for, a directory with all below it there, too.
+    /// Makes all names durable; with ``waitsForRemote`` a directory and its descendants also on the remote.
     package func synchronizeNames(of node: UInt64, isProvided: Bool = false) throws(VolumeError) {
         guard !isProvided else { return }
         try known { try replica.synchronize() }
@@ -115,9 +115,9 @@ extension Volume {
 
     // MARK: - What the extensions share
 
-    /// Makes a local change and sees to what follows from it.
+    /// Commits a local change and reports its effects.
     ///
-    /// - Parameter changingNames: false where names and directories stay as they are.
+    /// - Parameter changingNames: false if no names or directories change.
     @discardableResult
     func change<Value>(
         changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
@@ -139,11 +139,11 @@ extension Volume {
         }
     }
 
-    /// Something was changed here that was no system call's doing.
+    /// Reports a change that was not made by a system call.
     package func noteChange(_ effects: ReplicaEffects) { observer.volumeDidChange(effects) }
 
-    /// What `stat` shows of an inode, also while it is being written. The row itself says whether it is: who asked beside
-    /// it would see a file that has just been closed with what it was before it was opened.
+    /// The attributes of an inode, also while it is being written. The marked row says whether it is: a separate
+    /// check would let a caller see the old attributes of a file that was closed in between.
     func attributes(for inode: InodeRecord) -> Attributes {
         guard inode.kind == .file, inode.contentStamp != nil || inode.hasUnusualAllocation,
             let content = try? replica.contentStatus(of: inode.number)

@@ -5,17 +5,18 @@ import Replica
 import Synchronization
 import SystemPackage
 
-/// What POSIX means here: requests on names, inodes and open files, answered from the replica on the calling thread.
+/// The POSIX semantics of a domain: requests on names, inodes and open files, answered from the replica on the
+/// calling thread.
 ///
-/// Nothing here waits for the network. What is not here is thrown as ``VolumeError/absent(_:)``: the caller has it provided
-/// and asks again. Every method may be called from any thread, also from several at once.
+/// Nothing here waits for the network. If a prerequisite is missing, a function throws ``VolumeError/needs(_:)``; the
+/// caller fulfils it and repeats the call. All functions may be called from any thread, concurrently.
 package final class Volume: Sendable {
     let replica: Replica
     let ownership: Ownership
     let files: OpenFiles
     let observer: any VolumeObserver
     let logger: Logger
-    /// Whether every change is refused: the remote cannot be written, or the user wants it so.
+    /// Whether every change fails with EROFS: the remote cannot be written, or the domain is mounted read-only.
     package let isReadOnly: Bool
     private let waiting: Atomic<Bool>
 
@@ -37,24 +38,24 @@ package final class Volume: Sendable {
         waiting = Atomic(waitsForRemote)
     }
 
-    /// Whether `fsync` returns only when the remote has what was written.
+    /// Whether `fsync` returns only after the upload.
     package var waitsForRemote: Bool {
         get { waiting.load(ordering: .relaxed) }
         set { waiting.store(newValue, ordering: .relaxed) }
     }
 
-    /// Which inodes are open, for those who change or drop content.
+    /// The open inodes, for code that changes or drops content.
     package var openInodes: any OpenInodes { files }
 
-    /// The files that are open now.
+    /// The numbers of the open inodes.
     package var openNumbers: [InodeNumber] { files.numbers }
 
-    /// How many inodes are open.
+    /// The number of open inodes.
     package var openCount: Int { files.numbers.count }
 
     // MARK: - Names and attributes
 
-    /// The inode that a directory shows under a name.
+    /// The attributes of the child of a directory with a name.
     package func lookup(_ name: String, in directory: UInt64) throws(VolumeError) -> Attributes {
         let parent = InodeNumber(rawValue: Int64(bitPattern: directory))
         guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength else {
@@ -77,12 +78,12 @@ package final class Volume: Sendable {
         return attributes(for: inode)
     }
 
-    /// What `stat` shows of an inode.
+    /// The attributes of an inode.
     package func attributes(of node: UInt64) throws(VolumeError) -> Attributes {
         attributes(for: try inode(node))
     }
 
-    /// What a symbolic link points to.
+    /// The target of a symbolic link.
     package func linkTarget(of node: UInt64) throws(VolumeError) -> String {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         guard let target = try known({ try replica.database.linkTarget(of: number) }) else {
@@ -93,7 +94,7 @@ package final class Volume: Sendable {
 
     /// The entries of a directory after an offset, without `.` and `..`; none at the end.
     ///
-    /// - Parameter isProvided: whether the prerequisite that was thrown before has been fulfilled.
+    /// - Parameter isProvided: whether the prerequisite of an earlier attempt has been fulfilled.
     package func entries(
         of node: UInt64, after offset: UInt64, limit: Int, isProvided: Bool
     ) throws(VolumeError) -> [VolumeEntry] {
@@ -114,7 +115,7 @@ package final class Volume: Sendable {
         }
     }
 
-    /// The directory that shows an inode, for `..`.
+    /// The parent directory of an inode, for `..`.
     package func parent(of node: UInt64) throws(VolumeError) -> Attributes {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         guard let parent = try known({ try replica.database.parent(of: number) }) else {
@@ -123,7 +124,7 @@ package final class Volume: Sendable {
         return try attributes(of: UInt64(bitPattern: parent.rawValue))
     }
 
-    /// Makes sure that a directory can be read, before it is opened: its listing is here or on its way.
+    /// Verifies that a directory can be opened: its listing is here or in progress.
     package func openDirectory(
         _ node: UInt64, caller: Requester? = nil, isProvided: Bool
     ) throws(VolumeError) {
@@ -145,7 +146,7 @@ package final class Volume: Sendable {
         return inode
     }
 
-    /// Runs a query. A database that cannot be read is EIO, with the reason in the log.
+    /// Runs a query. If the database cannot be read, logs the reason and throws EIO.
     func known<Value>(_ query: () throws -> Value) throws(VolumeError) -> Value {
         do {
             return try query()
@@ -157,25 +158,25 @@ package final class Volume: Sendable {
         }
     }
 
-    /// Whether its capabilities let an item be read, or listed.
+    /// Verifies that the item's capabilities allow reading or listing.
     func checkReadable(_ number: InodeNumber) throws(VolumeError) {
         guard try known({ try replica.database.allowsReading(number) }) else { throw .refused(.permissionDenied) }
     }
 
     // MARK: - What the kernel knows
 
-    /// Counts a lookup of each of the nodes: called before the reply that tells the kernel of them.
+    /// Increments the lookup count of each node. Called before the reply that contains them.
     package func noteLookup(of nodes: some Sequence<UInt64>) {
         files.noteLookup(of: nodes.lazy.map { InodeNumber($0) })
     }
 
-    /// The kernel has forgotten lookups of a node, or was not told of them after all. With the last of an inode that has no
-    /// name, the inode can go.
+    /// Decrements the lookup count of a node, after FORGET or a reply that the kernel discarded. An inode without a
+    /// name can be removed with its last lookup.
     package func forget(_ node: UInt64, lookups: UInt64) {
         let number = InodeNumber(node)
         if files.forget(number, lookups: lookups) { observer.didCloseInode(number) }
     }
 
-    /// How many inodes the kernel knows.
+    /// The number of inodes that the kernel knows.
     package var knownCount: Int { files.knownCount }
 }
