@@ -8,6 +8,7 @@ public struct FileProviderDomain: Hashable, Sendable {
     /// must not change it either: for example, it does not remove the rest of an interrupted upload.
     public var isReadOnly: Bool
 
+    /// A domain with a name, a source and, by default, write access.
     public init(identifier: String, source: String, isReadOnly: Bool = false) {
         self.identifier = identifier
         self.source = source

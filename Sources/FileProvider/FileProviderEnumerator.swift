@@ -3,6 +3,7 @@ public struct FileProviderPage: Hashable, Sendable {
     /// At most ``maximumLength`` bytes.
     public var rawValue: [UInt8]
 
+    /// A token of these bytes.
     public init(rawValue: [UInt8]) {
         self.rawValue = rawValue
     }
@@ -18,6 +19,7 @@ public struct SyncAnchor: Hashable, Sendable, Codable {
     /// At most ``maximumLength`` bytes.
     public var rawValue: [UInt8]
 
+    /// A token of these bytes.
     public init(rawValue: [UInt8]) {
         self.rawValue = rawValue
     }
@@ -33,10 +35,12 @@ public struct SyncAnchor: Hashable, Sendable, Codable {
 
 /// One page of a listing.
 public struct ItemPage: Hashable, Sendable {
+    /// The items of the page.
     public var items: [FileProviderItem]
     /// The token of the next page; nil on the last page.
     public var nextPage: FileProviderPage?
 
+    /// A page; the last one by default.
     public init(items: [FileProviderItem], nextPage: FileProviderPage? = nil) {
         self.items = items
         self.nextPage = nextPage
@@ -55,6 +59,7 @@ public struct ChangeBatch: Hashable, Sendable {
     /// reports it and stops.
     public var moreComing: Bool
 
+    /// A batch of changes with the anchor after it.
     public init(
         updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], anchor: SyncAnchor, moreComing: Bool = false
     ) {

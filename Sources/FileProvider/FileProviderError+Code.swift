@@ -2,21 +2,37 @@ extension FileProviderError {
     /// The kinds of error.
     public enum Code: String, Hashable, Sendable, Codable, CaseIterable, CustomStringConvertible {
         // What a provider throws.
+        /// The remote rejects the credentials.
         case notAuthenticated
+        /// The remote cannot be reached.
         case serverUnreachable
+        /// The remote has no space left.
         case insufficientQuota
+        /// The remote cannot store this item.
         case cannotSynchronize
+        /// The remote does not accept this item; it stays on this machine.
         case excludedFromSync
+        /// The remote has no such item.
         case noSuchItem
+        /// The remote has another item with this name.
         case filenameCollision
+        /// The remote refuses to delete the item.
         case deletionRejected
+        /// The directory has children on the remote.
         case directoryNotEmpty
+        /// The provider has no history since the anchor.
         case syncAnchorExpired
+        /// The page token is no longer valid; the listing restarts.
         case pageExpired
+        /// The requested content version does not exist any more.
         case versionNoLongerAvailable
+        /// The change is not based on the current version of the remote.
         case localVersionConflictingWithServer
+        /// The remote does not support the call.
         case featureUnsupported
+        /// The remote denies reading.
         case fileReadNoPermission
+        /// The call was cancelled.
         case userCancelled
         /// The remote answers but makes no progress. (Not one of Apple's codes.)
         case timedOut
@@ -24,18 +40,31 @@ extension FileProviderError {
         case malformedResponse
 
         // What the system throws.
+        /// The item has pending changes.
         case unsyncedEdits
+        /// The item is kept downloaded.
         case nonEvictable
+        /// Some descendants could not be evicted.
         case nonEvictableChildren
+        /// The destination exists.
         case fileWriteFileExists
+        /// The content is not local.
         case ubiquitousFileUnavailable
+        /// The domain is not mounted.
         case domainDisabled
+        /// No provider serves the source.
         case providerNotFound
+        /// The provider was moved.
         case providerTranslocated
+        /// The provider uses an older version of the protocol.
         case olderExtensionVersionRunning
+        /// The provider uses a newer version of the protocol.
         case newerExtensionVersionFound
+        /// The domain does not exist.
         case providerDomainNotFound
+        /// The provider is restarting.
         case providerDomainTemporarilyUnavailable
+        /// The provider cannot be started.
         case applicationExtensionNotFound
 
         /// A system call failed with ``FileProviderError/errno``.

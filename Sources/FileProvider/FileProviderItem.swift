@@ -20,6 +20,7 @@ public struct FileProviderItem: Hashable, Sendable {
     /// The name: 1 to 255 bytes without `/` and NUL, and neither `.` nor `..`. An item with an invalid name is reported and
     /// not shown; see ``defect``.
     public var filename: String
+    /// The kind of the item.
     public var kind: ItemKind
     /// The versions of content and metadata.
     public var itemVersion: ItemVersion

@@ -29,6 +29,7 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// The number of concurrent calls that the provider prefers.
     public var concurrentCalls: Int
 
+    /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
         conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,

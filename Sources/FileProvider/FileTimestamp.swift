@@ -5,6 +5,7 @@ public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
     /// Nanoseconds since 1970-01-01 00:00 UTC; negative before.
     public var nanosecondsSince1970: Int64
 
+    /// A time in nanoseconds since 1970.
     public init(nanosecondsSince1970: Int64) {
         self.nanosecondsSince1970 = nanosecondsSince1970
     }

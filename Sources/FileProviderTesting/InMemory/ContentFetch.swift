@@ -1,6 +1,6 @@
 import FileProvider
 
-/// One fetch from an in-memory remote, with what the script does to it.
+/// One fetch from an in-memory remote, with scripted faults.
 struct ContentFetch {
     let remote: InMemoryState
     let identifier: ItemIdentifier
@@ -37,7 +37,7 @@ struct ContentFetch {
         return answer
     }
 
-    /// A remote keeps one version: it has none to give of one that was written over.
+    /// The remote keeps only the current version of a file.
     private func checkVersion(_ item: FileProviderItem) throws {
         guard let now = remote.tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
         guard now.itemVersion.contentVersion == item.itemVersion.contentVersion else {
@@ -45,7 +45,7 @@ struct ContentFetch {
         }
     }
 
-    /// The offset at which the script wants something to happen next.
+    /// The offset of the next scripted fault.
     private func nextStop(after offset: Int64, start: Int64) -> Int64 {
         effects.compactMap { effect -> Int64? in
             switch effect {

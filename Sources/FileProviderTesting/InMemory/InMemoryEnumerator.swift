@@ -1,6 +1,7 @@
 import FileProvider
 
-/// Lists a directory of an in-memory remote, or tells what changed on it. A page's token is the place of its last item.
+/// Lists a directory of an in-memory remote, or reports its changes. The token of a page is the serial number of its
+/// last item.
 struct InMemoryEnumerator: FileProviderEnumerator {
     let remote: InMemoryState
     let container: ItemIdentifier

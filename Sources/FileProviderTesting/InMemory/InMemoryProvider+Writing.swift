@@ -1,6 +1,6 @@
 import FileProvider
 
-/// The writing half: an upload is taken in whole, and then the remote changes, at once or not at all.
+/// The writing calls: the contents are read completely, then the remote changes atomically.
 extension InMemoryProvider {
     public func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
@@ -81,7 +81,7 @@ extension InMemoryProvider {
     }
 }
 
-/// One upload to an in-memory remote, with what the script does to it.
+/// One upload to an in-memory remote, with scripted faults.
 private struct Upload {
     let remote: InMemoryState
     let effects: [FaultScript.Effect]
@@ -90,7 +90,7 @@ private struct Upload {
         var bytes: [UInt8] = []
         var offset: Int64 = 0
         try await stop(after: 0)
-        // Also with nothing to read the source is asked once, for it may have grown.
+        // The source is read at least once, because it may have grown.
         repeat {
             if remote.options.chunkDelay > .zero { try await Task.sleep(for: remote.options.chunkDelay) }
             try Task.checkCancellation()
@@ -103,7 +103,7 @@ private struct Upload {
         return bytes
     }
 
-    /// The offset at which the script wants something to happen next.
+    /// The offset of the next scripted fault.
     private func nextStop(after offset: Int64) -> Int64 {
         effects.compactMap { effect -> Int64? in
             switch effect {
