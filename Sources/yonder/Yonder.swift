@@ -8,7 +8,8 @@ import Syscalls
 struct Yonder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "yonder",
-        abstract: "Mounts a remote as a folder: everything is there at once, and takes no disk until it is read.",
+        abstract:
+            "Mounts a remote as a directory. All items are visible at once; content is downloaded when it is read.",
         version: Version.current,
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,

@@ -118,7 +118,8 @@ extension RealMount {
                     let outcome = try await yonder.run("cd \"$1\" && yonder \(command) other", yonder.mount.string)
                     #expect(
                         outcome.status == 69 && outcome.errors.contains("not mounted"), "\(command): \(outcome.errors)")
-                    let path = try await yonder.run("cd \"$1\" && yonder \(command) ./other", yonder.mount.string)
+                    let path = try await yonder.run(
+                        "cd \"$1\" && ls > /dev/null && yonder \(command) ./other", yonder.mount.string)
                     #expect(path.status == 0, "\(command): \(path.errors)")
                 }
             }

@@ -9,7 +9,7 @@ extension Yonder {
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
 
-        @Flag(name: [.customShort("R"), .long], help: "With all below.")
+        @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
 
         @OptionGroup var output: OutputOptions
@@ -52,7 +52,7 @@ extension Yonder {
     }
 
     struct Info: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show all that is known of one item.")
+        static let configuration = CommandConfiguration(abstract: "Show all information about an item.")
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
@@ -101,7 +101,9 @@ extension Yonder {
 
     struct Why: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say in words why an item is as it is: its state, the last error, who holds it open.")
+            abstract:
+                "Explain the state of an item: what it waits for, the last errors, and the processes that have it open."
+        )
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String

@@ -73,11 +73,11 @@ struct DaemonConnection: Sendable {
             // A process that has ended may have found another daemon.
             let isLate = ContinuousClock.now > deadline
             guard !isLate else {
-                Output.complain("the daemon does not answer; its log is in '\(places.log)'")
+                Output.complain("the daemon does not respond; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
             if !process.isRunning, process.terminationStatus != ControlError.Code.alreadyRunning.exitStatus {
-                Output.complain("the daemon ended at once; its log is in '\(places.log)'")
+                Output.complain("the daemon exited at once; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
             try await Task.sleep(for: .milliseconds(20))
@@ -90,8 +90,8 @@ struct DaemonConnection: Sendable {
             return try log()
         } catch {
             Output.complain(
-                "\(places.stateDirectory): no state can be kept there: \(error.localizedDescription) "
-                    + "YONDER_STATE_DIR names another directory.")
+                "\(places.stateDirectory): the state directory cannot be written: \(error.localizedDescription) "
+                    + "Set YONDER_STATE_DIR to another directory.")
             throw ExitCode(69)
         }
     }
@@ -127,6 +127,6 @@ extension DomainReference {
 
 /// An answer of the wrong type: daemon and command line are of different builds.
 func unexpected(_ result: ControlResult) -> ExitCode {
-    Output.complain("the daemon gave an answer that does not fit: restart it")
+    Output.complain("the daemon is of another version; restart it with 'yonder shutdown'")
     return ExitCode(69)
 }

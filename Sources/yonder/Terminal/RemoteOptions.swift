@@ -6,18 +6,18 @@ import Foundation
 struct RemoteOptions: ParsableArguments {
     @Flag(
         help: """
-            Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
-            in a file that only you can read.
+            Read a password from standard input, one line; USER:PASSWORD if the source names no user. It is stored in \
+            a file that only you can read.
             """)
     var passwordStdin = false
 
-    @Option(help: ArgumentHelp("S3: the server, when it is not Amazon's.", valueName: "url"))
+    @Option(help: ArgumentHelp("S3: the server, if it is not Amazon.", valueName: "url"))
     var endpoint: String?
 
     @Option(help: "S3: the region of the bucket.")
     var region: String?
 
-    @Option(help: "S3: whose credentials in ~/.aws are used.")
+    @Option(help: "S3: the profile in ~/.aws with the credentials.")
     var profile: String?
 
     /// Credentials and bucket options from the flags and the environment.
