@@ -69,7 +69,7 @@ struct ProviderCatalog: Sendable {
     ) async throws -> Findings? {
         if let given, given.hasPassword, !WebDAVSource.isOne(domain.source) {
             throw FileProviderError(
-                .notAuthenticated, "nobody asks for a password there: --password-stdin is for webdav:// and webdavs://")
+                .notAuthenticated, "the source takes no password: --password-stdin is for webdav:// and webdavs://")
         }
         if S3Provider.serves(domain.source) {
             try await S3Provider.tryOut(

@@ -4,10 +4,10 @@ import Syscalls
 import SystemPackage
 
 extension Folder {
-    /// The root, open.
+    /// Opens the root.
     ///
-    /// - Throws: `serverUnreachable` when it is not there, and when another directory or a symbolic link is in its place
-    ///   while anything of the old one is known: nothing is read or written there, and nothing is believed removed.
+    /// - Throws: `serverUnreachable` if it does not exist, or if another directory or a symbolic link has replaced it
+    ///   while items of the old one are known. Nothing is then read, written or reported as deleted.
     func openRoot() throws -> FileDescriptor {
         let root: FileDescriptor
         do {
@@ -26,7 +26,7 @@ extension Folder {
         }
     }
 
-    /// What a source that cannot be opened means.
+    /// The provider error for a source that cannot be opened.
     func unreachable(_ error: Errno) -> FileProviderError {
         if (try? FileStatus(at: path))?.kind == .symbolicLink {
             return FileProviderError(
@@ -37,7 +37,7 @@ extension Folder {
         return FileProviderError(.serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
     }
 
-    /// Takes another identity over, when it is the same directory or nothing is known of the old one.
+    /// Accepts another identity if it is the same directory, or if no items of the old one are known.
     private func accept(_ found: SourceIdentity, _ root: FileDescriptor) throws {
         let isSame = source.withLock { $0.identity.isSameDirectory(as: found) }
         guard isSame || !isAnythingKnown else {
@@ -57,7 +57,7 @@ extension Folder {
         keep(record)
     }
 
-    /// Whether any item of the source has an identifier here. A reimport of the root takes them all away.
+    /// Whether any item of the source is known. A reimport of the root removes all identifiers.
     private var isAnythingKnown: Bool {
         [.rootContainer, .trashContainer].contains { container in
             manager.knownItems(in: container).contains { FolderItems.isIdentifier($0.itemIdentifier) }

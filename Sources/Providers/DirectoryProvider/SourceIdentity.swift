@@ -1,14 +1,14 @@
 import Syscalls
 import SystemPackage
 
-/// Which directory the source is, kept with the domain: another directory in its place is not a remote whose files have
-/// all been replaced.
+/// The identity of the source directory, stored with the domain. Another directory in its place is an error, not a
+/// remote whose files have all been replaced.
 struct SourceIdentity: Codable, Hashable, Sendable {
     var inode: UInt64
     var device: UInt64
-    /// 0 where the file system has none.
+    /// 0 if the file system has none.
     var fileSystem: UInt64
-    /// Seconds and nanoseconds; nil where the file system keeps none.
+    /// Seconds and nanoseconds; nil if the file system has none.
     var birth: [Int64]?
     var isOnNetwork: Bool
 
@@ -21,8 +21,8 @@ struct SourceIdentity: Codable, Hashable, Sendable {
         isOnNetwork = root.isOnNetworkFileSystem
     }
 
-    /// Whether both are one directory. The kernel may give a file system another device number each time it is mounted;
-    /// its identifier stays, or else it is a network mount, which has neither for certain.
+    /// Whether both are the same directory. The kernel may assign another device number at each mount; the file
+    /// system's identifier stays. A network mount may have neither.
     func isSameDirectory(as other: SourceIdentity) -> Bool {
         guard inode == other.inode, birth == nil || other.birth == nil || birth == other.birth else { return false }
         return device == other.device || (fileSystem != 0 && fileSystem == other.fileSystem)
@@ -30,11 +30,11 @@ struct SourceIdentity: Codable, Hashable, Sendable {
     }
 }
 
-/// What is kept of the source.
+/// The stored identity of the source.
 struct SourceRecord: Codable, Sendable {
-    /// As the domain names it.
+    /// The path in the domain's source.
     var source: String
-    /// The source without symbolic links, as it was resolved at the first mount.
+    /// The source with its symbolic links resolved at the first mount.
     var path: String
     var identity: SourceIdentity
 
