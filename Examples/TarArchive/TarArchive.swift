@@ -1,9 +1,9 @@
 import FileProvider
 import Foundation
 
-/// An archive that is open for reading.
+/// An archive, open for reading.
 final class TarArchive: Sendable {
-    /// What changes when the archive does.
+    /// Changes when the archive does.
     struct Stamp: Equatable, Sendable {
         var size: Int
         var modifiedAt: Date?
@@ -13,7 +13,7 @@ final class TarArchive: Sendable {
     let stamp: Stamp
     private let file: FileHandle
 
-    /// - Throws: `serverUnreachable`: an archive that is not there is no archive with nothing in it.
+    /// - Throws: `serverUnreachable` if the archive does not exist: a missing archive is not an empty one.
     init(at path: String) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw FileProviderError(.serverUnreachable, "there is no '\(path)'")
@@ -33,7 +33,7 @@ final class TarArchive: Sendable {
         try? file.close()
     }
 
-    /// As many bytes as there are, up to a number. One call after the other.
+    /// Reads up to `count` bytes. Calls are serialized.
     func bytes(at offset: Int64, count: Int) throws -> [UInt8] {
         do {
             try file.seek(toOffset: UInt64(offset))

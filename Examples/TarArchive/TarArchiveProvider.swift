@@ -1,31 +1,32 @@
 import Foundation
 import FileProvider
 
-/// Shows an uncompressed tar archive as a folder that cannot be written: a whole provider, to read and to copy from.
+/// Shows an uncompressed tar archive as a read-only folder: a complete provider, to read and to copy from.
 ///
-/// Its source is `tar://` and the absolute path of the archive. What an item is it takes from the archive's index, which is
-/// read anew whenever the archive has changed; where its bytes are the index says, so that any range can be fetched.
+/// Its source is `tar://` and the absolute path of the archive. Items come from the index of the archive, which is
+/// read again when the archive changes. The index contains the offset of each file's bytes, so any range can be
+/// fetched.
 public struct TarArchiveProvider: FileProviderReplicatedExtension {
     public static let scheme = "tar://"
     private let path: String
     private let manager: any FileProviderManager
     private let indexes = TarIndexCache()
 
-    /// - Throws: `serverUnreachable` for an archive that is not there: then there is nothing to mount.
+    /// - Throws: `serverUnreachable` if the archive does not exist, so that `yonder mount` fails.
     public init(manager: any FileProviderManager) throws {
         path = String(manager.domain.source.dropFirst(Self.scheme.count))
         self.manager = manager
         _ = try TarArchive(at: path)
     }
 
-    /// It reads, and any part of a file. It has no history: the system compares what it has listed, now and then.
+    /// The provider can fetch ranges. It has no history, so the system compares listed directories now and then.
     public var features: ProviderFeatures { ProviderFeatures(partialContentFetching: true) }
 
     public func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
         try await index().item(identifier)
     }
 
-    /// Made at once: the archive is read when the system asks for the first page.
+    /// Returns at once: the archive is read for the first page.
     public func enumerator(
         for container: ItemIdentifier, request: FileProviderRequest
     ) throws -> any FileProviderEnumerator {
@@ -41,7 +42,7 @@ public struct TarArchiveProvider: FileProviderReplicatedExtension {
     ) async throws -> FileProviderItem {
         let index = try await index()
         let item = try index.item(identifier)
-        // All bytes of a local copy are of one version: the one that is asked for, or none.
+        // All bytes must be of the requested version.
         if let version, version != item.itemVersion.contentVersion {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
@@ -58,14 +59,14 @@ public struct TarArchiveProvider: FileProviderReplicatedExtension {
             try sink.write(bytes, at: offset)
             offset += Int64(count)
         }
-        // It may have been written meanwhile: then nobody knows what these bytes are.
+        // If the archive was changed during the read, the version of the bytes is unknown.
         guard try await self.index().item(identifier).itemVersion == item.itemVersion else {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
         return item
     }
 
-    /// The archive's contents as they are now.
+    /// The current index of the archive.
     fileprivate func index() async throws -> TarIndex {
         try await blocking { [path, indexes, manager] in
             try indexes.index(of: path) { manager.report("'\(path)': \($0)") }
@@ -76,7 +77,7 @@ public struct TarArchiveProvider: FileProviderReplicatedExtension {
         let provider: TarArchiveProvider
         let directory: ItemIdentifier
 
-        /// A page begins after the item that its token names.
+        /// A page begins after the item in its token.
         func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
             let items = try await provider.index().items(in: directory)
             let last = String(decoding: page.rawValue, as: UTF8.self)
@@ -90,7 +91,7 @@ public struct TarArchiveProvider: FileProviderReplicatedExtension {
     }
 }
 
-/// Runs what waits for a disk on a thread that may wait: Swift's own may not.
+/// Runs a blocking body on a Dispatch thread, because Swift's threads must not block.
 private func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }

@@ -1,7 +1,8 @@
 import FileProvider
 
-/// What an archive contains, as items. An entry is identified by where it begins, which neither a new name nor new entries
-/// behind it change; of two entries of one path the later is the content and the earlier the identity, as with `tar -r`.
+/// The content of an archive as items. An item is identified by the offset of its entry, which neither a rename nor
+/// appended entries change. Of two entries with one path, the later provides the content and the earlier the
+/// identity, as with `tar -r`.
 struct TarIndex: Sendable {
     private var entries: [ItemIdentifier: Entry] = [:]
     private var children: [ItemIdentifier: [ItemIdentifier]] = [.rootContainer: []]
@@ -11,10 +12,10 @@ struct TarIndex: Sendable {
         var data: Int64
     }
 
-    /// - Parameter warn: told of what cannot be shown.
-    /// - Throws: `malformedResponse` for what is no tar archive, `serverUnreachable` for what cannot be read.
+    /// - Parameter warn: called for each entry that cannot be shown.
+    /// - Throws: `malformedResponse` if the file is not a tar archive; `serverUnreachable` if it cannot be read.
     init(reading archive: TarArchive, warn: (String) -> Void) throws {
-        // Names are bytes: for Swift two Unicode forms of one text are equal, for an archive they are not.
+        // Compared as bytes: Swift treats two Unicode forms of a text as equal, an archive does not.
         var paths: [[UInt8]: ItemIdentifier] = [:]
         var reader = TarReader(archive)
         while let entry = try reader.next() {
@@ -32,7 +33,7 @@ struct TarIndex: Sendable {
         }
     }
 
-    /// The directories on the way to an entry that have none of their own.
+    /// Creates the parent directories that have no entry.
     private mutating func makeDirectories(
         _ path: ArraySlice<String>, for entry: TarEntry, _ paths: inout [[UInt8]: ItemIdentifier]
     ) -> ItemIdentifier {
@@ -82,7 +83,7 @@ struct TarIndex: Sendable {
         return entry.item
     }
 
-    /// Where a file's bytes begin in the archive.
+    /// The offset of a file's bytes in the archive.
     func data(of identifier: ItemIdentifier) throws -> Int64 {
         guard let entry = entries[identifier], entry.item.kind == .file else {
             throw FileProviderError.noSuchItem(identifier)

@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// The index of an archive, for as long as the archive stays as it was.
+/// The index of an archive, cached until the archive changes.
 final class TarIndexCache: Sendable {
     private let known = Mutex<(stamp: TarArchive.Stamp, index: TarIndex)?>(nil)
 
-    /// The archive's index, read if need be.
+    /// The index; reads the archive if needed.
     ///
     /// - Throws: as ``TarIndex``.
     func index(of path: String, warn: (String) -> Void) throws -> TarIndex {

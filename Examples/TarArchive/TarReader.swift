@@ -2,9 +2,9 @@ import FileProvider
 
 /// An entry of a tar archive.
 struct TarEntry: Sendable {
-    /// Where its first header begins.
+    /// The offset of its first header.
     var offset: Int64
-    /// Where its bytes begin.
+    /// The offset of its bytes.
     var data: Int64
     var path: String
     var kind: ItemKind
@@ -15,14 +15,14 @@ struct TarEntry: Sendable {
     var linkTarget: String
 }
 
-/// Reads the headers of a tar archive one after the other: those of POSIX (ustar and pax), and GNU's long names.
+/// Reads the headers of a tar archive in order: POSIX (ustar and pax), and GNU's long names.
 struct TarReader {
     private let archive: TarArchive
     private var position: Int64 = 0
     private static let block: Int64 = 512
-    /// A header that says more of itself than this is none.
+    /// The maximum size of an extended header in bytes.
     private static let longestText: Int64 = 1 << 20
-    /// No archive has room for more: an offset and a size together stay within 64 bits.
+    /// The maximum size of an entry, so that the sum of an offset and a size fits in 64 bits.
     private static let largestEntry: Int64 = 1 << 61
 
     init(_ archive: TarArchive) {
@@ -31,7 +31,7 @@ struct TarReader {
 
     /// The next file, directory or symbolic link; nil at the end.
     ///
-    /// - Throws: `malformedResponse` for what is no header, `serverUnreachable` for what cannot be read.
+    /// - Throws: `malformedResponse` for an invalid header; `serverUnreachable` if the archive cannot be read.
     mutating func next() throws -> TarEntry? {
         var start: Int64?
         var said: [String: String] = [:]
@@ -81,7 +81,7 @@ struct TarReader {
         case 0, UInt8(ascii: "0"), UInt8(ascii: "7"): .file
         case UInt8(ascii: "2"): .symbolicLink
         case UInt8(ascii: "5"): .directory
-        // Hard links, devices, and what other programs note for themselves.
+        // Hard links, devices, and private entries of other programs are skipped.
         default: nil
         }
     }
@@ -93,12 +93,12 @@ struct TarReader {
         return try archive.bytes(at: offset + Self.block, count: Int(size))
     }
 
-    /// The sum of a header's bytes, with blanks in place of the sum itself.
+    /// The sum of a header's bytes, with spaces in place of the checksum field.
     private func checksum(of header: [UInt8]) -> Int64 {
         header.indices.reduce(0) { $0 + ((148..<156).contains($1) ? 32 : Int64(header[$1])) }
     }
 
-    /// A number in octal digits; or, with the first bit set, in the bytes as they are.
+    /// A number in octal digits, or in binary if the first bit is set.
     private func number(_ field: ArraySlice<UInt8>) -> Int64? {
         if let first = field.first, first & 0x80 != 0 {
             return field.dropFirst().suffix(8).reduce(0) { $0 << 8 | Int64($1) }
@@ -111,7 +111,7 @@ struct TarReader {
         String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// pax: a length, a blank, `key=value` and a newline, again and again.
+    /// Parses pax records: a length, a space, `key=value` and a newline.
     private func records(in bytes: [UInt8]) -> [String: String] {
         var records: [String: String] = [:]
         var rest = bytes[...]

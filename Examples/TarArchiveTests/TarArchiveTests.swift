@@ -7,14 +7,14 @@ import Testing
 
 @testable import TarArchive
 
-/// The example keeps what every provider promises, and reads what real programs write.
+/// The conformance of the example, and archives of real programs.
 @Suite struct TarArchiveTests {
     @Test(arguments: ProviderConformance.Check.allCases)
     func conforms(to check: ProviderConformance.Check) async throws {
         try await ProviderConformance { try TarRemote() }.run(check)
     }
 
-    /// Runs a test with an archive that `tar` made of a folder with all kinds of things.
+    /// Runs a test with an archive that `tar` has made of a folder with all kinds of files.
     private func run(
         format: String, _ test: (TarArchiveProvider, String) async throws -> Void
     ) async throws {
@@ -74,7 +74,7 @@ import Testing
         #expect(gone?.code == .serverUnreachable)
     }
 
-    /// A header of 512 bytes with a good checksum.
+    /// A header of 512 bytes with a valid checksum.
     private func header(_ name: String, type: Character, size: [UInt8]) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 512)
         func put(_ text: [UInt8], at offset: Int) { bytes.replaceSubrange(offset..<offset + text.count, with: text) }
@@ -119,7 +119,7 @@ import Testing
         let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
         let session = ProviderSession(provider: try TarArchiveProvider(manager: manager), manager: manager)
         if how == "record" {
-            // A record that cannot be is none.
+            // An invalid record is ignored.
             #expect(try await session.list().map(\.documentSize) == [3])
         } else {
             let error = await #expect(throws: FileProviderError.self) { _ = try await session.list() }

@@ -5,7 +5,7 @@ import SystemPackage
 import TarArchive
 import TestSupport
 
-/// An archive that is changed behind the provider's back: entries are added at its end, renamed and struck out in place.
+/// An archive that the test changes: entries are appended, renamed and deleted in place.
 final class TarRemote: RemoteUnderTest {
     let directory: TemporaryDirectory
     let stateDirectory: FilePath
@@ -37,7 +37,7 @@ final class TarRemote: RemoteUnderTest {
         }
     }
 
-    /// Its entries become what a reader passes over.
+    /// Turns its entries into ones that a reader skips.
     func delete(_ path: String) async throws {
         try editHeaders { name, header in
             if Self.rest(of: name, below: path) != nil { header[156] = UInt8(ascii: "V") }
@@ -48,7 +48,7 @@ final class TarRemote: RemoteUnderTest {
 
     // MARK: - The archive
 
-    /// What follows a path in the name of an entry: nothing, a slash, or a slash and more; nil for other entries.
+    /// The rest of an entry's name after a path: nothing, a slash, or a slash and more; nil for other entries.
     private static func rest(of name: String, below path: String) -> String? {
         if name == path { return "" }
         return name.hasPrefix(path + "/") ? String(name.dropFirst(path.count)) : nil

@@ -147,8 +147,6 @@ static void on_listxattr(fuse_req_t req, fuse_ino_t node, size_t size) { CALL(li
 
 static void on_removexattr(fuse_req_t req, fuse_ino_t node, const char *name) { CALL(removexattr, node, name); }
 
-static void on_access(fuse_req_t req, fuse_ino_t node, int mask) { CALL(access, node, mask); }
-
 static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
     if (fuseshim_is_tmpfile)
@@ -163,18 +161,13 @@ static void on_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t offset
     CALL(fallocate, node, fi->fh, mode, offset, length);
 }
 
-static void on_copy_file_range(fuse_req_t req, fuse_ino_t from_node, off_t from_offset, struct fuse_file_info *from,
-                               fuse_ino_t to_node, off_t to_offset, struct fuse_file_info *to, size_t size, int flags)
-{
-    CALL(copy_file_range, from_node, from->fh, from_offset, to_node, to->fh, to_offset, size, flags);
-}
-
 static void on_lseek(fuse_req_t req, fuse_ino_t node, off_t offset, int whence, struct fuse_file_info *fi)
 {
     CALL(lseek, node, fi->fh, offset, whence);
 }
 
-/* Locks are left out: the kernel then keeps them itself, which is right for a mount on one machine. */
+/* Operations that are missing here are answered with ENOSYS by libfuse. File locks: the kernel then keeps them locally. ACCESS:
+ * not sent with default_permissions. COPY_FILE_RANGE: the kernel then reads and writes. */
 const struct fuse_lowlevel_ops fuseshim_lowlevel_operations = {
     .init = fuseshim_negotiate,
     .lookup = on_lookup,
@@ -206,9 +199,7 @@ const struct fuse_lowlevel_ops fuseshim_lowlevel_operations = {
     .getxattr = on_getxattr,
     .listxattr = on_listxattr,
     .removexattr = on_removexattr,
-    .access = on_access,
     .create = on_create,
     .fallocate = on_fallocate,
-    .copy_file_range = on_copy_file_range,
     .lseek = on_lseek,
 };

@@ -1,8 +1,8 @@
-/// Numbers of bytes for people, and as people write them.
+/// Formats and parses sizes in bytes.
 package enum ByteText {
     private static let units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
 
-    /// Such as `1.5 GiB`.
+    /// A size with a binary unit, for example `1.5 GiB`.
     package static func text(_ bytes: Int64) -> String {
         guard bytes >= 1024 else { return bytes == 1 ? "1 byte" : "\(bytes) bytes" }
         var value = Double(bytes) / 1024
@@ -16,9 +16,9 @@ package enum ByteText {
             ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int64(value.rounded())) \(units[unit])"
     }
 
-    /// Such as `500M`, `10GiB` or `1048576`: the powers of 1024, whichever way they are written.
+    /// Parses a size such as `500M`, `10GiB` or `1048576`. All units are powers of 1024.
     ///
-    /// - Returns: nil for what is no number of bytes, or more than 64 bits hold.
+    /// - Returns: nil for an invalid size, or one that does not fit in 64 bits.
     package static func bytes(_ text: String) -> Int64? {
         let digits = text.utf8.prefix { $0 >= 0x30 && $0 <= 0x39 }
         guard let number = Int64(String(Substring(digits))) else { return nil }

@@ -1,10 +1,10 @@
-/// What is to be checked, and how.
+/// The arguments of `yonder check`.
 package struct CheckArguments: Codable, Hashable, Sendable {
-    /// Nil for all domains that are known.
+    /// Nil for all known domains.
     package var domain: DomainReference?
-    /// Whether every file that is here is fetched and compared.
+    /// Whether every local file is fetched and compared.
     package var comparesContent: Bool
-    /// Whether what is found is mended.
+    /// Whether problems are repaired.
     package var isRepairing: Bool
 
     package init(domain: DomainReference?, comparesContent: Bool, isRepairing: Bool) {
@@ -14,13 +14,13 @@ package struct CheckArguments: Codable, Hashable, Sendable {
     }
 }
 
-/// What checking a domain came to.
+/// The result of checking a domain.
 package struct CheckReport: Codable, Hashable, Sendable {
-    /// Something that is wrong, or was.
+    /// A problem, repaired or not.
     package struct Problem: Codable, Hashable, Sendable {
         /// `database`, `tree`, `contents`, `remote` or `bytes`.
         package var kind: String
-        /// Where the item is shown, or its name where it is not; absent for what is about no item.
+        /// The item's path, or its name if it has no path; absent for a problem without an item.
         package var path: String?
         package var inode: Int64?
         package var message: String
@@ -36,15 +36,15 @@ package struct CheckReport: Codable, Hashable, Sendable {
     }
 
     package var name: String
-    /// How many items the database knows.
+    /// The number of items in the database.
     package var items: Int
-    /// How many directories were compared with the remote.
+    /// The number of directories compared with the remote.
     package var directories: Int
-    /// How many files were compared with the remote, byte by byte.
+    /// The number of files compared with the remote byte by byte.
     package var files: Int
     package var bytes: Int64
     package var problems: [Problem]
-    /// Why something was not compared with the remote; absent when it was.
+    /// The reason why the comparison with the remote is missing or incomplete; absent if it is complete.
     package var notCompared: String?
 
     package init(name: String) {
@@ -56,6 +56,6 @@ package struct CheckReport: Codable, Hashable, Sendable {
         problems = []
     }
 
-    /// Whether nothing is wrong any more, and all of it was looked at.
+    /// Whether the check was complete and no problem is left.
     package var isSound: Bool { notCompared == nil && problems.allSatisfy(\.isMended) }
 }

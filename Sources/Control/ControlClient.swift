@@ -3,26 +3,26 @@ import NIOPosix
 import Syscalls
 import SystemPackage
 
-/// A client's end of the socket.
+/// The client side of the control socket.
 package struct ControlClient: Sendable {
     private let path: String
     private let userIdentifier: UInt32
 
     /// - Parameters:
     ///   - path: the daemon's socket.
-    ///   - userIdentifier: whose daemon may be talked to.
+    ///   - userIdentifier: the user whose daemon is accepted.
     package init(socket path: String, userIdentifier: UInt32 = Machine.userIdentifier) {
         self.path = path
         self.userIdentifier = userIdentifier
     }
 
-    /// Has a command done.
+    /// Sends a command and waits for its result. Cancelling the task cancels the command.
     ///
     /// - Parameters:
-    ///   - onEvent: told how far it is, in order.
-    ///   - onPart: given what comes of a long result before the rest of it is returned, in order.
-    /// - Throws: ``ControlError``: `unavailable` when nobody listens, `notPermitted` when another user does: then nothing
-    ///   is sent. Cancelling the task cancels the command.
+    ///   - onEvent: receives progress, in order.
+    ///   - onPart: receives parts of a long result, in order, before the last part is returned.
+    /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `notPermitted` if the listener is another
+    ///   user, in which case nothing is sent.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
@@ -36,7 +36,7 @@ package struct ControlClient: Sendable {
         let request = try Wire.encode(RequestMessage(version: Wire.version, command: command))
         do {
             return try await connection.executeThenClose { lines, outbound in
-                // Anybody may have made a socket where ours is looked for, and commands can hold passwords.
+                // Another user may have created the socket, and commands can contain passwords.
                 let peer = try await ControlPeer(of: connection.channel)
                 guard peer.userIdentifier == userIdentifier else {
                     throw ControlError(
@@ -57,15 +57,15 @@ package struct ControlClient: Sendable {
                 throw ControlError(.unavailable, "the daemon ended before it answered")
             }
         } catch let error where error is IOError || error is ChannelError || error is NIOAsyncWriterError {
-            // A daemon that is killed breaks the connection.
+            // The daemon was killed.
             throw ControlError(.unavailable, "the daemon ended before it answered")
         }
     }
 
-    /// Whether somebody listens on a socket.
+    /// Whether a process listens on a socket.
     package static func answers(at path: String) async -> Bool { await refusal(at: path) == nil }
 
-    /// Why nobody can be reached on a socket; nil when somebody listens.
+    /// The error of a connection attempt; nil if a process listens.
     static func refusal(at path: String) async -> Errno? {
         let connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>
         do {
@@ -74,7 +74,7 @@ package struct ControlClient: Sendable {
             return (error as? IOError).map { Errno(rawValue: $0.errnoCode) } ?? .ioError
         }
         try? await connection.channel.close()
-        // The channel has to be run to its end before it may go.
+        // NIO requires that the channel is run to its end.
         try? await connection.executeThenClose { _, _ in }
         return nil
     }

@@ -1,23 +1,23 @@
-/// Why a command was not done.
+/// The error of a command.
 package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Codable, Hashable, Sendable, CaseIterable {
-        /// Some of it was refused, or it failed.
+        /// The command failed, completely or for some items.
         case failed
         case usage
-        /// No daemon, or the domain is not mounted.
+        /// No daemon runs, or the domain is not mounted.
         case unavailable
         case timeout
         case notPermitted
-        /// A daemon runs already.
+        /// Another daemon runs.
         case alreadyRunning
-        /// Client and daemon do not speak the same version.
+        /// Client and daemon have different protocol versions.
         case version
     }
 
     package var code: Code
     /// What is wrong, and what to do.
     package var message: String
-    /// The path it is about.
+    /// The path concerned.
     package var path: String?
 
     package init(_ code: Code, _ message: String, path: String? = nil) {
@@ -30,7 +30,7 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
 }
 
 extension ControlError.Code {
-    /// What the command line ends with.
+    /// The exit status of the command line.
     package var exitStatus: Int32 {
         switch self {
         case .failed: 1

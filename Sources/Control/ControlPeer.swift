@@ -2,14 +2,13 @@ import Foundation
 import NIOCore
 import Syscalls
 
-/// Who is at the other end of the socket, as the kernel says (SO_PEERCRED): for the daemon, who connected; for a client,
-/// who listens.
+/// The process at the other end of the socket, as reported by the kernel (SO_PEERCRED).
 package struct ControlPeer: Hashable, Sendable {
     package var processIdentifier: Int32
     package var userIdentifier: UInt32
 
     init(of channel: any Channel) async throws {
-        /// `struct ucred`, as SO_PEERCRED fills it.
+        /// `struct ucred`, the result of SO_PEERCRED.
         struct Credentials: Sendable {
             var process: Int32 = 0
             var user: UInt32 = 0

@@ -6,7 +6,7 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Does what clients ask.
+/// Executes the commands of clients.
 package protocol ControlService: Sendable {
     /// - Parameters:
     ///   - progress: tells the client how far it is; never blocks.
@@ -19,7 +19,7 @@ package protocol ControlService: Sendable {
     ) async throws -> ControlResult
 }
 
-/// The daemon's end of the socket: serves its own user and root, any number at once.
+/// The server side of the control socket. Serves its own user and root, any number of clients at once.
 package final class ControlServer: Sendable {
     private typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
@@ -28,14 +28,14 @@ package final class ControlServer: Sendable {
     private let userIdentifier: UInt32
     private let logger: Logger
     private let place: SocketPlace
-    /// The socket that this server has made; nil when it was gone at once.
+    /// The socket file of this server; nil if it was removed at once.
     private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
 
-    /// Listens on a socket that only this user can reach.
+    /// Listens on a socket that only this user can access.
     ///
-    /// - Throws: `alreadyRunning` when somebody answers there; `usage` for a path that is too long; what lies there and is
-    ///   no dead socket of this user's.
+    /// - Throws: `alreadyRunning` if a process listens there; `usage` for a path that is too long; an error for an
+    ///   existing file that is not a dead socket of this user.
     package init(
         at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger
     ) async throws {
@@ -56,7 +56,7 @@ package final class ControlServer: Sendable {
         self.logger = logger
     }
 
-    /// Serves until the task is cancelled or ``close()``.
+    /// Serves until ``close()``, or until the task is cancelled.
     package func run() async throws {
         try await withThrowingDiscardingTaskGroup { group in
             try await listener.executeThenClose { connections in
@@ -68,8 +68,8 @@ package final class ControlServer: Sendable {
         }
     }
 
-    /// Takes the socket out of the tree: new clients find no daemon, those that are served stay. Once: afterwards the
-    /// path is another daemon's.
+    /// Removes the socket file: new clients find no daemon, connected clients stay. Called once, because the path may
+    /// belong to another daemon afterwards.
     package func withdraw() {
         let isFirst = isWithdrawn.withLock { isWithdrawn in
             defer { isWithdrawn = true }
@@ -78,7 +78,7 @@ package final class ControlServer: Sendable {
         if isFirst, let socket { try? place.remove(socket) }
     }
 
-    /// Takes no more clients; those that are served are cancelled.
+    /// Stops listening and cancels the commands of connected clients.
     package func close() async {
         withdraw()
         try? await listener.channel.close()
@@ -99,7 +99,7 @@ package final class ControlServer: Sendable {
                 for try await line in lines where work == nil {
                     work = Task { try await self.answer(line, peer: peer, outbound) }
                 }
-                // The client has closed its end: it has its answer, or does not want it any more.
+                // The client has closed its end: it has the result, or was interrupted.
                 work?.cancel()
                 _ = try? await work?.value
             }
@@ -108,11 +108,11 @@ package final class ControlServer: Sendable {
         }
     }
 
-    /// Performs one command and writes all its answers.
+    /// Executes one command and writes its messages.
     private func answer(
         _ line: ByteBuffer, peer: ControlPeer, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     ) async throws {
-        // A client that reads slowly misses events, never the result.
+        // A slow client misses events, but never the result.
         let (events, sender) = AsyncStream.makeStream(of: ControlEvent.self, bufferingPolicy: .bufferingNewest(64))
         let work = Task { [service] in
             defer { sender.finish() }

@@ -1,9 +1,8 @@
-/// The environment variables that the daemon runs with. It outlives the shell that starts it and serves mounts of others,
-/// so credentials, certificates and proxies come from the shell that mounts a domain (``GivenCredentials``), and no other
-/// variable of the first shell may take their place.
+/// The environment variables of the daemon. The daemon outlives the shell that starts it and serves the mounts of
+/// other shells. Credentials, certificates and proxies therefore come from the shell that mounts a domain
+/// (``GivenCredentials``).
 package enum DaemonEnvironment {
-    /// The variables that say who the user is, where programs and the daemon's files are, and in which language and time
-    /// zone messages are.
+    /// Variables for the user, the paths of programs and of the daemon's files, language and time zone.
     private static let names: Set<String> = [
         "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
         "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
@@ -14,7 +13,7 @@ package enum DaemonEnvironment {
         names.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("YONDER_")
     }
 
-    /// The variables of an environment that the daemon keeps.
+    /// The variables that the daemon keeps of an environment.
     package static func of(_ environment: [String: String]) -> [String: String] {
         environment.filter { keeps($0.key) }
     }

@@ -1,10 +1,10 @@
-/// What the shell that mounts knows of the way to a remote: a user and a password, and the environment variables that hold
-/// credentials, certificates and proxies. All of it belongs to the domain, and may be secret.
+/// Credentials of a domain: user and password, and environment variables with credentials, certificates and proxies,
+/// from the shell that mounts it. They may be secret.
 package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
     package var user: String
-    /// Empty where none was given.
+    /// Empty if none was given.
     package var password: String
-    /// Environment variables; one that is empty takes back what was kept.
+    /// Environment variables. An empty one removes the stored one.
     package var variables: [String: String]?
 
     package init(user: String, password: String, variables: [String: String]? = nil) {
@@ -16,16 +16,16 @@ package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConver
         self.init(user: "", password: "", variables: variables)
     }
 
-    /// Whether a user and a password were given.
+    /// Whether user and password are set.
     package var hasPassword: Bool { !password.isEmpty }
 
-    /// Nothing secret, whoever prints it.
+    /// A description without secrets.
     package var description: String { "credentials of '\(user)'" }
 
-    /// What a domain has when these are given: what these do not mention stays as it was kept. Access keys and the address
-    /// of a container's credentials replace each other as a whole, since a key without its own secret is of no use.
+    /// The stored credentials after a command: values that the command does not set stay. Access keys and the address
+    /// of container credentials replace each other as a whole, because a key is useless with the secret of another.
     ///
-    /// - Returns: nil when nothing is left.
+    /// - Returns: nil if nothing is left.
     package func replacing(_ kept: GivenCredentials?) -> GivenCredentials? {
         var result = hasPassword ? self : kept ?? self
         var all = kept?.variables ?? [:]

@@ -1,12 +1,12 @@
 import Foundation
 
-/// All that is known of an item. Absent is null.
+/// The state of an item. Absent values are null.
 package struct ItemInformation: Codable, Hashable, Sendable {
     package struct Failure: Codable, Hashable, Sendable {
         package var code: String
         package var message: String
         package var attempts: Int
-        package var nextTry: String?
+        @ExplicitNull package var nextTry: String?
 
         package init(code: String, message: String, attempts: Int, nextTry: String?) {
             self.code = code
@@ -14,23 +14,15 @@ package struct ItemInformation: Codable, Hashable, Sendable {
             self.attempts = attempts
             self.nextTry = nextTry
         }
-
-        package func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(code, forKey: .code)
-            try container.encode(message, forKey: .message)
-            try container.encode(attempts, forKey: .attempts)
-            try container.encode(nextTry, forKey: .nextTry)
-        }
     }
 
     package var path: String
     package var inode: Int64
-    package var identifier: String?
+    @ExplicitNull package var identifier: String?
     /// `file`, `directory`, `symlink`.
     package var kind: String
     package var size: Int64
-    /// When the content was modified, RFC 3339.
+    /// The modification time of the content, RFC 3339.
     package var modified: String
     /// `dataless`, `partial`, `materialized`.
     package var content: String
@@ -40,18 +32,18 @@ package struct ItemInformation: Codable, Hashable, Sendable {
     package var pendingFields: [String]
     package var policy: String
     package var effectivePolicy: String
-    package var contentVersion: String?
-    package var metadataVersion: String?
+    @ExplicitNull package var contentVersion: String?
+    @ExplicitNull package var metadataVersion: String?
     package var isTrashed: Bool
-    package var trashParent: String?
-    package var error: Failure?
-    /// The place among the user's favourites; absent for what is none.
+    @ExplicitNull package var trashParent: String?
+    @ExplicitNull package var error: Failure?
+    /// The rank among the user's favourites; absent if it is none.
     package var favoriteRank: Int64?
-    /// The tags, when the tag data is text, a line each.
+    /// The tags, if the tag data is text with one tag per line.
     package var tags: [String]?
-    /// The tag data as the provider has it.
+    /// The tag data of the provider.
     package var tagData: Data?
-    /// When it was last used, RFC 3339.
+    /// The time of the last use, RFC 3339.
     package var lastUsed: String?
 
     package init(
@@ -81,40 +73,5 @@ package struct ItemInformation: Codable, Hashable, Sendable {
         self.tagData = tagData
         tags = tagData.flatMap(Tags.tags)
         self.lastUsed = lastUsed
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(path, forKey: .path)
-        try container.encode(inode, forKey: .inode)
-        try container.encode(identifier, forKey: .identifier)
-        try container.encode(kind, forKey: .kind)
-        try container.encode(size, forKey: .size)
-        try container.encode(modified, forKey: .modified)
-        try container.encode(content, forKey: .content)
-        try container.encode(localBytes, forKey: .localBytes)
-        try container.encode(sync, forKey: .sync)
-        try container.encode(pendingFields, forKey: .pendingFields)
-        try container.encode(policy, forKey: .policy)
-        try container.encode(effectivePolicy, forKey: .effectivePolicy)
-        try container.encode(contentVersion, forKey: .contentVersion)
-        try container.encode(metadataVersion, forKey: .metadataVersion)
-        try container.encode(isTrashed, forKey: .isTrashed)
-        try container.encode(trashParent, forKey: .trashParent)
-        try container.encode(error, forKey: .error)
-        try container.encodeIfPresent(favoriteRank, forKey: .favoriteRank)
-        try container.encodeIfPresent(tags, forKey: .tags)
-        try container.encodeIfPresent(tagData, forKey: .tagData)
-        try container.encodeIfPresent(lastUsed, forKey: .lastUsed)
-    }
-}
-
-/// A time as messages have it: RFC 3339 in UTC, with nanoseconds.
-package enum Timestamp {
-    package static func text(seconds: Int64, nanoseconds: Int64) -> String {
-        let date = Date(timeIntervalSince1970: TimeInterval(seconds))
-        let whole = date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: false))
-        let digits = String(nanoseconds)
-        return whole + "." + String(repeating: "0", count: max(0, 9 - digits.count)) + digits + "Z"
     }
 }

@@ -1,26 +1,26 @@
 import Foundation
 
-/// What a client wants done with items, by the calls that people's actions are. Paths are absolute.
+/// A command that changes items. Paths are absolute.
 package enum ItemsCommand: Codable, Hashable, Sendable {
-    /// Makes directories, in directories that are there.
+    /// Creates directories in existing directories.
     case createDirectories(paths: [String])
     case rename(path: String, name: String)
-    /// Moves items into a directory of the same domain.
+    /// Moves items to a directory of the same domain.
     case move(paths: [String], directory: String)
-    /// Copies files of this machine into a directory.
+    /// Copies local files into a directory.
     case importDocuments(files: [String], directory: String)
-    /// Deletes for good, directories with all below them.
+    /// Deletes permanently, directories recursively.
     case delete(paths: [String])
-    /// Nil takes the rank away.
+    /// Nil removes the rank.
     case setFavoriteRank(paths: [String], rank: Int64?)
     case setLastUsedDate(paths: [String], seconds: Int64, nanoseconds: Int64)
-    /// Nil takes the tags away.
+    /// Nil removes the tags.
     case setTagData(paths: [String], data: Data?)
-    /// Sends what is pending at and below the items now, and these fields of the items themselves, changed or not; answered
-    /// when it is on the remote.
+    /// Uploads pending changes at and below the items, and these fields of the items themselves, changed or not.
+    /// Returns after the upload.
     case upload(paths: [String], fields: [String])
 
-    /// Whether it may have something listed, which a process must be allowed to cause.
+    /// Whether the command may list a directory, for which the process needs permission.
     package var mayFetch: Bool {
         switch self {
         case .upload, .setFavoriteRank, .setLastUsedDate, .setTagData: false
@@ -29,26 +29,15 @@ package enum ItemsCommand: Codable, Hashable, Sendable {
     }
 }
 
-/// What acting on items came to.
+/// The result of a command that changes items.
 package struct ItemsReport: Codable, Hashable, Sendable {
-    /// What was done, each as it is now; nothing for what was deleted.
+    /// The changed items in their new state, without deleted ones.
     package var items: [ItemInformation]
-    /// What was not done, each with its reason.
+    /// The failed items.
     package var refusals: [Refusal]
 
     package init(items: [ItemInformation] = [], refusals: [Refusal] = []) {
         self.items = items
         self.refusals = refusals
-    }
-}
-
-/// Tags as the command line has them: a line of text each. Tag data that others wrote may be anything.
-package enum Tags {
-    package static func data(_ tags: [String]) -> Data { Data(tags.joined(separator: "\n").utf8) }
-
-    /// The tags; nil for data that is no text.
-    package static func tags(in data: Data) -> [String]? {
-        guard let text = String(validating: data, as: UTF8.self), !text.utf8.contains(0) else { return nil }
-        return text.split(separator: "\n").map(String.init)
     }
 }

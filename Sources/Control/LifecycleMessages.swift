@@ -1,20 +1,20 @@
-/// What of a domain's data stays when it is removed.
+/// The data that is kept when a domain is removed.
 package enum KeptData: String, Codable, Hashable, Sendable, CaseIterable {
     case none
-    /// What the remote has not got.
+    /// Changes that have not been uploaded.
     case dirty
-    /// All whose content is here.
+    /// All materialized items.
     case downloaded
 }
 
-/// How to remove a domain.
+/// The arguments of `yonder remove`.
 package struct RemoveArguments: Codable, Hashable, Sendable {
     package var domain: DomainReference
-    /// Nil for `dirty` when something is not on the remote, else `none`.
+    /// Nil for `dirty` if changes have not been uploaded, else `none`.
     package var keep: KeptData?
-    /// The folder for what is kept; nil for one beside the state.
+    /// The folder for kept data; nil for the default one in the state directory.
     package var directory: String?
-    /// Whether what only this machine has may go, and open files may.
+    /// Whether changes that have not been uploaded may be discarded, and open files are ignored.
     package var isForced: Bool
 
     package init(domain: DomainReference, keep: KeptData?, directory: String?, isForced: Bool) {
@@ -25,13 +25,13 @@ package struct RemoveArguments: Codable, Hashable, Sendable {
     }
 }
 
-/// What became of a domain that was removed. Absent is null.
+/// The result of `yonder remove`. Absent values are null.
 package struct RemoveReport: Codable, Hashable, Sendable {
     package var name: String
     package var keep: KeptData
-    /// Where what was kept lies; null when nothing was.
-    package var directory: String?
-    /// How many files were kept.
+    /// The folder with the kept data; null if there is none.
+    @ExplicitNull package var directory: String?
+    /// The number of kept files.
     package var files: Int
     package var bytes: Int64
 
@@ -42,27 +42,18 @@ package struct RemoveReport: Codable, Hashable, Sendable {
         self.files = files
         self.bytes = bytes
     }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(name, forKey: .name)
-        try container.encode(keep, forKey: .keep)
-        try container.encode(directory, forKey: .directory)
-        try container.encode(files, forKey: .files)
-        try container.encode(bytes, forKey: .bytes)
-    }
 }
 
-/// How to make a folder a domain. Paths are absolute.
+/// The arguments of `yonder import`. Paths are absolute.
 package struct ImportArguments: Codable, Hashable, Sendable {
     package var folder: String
     package var source: String
     package var directory: String
-    /// The domain's name; nil for one made of the directory's.
+    /// The domain's name; nil for one derived from the directory.
     package var name: String?
-    /// Who the remote is to let in. Never logged.
+    /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
-    /// Where an object store is, as far as the source does not say so.
+    /// The endpoint, region and profile of a bucket.
     package var objectStore: ObjectStoreOptions?
 
     package init(
@@ -78,14 +69,14 @@ package struct ImportArguments: Codable, Hashable, Sendable {
     }
 }
 
-/// A folder that has become a domain.
+/// The result of `yonder import`.
 package struct ImportReport: Codable, Hashable, Sendable {
     package var domain: DomainSummary
     package var items: Int
     package var bytes: Int64
-    /// Whether the folder's files are the domain's now. Those that could not be taken were copied.
+    /// Whether the files were moved into the domain; otherwise they were copied.
     package var isTaken: Bool
-    /// What was left in the folder, because it could not be removed.
+    /// The paths that could not be removed from the folder.
     package var left: [String]
 
     package init(domain: DomainSummary, items: Int, bytes: Int64, isTaken: Bool, left: [String]) {
@@ -97,12 +88,12 @@ package struct ImportReport: Codable, Hashable, Sendable {
     }
 }
 
-/// What a reimport that was waited for came to.
+/// The result of `yonder reimport`.
 package struct ReimportReport: Codable, Hashable, Sendable {
     package var path: String
     /// Whether it is complete.
     package var isFinished: Bool
-    /// What the provider could not take, each with its reason; not more than a hundred.
+    /// The items that the provider has refused, at most 100.
     package var refusals: [Refusal]
 
     package init(path: String, isFinished: Bool, refusals: [Refusal]) {

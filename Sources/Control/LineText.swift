@@ -1,6 +1,7 @@
-/// Text of others as part of one line: with nothing in it that ends the line, or that a terminal takes for a command.
+/// Escapes text of other programs for use in one line of output.
 package enum LineText {
-    /// Control characters, and what else ends a line or turns its direction, as escapes such as `\n` and `\x{1b}`.
+    /// Replaces control characters, line separators and characters that change the text direction by escapes such as
+    /// `\n` and `\x{1b}`.
     package static func escaped(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: mustBeEscaped) else { return text }
         return text.unicodeScalars.reduce(into: "") { text, scalar in
@@ -14,7 +15,7 @@ package enum LineText {
         }
     }
 
-    /// Control characters (C0, DEL, C1), the line and paragraph separators, and what overrides the direction of text.
+    /// C0, DEL, C1, the line and paragraph separators, and the bidirectional overrides and isolates.
     private static func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true

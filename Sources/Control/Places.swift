@@ -1,13 +1,13 @@
 import SystemPackage
 
-/// Where things lie, as the environment says.
+/// The paths of the daemon's files, from the environment.
 package struct Places: Hashable, Sendable {
-    /// Holds the domains, the daemon's log and its lock.
+    /// Contains the domains, the daemon's log and its lock.
     package var stateDirectory: String
     package var socket: String
     package var configuration: String
 
-    /// - Parameter environment: the process's, or a test's.
+    /// - Parameter environment: that of the process, or of a test.
     package init(environment: [String: String]) {
         func value(_ name: String) -> String? {
             guard let text = environment[name], !text.isEmpty else { return nil }
@@ -23,18 +23,18 @@ package struct Places: Hashable, Sendable {
             value("YONDER_CONFIG") ?? (value("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
     }
 
-    /// Holds the credentials that the daemon keeps, a file for each domain.
+    /// The directory of stored credentials, one file per domain.
     package var credentials: String { Self.directory(of: configuration) + "/credentials" }
 
-    /// The directory that a path lies in.
+    /// The parent directory of a path.
     static func directory(of path: String) -> String {
         let directory = FilePath(path).removingLastComponent().string
         return directory.isEmpty ? "." : directory
     }
 
-    /// Where the daemon's log goes when it runs in the background.
+    /// The log of a daemon in the background.
     package var log: String { stateDirectory + "/yonderd.log" }
 
-    /// The longest path that a Unix socket can have, in bytes.
+    /// The maximum length of the path of a Unix socket in bytes.
     package static let longestSocketPath = 107
 }

@@ -2,7 +2,7 @@
 package struct DomainSummary: Codable, Hashable, Sendable {
     package var name: String
     package var source: String
-    package var mountpoint: String?
+    @ExplicitNull package var mountpoint: String?
     package var isMounted: Bool
 
     package init(name: String, source: String, mountpoint: String?, isMounted: Bool) {
@@ -11,20 +11,12 @@ package struct DomainSummary: Codable, Hashable, Sendable {
         self.mountpoint = mountpoint
         self.isMounted = isMounted
     }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(name, forKey: .name)
-        try container.encode(source, forKey: .source)
-        try container.encode(mountpoint, forKey: .mountpoint)
-        try container.encode(isMounted, forKey: .isMounted)
-    }
 }
 
-/// What was left when a domain was unmounted.
+/// The result of `yonder unmount`.
 package struct UnmountReport: Codable, Hashable, Sendable {
     package var name: String
-    /// How many changes are not on the remote yet.
+    /// The number of pending changes.
     package var pending: Int
 
     package init(name: String, pending: Int) {
@@ -33,11 +25,11 @@ package struct UnmountReport: Codable, Hashable, Sendable {
     }
 }
 
-/// The daemon and its mounted domains.
+/// The state of the daemon and its mounted domains.
 package struct StatusReport: Codable, Hashable, Sendable {
     package var version: String
     package var domains: [DomainStatus]
-    /// The processes that had most fetched by reading, since the daemon began; those that are gone left out.
+    /// The running processes with the most fetched bytes.
     package var readers: [ReaderStatus]?
 
     package init(version: String, domains: [DomainStatus], readers: [ReaderStatus]? = nil) {
@@ -47,15 +39,15 @@ package struct StatusReport: Codable, Hashable, Sendable {
     }
 }
 
-/// How much a process had fetched.
+/// The fetch budget of a process.
 package struct ReaderStatus: Codable, Hashable, Sendable {
     package var process: Int32
-    /// What it is called.
+    /// The name of the process.
     package var name: String
     package var fetched: Int64
-    /// How much it may have; null for as much as it likes.
-    package var limit: Int64?
-    /// Whether it gets no more.
+    /// The limit in bytes; null for none.
+    @ExplicitNull package var limit: Int64?
+    /// Whether the limit is reached.
     package var isRefused: Bool
 
     package init(process: Int32, name: String, fetched: Int64, limit: Int64?, isRefused: Bool) {
@@ -65,18 +57,9 @@ package struct ReaderStatus: Codable, Hashable, Sendable {
         self.limit = limit
         self.isRefused = isRefused
     }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(process, forKey: .process)
-        try container.encode(name, forKey: .name)
-        try container.encode(fetched, forKey: .fetched)
-        try container.encode(limit, forKey: .limit)
-        try container.encode(isRefused, forKey: .isRefused)
-    }
 }
 
-/// How a mounted domain is.
+/// The state of a mounted domain.
 package struct DomainStatus: Codable, Hashable, Sendable {
     package enum Connection: String, Codable, Hashable, Sendable {
         case online
@@ -100,17 +83,11 @@ package struct DomainStatus: Codable, Hashable, Sendable {
     package struct Bytes: Codable, Hashable, Sendable {
         package var local: Int64
         /// Nil for no limit.
-        package var limit: Int64?
+        @ExplicitNull package var limit: Int64?
 
         package init(local: Int64, limit: Int64?) {
             self.local = local
             self.limit = limit
-        }
-
-        package func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(local, forKey: .local)
-            try container.encode(limit, forKey: .limit)
         }
     }
 
@@ -139,11 +116,11 @@ package struct DomainStatus: Codable, Hashable, Sendable {
         }
     }
 
-    /// How far a reimport or an import is, in items.
+    /// The progress of a reimport or an import, in items.
     package struct Reimport: Codable, Hashable, Sendable {
         package var done: Int
         package var total: Int
-        /// Whether items are still being found, so that the total grows.
+        /// Whether items are still being counted, so that the total grows.
         package var isCounting: Bool
 
         package init(done: Int, total: Int, isCounting: Bool) {
@@ -157,19 +134,19 @@ package struct DomainStatus: Codable, Hashable, Sendable {
     package var source: String
     package var mountpoint: String
     package var connection: Connection
-    /// Why it is not online, in words.
-    package var reason: String?
+    /// The reason why the domain is not online.
+    @ExplicitNull package var reason: String?
     package var items: Items
     package var bytes: Bytes
     package var pending: Pending
     package var failed: Int
     package var transfers: [Transfer]
-    /// Whether the kernel reads materialized files by itself.
+    /// Whether the kernel reads materialized files directly (passthrough).
     package var passthrough: Bool
-    /// What was noticed that the user should know.
+    /// Warnings for the user.
     package var warnings: [String]
-    /// Null when none is under way.
-    package var reimport: Reimport?
+    /// Null if no reimport is running.
+    @ExplicitNull package var reimport: Reimport?
 
     package init(
         name: String, source: String, mountpoint: String, connection: Connection, reason: String?, items: Items,
@@ -190,26 +167,9 @@ package struct DomainStatus: Codable, Hashable, Sendable {
         self.passthrough = passthrough
         self.warnings = warnings
     }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(name, forKey: .name)
-        try container.encode(source, forKey: .source)
-        try container.encode(mountpoint, forKey: .mountpoint)
-        try container.encode(connection, forKey: .connection)
-        try container.encode(reason, forKey: .reason)
-        try container.encode(items, forKey: .items)
-        try container.encode(bytes, forKey: .bytes)
-        try container.encode(pending, forKey: .pending)
-        try container.encode(failed, forKey: .failed)
-        try container.encode(transfers, forKey: .transfers)
-        try container.encode(passthrough, forKey: .passthrough)
-        try container.encode(warnings, forKey: .warnings)
-        try container.encode(reimport, forKey: .reimport)
-    }
 }
 
-/// Why an item is as it is, a sentence a line.
+/// The explanation of an item's state, one sentence per line.
 package struct WhyReport: Codable, Hashable, Sendable {
     package var path: String
     package var lines: [String]
@@ -220,11 +180,11 @@ package struct WhyReport: Codable, Hashable, Sendable {
     }
 }
 
-/// What downloading or evicting came to.
+/// The result of a download or an eviction.
 package struct TransferSummary: Codable, Hashable, Sendable {
     package var items: Int
     package var bytes: Int64
-    /// What was not done, each with its reason.
+    /// The failed items.
     package var refusals: [Refusal]
 
     package init(items: Int = 0, bytes: Int64 = 0, refusals: [Refusal] = []) {
@@ -234,12 +194,12 @@ package struct TransferSummary: Codable, Hashable, Sendable {
     }
 }
 
-/// One path that was not done.
+/// A path that failed.
 package struct Refusal: Codable, Hashable, Sendable {
     package var path: String
-    /// For scripts: `unsyncedEdits`, `nonEvictable`, `EBUSY`, `EMLINK`, or a provider error's code.
+    /// The reason for scripts: `unsyncedEdits`, `nonEvictable`, `EBUSY`, `EMLINK`, or the code of a provider's error.
     package var code: String
-    /// For people.
+    /// The reason in words.
     package var reason: String
 
     package init(path: String, code: String, reason: String) {

@@ -1,8 +1,7 @@
 import Syscalls
 import SystemPackage
 
-/// The path of the daemon's socket. What lies there is removed only when it is a socket of this user's on which nobody
-/// listens any more.
+/// The path of the daemon's socket. An existing file is removed only if it is a dead socket of this user.
 package struct SocketPlace: Sendable {
     package let path: String
 
@@ -10,11 +9,11 @@ package struct SocketPlace: Sendable {
         self.path = path
     }
 
-    /// Verifies that a daemon can listen there. Removes nothing.
+    /// Verifies that a daemon can listen on the path. Removes nothing.
     ///
-    /// - Returns: the dead socket that lies there; nil where there is nothing.
-    /// - Throws: ``ControlError``: `alreadyRunning` when somebody listens; `usage` for a path that is too long; what is in
-    ///   the way.
+    /// - Returns: the dead socket at the path; nil if there is none.
+    /// - Throws: ``ControlError``: `alreadyRunning` if a process listens; `usage` for a path that is too long; an
+    ///   error for another file.
     @discardableResult
     package func check() async throws(ControlError) -> FileStatus? {
         guard path.utf8.count <= Places.longestSocketPath else {
@@ -25,7 +24,7 @@ package struct SocketPlace: Sendable {
         }
         try TrustedDirectory.check(Places.directory(of: path), for: .file)
         guard let status = try status() else { return nil }
-        // What is no socket refuses connections, too.
+        // A file that is not a socket also refuses connections.
         let refusal = await ControlClient.refusal(at: path)
         guard let refusal else { throw ControlError(.alreadyRunning, "a daemon listens already", path: path) }
         guard status.isSocket else {
@@ -46,7 +45,7 @@ package struct SocketPlace: Sendable {
         return status
     }
 
-    /// Makes room for a new socket: the directory is made, a dead socket is removed.
+    /// Creates the directory and removes a dead socket.
     ///
     /// - Throws: as ``check()``.
     func prepare() async throws(ControlError) {
@@ -60,7 +59,7 @@ package struct SocketPlace: Sendable {
         }
     }
 
-    /// Removes a socket, unless something else has its name by now.
+    /// Removes a socket, unless it has been replaced.
     func remove(_ socket: FileStatus) throws(Errno) {
         guard let now = try? FileStatus(at: FilePath(path)), now.isSocket, now.inode == socket.inode,
             now.device == socket.device
@@ -68,7 +67,7 @@ package struct SocketPlace: Sendable {
         try FilePath(path).unlinkIfPresent()
     }
 
-    /// What has this name; nil for nothing. A link is not followed.
+    /// The status of the file at the path; nil if there is none. Does not follow a link.
     func status() throws(ControlError) -> FileStatus? {
         do throws(Errno) {
             return try FileStatus(at: FilePath(path))

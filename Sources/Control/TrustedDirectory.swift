@@ -1,23 +1,23 @@
 import Syscalls
 import SystemPackage
 
-/// Directories whose content the daemon believes. Whoever can write one can give the daemon another database, other
-/// credentials or another socket, so the daemon uses none that another user owns or can write.
+/// Verifies the directories that the daemon trusts. A user who can write one of them could replace the database, the
+/// credentials or the socket, so the daemon refuses directories that another user owns or can write.
 package enum TrustedDirectory {
-    /// What a directory holds.
+    /// The content of a directory.
     package enum Content: Sendable {
-        /// Files that are the daemon's alone: the state, the credentials. Nobody else may enter.
+        /// Private files: the state, the credentials. Other users must not have access.
         case secrets
-        /// A file that others may see: the configuration, the socket. The directory may be root's, and may be one like
-        /// `/tmp`, in which the sticky bit keeps others from replacing a file.
+        /// A file that other users may see: the configuration, the socket. The directory may belong to root, and may
+        /// have the sticky bit, as `/tmp` does.
         case file
     }
 
-    /// Verifies a directory. One that is missing is fine. One of secrets that belongs to this user and is readable by
-    /// others gets mode 0700: nothing in it can have been changed.
+    /// Verifies a directory. A missing directory is valid. A directory of secrets that other users can only read gets
+    /// mode 0700.
     ///
-    /// - Throws: ``ControlError``: `notPermitted` for a directory that another user owns or can write, with what to do;
-    ///   `failed` for what is no directory.
+    /// - Throws: ``ControlError``: `notPermitted` for a directory that another user owns or can write, with
+    ///   instructions; `failed` for another kind of file.
     package static func check(_ path: String, for content: Content) throws(ControlError) {
         guard let status = try status(of: path) else { return }
         guard status.kind == .directory else { throw ControlError(.failed, "it is not a directory", path: path) }
@@ -39,7 +39,7 @@ package enum TrustedDirectory {
         }
     }
 
-    /// Verifies a file that others may see and must not change. One that is missing is fine.
+    /// Verifies a file that other users may read but not write. A missing file is valid.
     ///
     /// - Throws: as ``check(_:for:)``.
     package static func checkFile(_ path: String) throws(ControlError) {
@@ -73,7 +73,7 @@ package enum TrustedDirectory {
 }
 
 extension Places {
-    /// Verifies every directory that the daemon uses, before anything in them is read or made.
+    /// Verifies all directories that the daemon uses, before it reads or creates anything in them.
     ///
     /// - Throws: as ``TrustedDirectory/check(_:for:)``.
     package func check() throws(ControlError) {

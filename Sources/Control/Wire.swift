@@ -1,13 +1,13 @@
 import Foundation
 import NIOCore
 
-/// A request as it travels: a line of JSON.
+/// A request message: one line of JSON.
 struct RequestMessage: Codable, Sendable {
     var version: Int
     var command: ControlCommand
 }
 
-/// An answer as it travels: any number of events and of parts of the result, then a result or an error.
+/// An answer message: any number of events and partial results, then a result or an error.
 enum AnswerMessage: Codable, Sendable {
     case event(ControlEvent)
     case part(ControlResult)
@@ -15,11 +15,11 @@ enum AnswerMessage: Codable, Sendable {
     case error(ControlError)
 }
 
-/// How messages become lines.
+/// The encoding of messages as lines.
 enum Wire {
-    /// The version of the protocol that both ends must speak.
+    /// The protocol version, which must be equal on both sides.
     static let version = 1
-    /// The longest line that is read, in bytes.
+    /// The maximum length of a line in bytes.
     static let longestLine = 16 << 20
 
     static func encode(_ message: some Encodable) throws -> ByteBuffer {
@@ -39,11 +39,11 @@ enum Wire {
     }
 }
 
-/// Cuts the stream into lines, without their ends.
+/// Splits the stream into lines, without line ends.
 final class LineDecoder: ByteToMessageDecoder {
     typealias InboundOut = ByteBuffer
 
-    /// How far the buffer has been searched already.
+    /// The length of the prefix of the buffer that contains no line end.
     private var searched = 0
 
     func decode(context: ChannelHandlerContext, buffer: inout ByteBuffer) throws -> DecodingState {

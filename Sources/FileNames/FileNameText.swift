@@ -8,13 +8,15 @@
 ///     FileNameText.text(of: [0x61, 0xFF])          // "a\u{10FFFF}"
 ///     FileNameText.bytes(of: "a\u{10FFFF}")        // [0x61, 0xFF]
 public enum FileNameText {
-    /// The scalars that stand for bytes.
+    /// The scalars that represent bytes.
     private static let escapes: ClosedRange<UInt32> = 0x10FF80...0x10FFFF
     private static let base: UInt32 = 0x10FF00
-    /// The byte that all of them begin with in UTF-8.
+    /// The first byte of these scalars in UTF-8.
     private static let lead: UInt8 = 0xF4
 
-    /// The text of a name.
+    /// Returns the text of a name.
+    ///
+    /// - Parameter name: any bytes.
     public static func text(of name: some Collection<UInt8>) -> String {
         if let text = String(validating: name, as: UTF8.self), isUTF8(text) { return text }
         let bytes = Array(name)
@@ -44,7 +46,7 @@ public enum FileNameText {
         }
     }
 
-    /// The name that a text stands for.
+    /// Returns the name of a text.
     public static func bytes(of text: String) -> [UInt8] {
         if isUTF8(text) { return Array(text.utf8) }
         return text.unicodeScalars.reduce(into: []) { bytes, scalar in
@@ -56,19 +58,19 @@ public enum FileNameText {
         }
     }
 
-    /// How many bytes the name has that a text stands for.
+    /// The length in bytes of the name of a text.
     public static func byteCount(of text: String) -> Int {
-        // An escaped byte has four in UTF-8.
+        // An escaped byte takes four bytes in UTF-8.
         isUTF8(text)
             ? text.utf8.count : text.utf8.count - 3 * text.unicodeScalars.count { escapes.contains($0.value) }
     }
 
-    /// Whether the name that a text stands for is the text's own UTF-8: no byte is escaped.
+    /// Whether the name of a text equals its UTF-8: no byte is escaped.
     public static func isUTF8(_ text: String) -> Bool {
         !text.utf8.contains(lead) || !text.unicodeScalars.contains { escapes.contains($0.value) }
     }
 
-    /// Whether a text is the one of its name. Others are of no use: no name that the kernel gives has such a text.
+    /// Whether a text is the text of its name. Other texts never match a name of the kernel.
     public static func isNormal(_ text: String) -> Bool {
         isUTF8(text) || Self.text(of: bytes(of: text)).utf8.elementsEqual(text.utf8)
     }

@@ -1,5 +1,4 @@
-/// What the code that makes a provider's requests has to know of the call that they belong to. The system sets it around
-/// every call; the code finds it in its task.
+/// The call in whose task a provider's requests are made. The system sets it for every call.
 package final class CallContext: Sendable {
     @TaskLocal package static var current: CallContext?
 
@@ -8,16 +7,16 @@ package final class CallContext: Sendable {
 
     /// - Parameters:
     ///   - isUrgent: whether a process waits for the call.
-    ///   - wait: told when the call begins and stops to wait for a place among others.
+    ///   - wait: called with true when the call starts to wait for a connection, and with false afterwards.
     package init(isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void) {
         urgency = isUrgent
         self.wait = wait
     }
 
-    /// Whether a process waits for the call; that may change while it runs.
+    /// Whether a process waits for the call; may change during the call.
     package var isUrgent: Bool { urgency() }
 
-    /// The call waits for a place: meanwhile nobody expects it to make progress.
+    /// The call waits for a connection; meanwhile it is not expected to make progress.
     package func beginWaiting() { wait(true) }
 
     package func endWaiting() { wait(false) }

@@ -1,23 +1,22 @@
-/// What a provider's remote can be asked about changes, without listing anything.
+/// What a remote can report about changes without a listing.
 package enum ChangeReports: Hashable, Sendable {
-    /// Nothing: who wants to know compares.
+    /// Nothing: directories must be compared.
     case none
-    /// Whether something came, went or changed in one directory. Where `areComplete` is false, directories that came or
-    /// went may be left out.
+    /// Whether a directory has changed. If `areComplete` is false, created or deleted directories may be missing.
     case ofDirectories(areComplete: Bool)
-    /// In which directories of the whole domain something came, went or changed.
+    /// The changed directories of the whole domain.
     case ofAll
 }
 
-/// What is known of a moment from which changes can be asked for: opaque bytes, made by the provider, kept by the system.
+/// A point from which changes are reported: opaque bytes of the provider.
 package typealias ChangeMark = [UInt8]
 
-/// What has changed since a mark.
+/// The changes since a mark.
 package struct ChangeReport: Sendable, Hashable {
-    /// Of the directories that were named those in which something has changed; nil where that cannot be told, and all of
-    /// them are to be compared.
+    /// The changed ones of the requested directories; nil if this is unknown and all must be compared.
     package var changed: Set<ItemIdentifier>?
-    /// To be kept once those have been compared; nil where the next look has to be at everything, too.
+    /// The next mark, valid once the changed directories have been compared; nil if the next comparison must cover
+    /// everything.
     package var mark: ChangeMark?
 
     package init(changed: Set<ItemIdentifier>?, mark: ChangeMark?) {
@@ -26,17 +25,17 @@ package struct ChangeReport: Sendable, Hashable {
     }
 }
 
-/// A provider whose remote can be asked what has changed. A report is never taken for the change itself: what it names is
-/// compared, and so nothing is believed gone that a listing would not show to be.
+/// A provider whose remote can report changes. The reported directories are compared; a report alone never deletes an
+/// item.
 package protocol ChangeReporter: Sendable {
-    /// What can be asked for, as far as it is known by now; asks the remote when it is not.
+    /// The supported reports. Asks the remote if they are not known yet.
     func changeReports() async throws -> ChangeReports
 
     /// - Parameters:
-    ///   - mark: nil, or one that is refused, gives a new one, from before the answer.
-    ///   - directories: those whose listing is here.
+    ///   - mark: nil or a rejected mark returns a new mark, from before the answer.
+    ///   - directories: the listed directories.
     func changes(since mark: ChangeMark?, among directories: [ItemIdentifier]) async throws -> ChangeReport
 
-    /// Likewise in one directory.
+    /// Returns the changes in one directory.
     func changes(since mark: ChangeMark?, in directory: ItemIdentifier) async throws -> ChangeReport
 }

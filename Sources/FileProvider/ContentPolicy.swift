@@ -1,15 +1,15 @@
-/// When an item's content is downloaded, and whether it may be evicted. Inherited from the parent unless said otherwise.
+/// When an item's content is downloaded, and whether it may be evicted.
 public enum ContentPolicy: Int, Hashable, Sendable, Codable, CaseIterable {
-    /// The parent's policy; ``lazy`` for a root that says nothing else.
+    /// The policy of the parent; ``lazy`` for the root.
     case inherited = 0
-    /// Downloaded when read; downloaded again when the remote changes and it is here.
+    /// Downloaded when read; a materialized file is downloaded again when the remote changes.
     case lazy = 1
     /// Downloaded when read; evicted when the remote changes.
     case lazyEvictOnRemoteUpdate = 2
-    /// Downloaded before it is read, whole subtrees, and never evicted.
+    /// Downloaded in the background, with all descendants, and never evicted.
     case keepDownloaded = 3
 
-    /// The name that users, xattrs and JSON see.
+    /// The name in commands, extended attributes and JSON.
     public var name: String {
         switch self {
         case .inherited: "inherited"
@@ -19,6 +19,7 @@ public enum ContentPolicy: Int, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
+    /// The policy with a ``name``; nil if there is none.
     public init?(name: String) {
         guard let policy = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = policy

@@ -1,19 +1,23 @@
 import SystemPackage
 
-/// Where a provider writes the content that was asked for.
+/// Receives the content that a provider fetches.
 ///
-/// Both calls put the bytes on the local disk before they return, and let readers who wait for them go on. They may
-/// block for as long as the disk does. A call throws when the bytes are not wanted any more (nobody waits, or the item
-/// has changed), when they lie outside the file, or when the disk is full: let the error through.
+/// Both functions write the bytes to the local disk before they return, and wake the readers that wait for them. They
+/// block on the disk. They throw when the bytes are not needed any more (all readers were interrupted, or the item has
+/// changed), when the bytes lie outside the file, and when the disk is full. Rethrow the error.
+///
+///     try sink.write(chunk, at: offset)
 public protocol ContentSink: Sendable {
-    /// Bytes of the content, at an offset of the file.
+    /// Writes bytes at an offset of the file, in bytes.
     func write(_ bytes: RawSpan, at offset: Int64) throws
 
-    /// `count` bytes from a descriptor, at the same offset there as here: copied by the kernel where it can.
+    /// Copies `count` bytes from a descriptor, from the same offset, by reflink or `copy_file_range(2)` where possible. The
+    /// caller keeps the descriptor.
     func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws
 }
 
 extension ContentSink {
+    /// Writes bytes at an offset of the file, in bytes.
     public func write(_ bytes: [UInt8], at offset: Int64) throws {
         try write(bytes.span.bytes, at: offset)
     }

@@ -1,24 +1,32 @@
 import SystemPackage
 
-/// A file's bytes on their way to the remote.
+/// The content of a file that is uploaded.
 ///
-/// The file can be written while it is read. Nothing of it may become visible on the remote before it is certain that
-/// all that was read is of one generation: ``read(at:count:)`` makes certain of that before it gives the last byte, and
-/// who copies through ``descriptor`` calls ``confirm()`` before the copy becomes visible.
+/// A process may write the file during the upload. The upload must not become visible on the remote before it is certain
+/// that all bytes are of one generation. ``read(at:count:)`` verifies this before it returns the last byte. A provider that
+/// copies from ``descriptor`` calls ``confirm()`` before the copy becomes visible.
+///
+///     var offset: Int64 = 0
+///     while offset < contents.size {
+///         let bytes = try contents.read(at: offset, count: 1 << 20)
+///         try await upload.send(bytes)
+///         offset += Int64(bytes.count)
+///     }
 public final class ContentSource: Sendable {
-    /// Open for reading. Its own position means nothing: only positional reads are right. The system closes it after
-    /// the call.
+    /// Open for reading. Use positional reads only. The system closes it after the call.
     public let descriptor: FileDescriptor
-    /// How many bytes, from offset 0 on.
+    /// The size in bytes.
     public let size: Int64
-    /// What was sent ahead of it, while the file was being written.
+    /// What was uploaded while the file was still being written.
     package let growing: GrowingContent?
     private let check: @Sendable () throws -> Void
     private let progress: @Sendable (Int64) -> Void
 
     /// - Parameters:
-    ///   - confirm: throws when the file has been written since it was opened.
-    ///   - progress: told how many bytes more were taken.
+    ///   - descriptor: open for reading; the caller closes it after the upload.
+    ///   - size: in bytes.
+    ///   - confirm: throws if the file has been written since it was opened.
+    ///   - progress: receives the number of bytes after each read.
     public convenience init(
         descriptor: FileDescriptor, size: Int64, confirm: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Int64) -> Void = { _ in }
@@ -37,26 +45,26 @@ public final class ContentSource: Sendable {
         check = confirm
     }
 
-    /// The same content by a descriptor of the provider's own, which outlives the call.
+    /// Returns the same content with another descriptor, for a provider that reads after the call has returned.
     public func duplicate(as descriptor: FileDescriptor) -> ContentSource {
         ContentSource(descriptor: descriptor, size: size, confirm: check, progress: progress)
     }
 
-    /// Says that so many bytes were taken through ``descriptor``: what moves is shown, and not given up as stuck.
+    /// Reports `count` bytes read through ``descriptor``: they are shown as progress, and keep the call from timing out.
     public func advance(by count: Int64) {
         progress(count)
     }
 
-    /// The bytes of a range, as far as it lies inside the content. Blocks for as long as the disk does.
+    /// Returns the bytes of a range, clamped to the content. Blocks on the disk.
     ///
-    /// - Throws: what ``confirm()`` throws, when the range reaches to the end of the content; EIO as a POSIX error when
-    ///   the file is shorter than ``size``; other POSIX errors. The transfer must be broken off.
+    /// - Throws: the error of ``confirm()`` if the range includes the last byte; `posix` with EIO if the file is shorter
+    ///   than ``size``; other POSIX errors. The upload must then be aborted.
     public func read(at offset: Int64, count: Int) throws -> [UInt8] {
         let start = min(max(0, offset), size)
         let end = start + min(Int64(max(0, count)), size - start)
         let bytes = try bytes(from: start, count: Int(end - start))
         guard bytes.count == Int(end - start) else {
-            // Most likely it was written, which says more.
+            // Most likely the file was written; that error is more precise.
             try confirm()
             throw FileProviderError.posix(
                 .ioError, "the content ends at \(start + Int64(bytes.count)) of \(size) bytes")
@@ -66,9 +74,9 @@ public final class ContentSource: Sendable {
         return bytes
     }
 
-    /// Returns when all that was read up to now is of one generation.
+    /// Verifies that all bytes that were read so far are of one generation.
     ///
-    /// - Throws: when the file has been written meanwhile. The transfer must be broken off, and leave nothing behind.
+    /// - Throws: an error if the file has been written since. The upload must then be aborted and leave nothing behind.
     public func confirm() throws {
         try check()
     }

@@ -1,17 +1,16 @@
-/// Finds out whether a sequence of tokens, each of which leads to the next, has come to a cycle, of whatever length. It keeps
-/// one token and no more (Brent's algorithm): a token is remembered for twice as many steps as the one before it.
+/// Detects a cycle in a sequence of tokens with constant memory (Brent's algorithm): a token is remembered for twice
+/// as many steps as the previous one.
 package struct CycleCheck<Token: Equatable> {
     private var remembered: Token?
     private var steps = 0
     private var reach = 1
 
-    /// - Parameter start: the token that the sequence begins with; nil where the beginning has none.
+    /// - Parameter start: the first token; nil if the sequence starts without one.
     package init(from start: Token? = nil) {
         remembered = start
     }
 
-    /// Whether this token, the next of the sequence, was one of it before. A cycle is found before it has been gone through
-    /// three times.
+    /// Whether the next token has occurred before. A cycle is detected within three rounds.
     package mutating func closes(with token: Token) -> Bool {
         if token == remembered { return true }
         steps += 1
@@ -23,9 +22,9 @@ package struct CycleCheck<Token: Equatable> {
 extension CycleCheck: Sendable where Token: Sendable {}
 
 extension CycleCheck {
-    /// Notes where a listing goes on.
+    /// Checks the next token of a listing.
     ///
-    /// - Throws: `malformedResponse` when it has been there before.
+    /// - Throws: `malformedResponse` if it has occurred before.
     package mutating func check(_ next: Token?, of what: String) throws(FileProviderError) {
         guard let next, closes(with: next) else { return }
         throw FileProviderError(.malformedResponse, "the listing of \(what) goes on where it has been before")

@@ -1,17 +1,17 @@
 import SystemPackage
 
 extension Errno {
-    /// Whether this machine, and not the remote, has run out of something: file descriptors (EMFILE, ENFILE), memory (ENOMEM)
-    /// or buffers (ENOBUFS).
+    /// Whether this machine, and not the remote, has run out of a resource: file descriptors (EMFILE, ENFILE), memory
+    /// (ENOMEM) or buffers (ENOBUFS).
     package var isShortageHere: Bool {
         [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace].contains(self)
     }
 }
 
 extension FileProviderError {
-    /// This machine has run out of something that a call needs. It passes, and says nothing of the remote.
+    /// An error for a resource shortage of this machine. It is transient and says nothing about the remote.
     ///
-    /// - Parameter errno: for which ``Errno/isShortageHere`` holds.
+    /// - Parameter errno: an error with ``Errno/isShortageHere``.
     package static func shortageHere(_ errno: Errno) -> FileProviderError {
         let what =
             switch errno {

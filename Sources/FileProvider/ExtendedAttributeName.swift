@@ -38,6 +38,7 @@ public enum ExtendedAttributeName {
 
     /// The full names of the attributes that hold a POSIX ACL.
     public static let accessList = "system.posix_acl_access"
+    /// The full name of the attribute with the default POSIX ACL of a directory.
     public static let defaultAccessList = "system.posix_acl_default"
 
     private static let userPrefix = "user."

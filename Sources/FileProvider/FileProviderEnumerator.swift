@@ -1,54 +1,65 @@
-/// Where a listing goes on: opaque bytes, at most ``maximumLength`` of them, empty for the first page.
+/// A page token: where a listing continues. Opaque bytes of the provider, empty for the first page.
 public struct FileProviderPage: Hashable, Sendable {
+    /// At most ``maximumLength`` bytes.
     public var rawValue: [UInt8]
 
+    /// A token of these bytes.
     public init(rawValue: [UInt8]) {
         self.rawValue = rawValue
     }
 
+    /// The first page.
     public static let initial = FileProviderPage(rawValue: [])
+    /// The maximum length in bytes. A listing with a longer token is aborted and reported.
     public static let maximumLength = 500
 }
 
-/// A point in a provider's history of changes: opaque bytes, at most ``maximumLength`` of them.
+/// A point in a provider's history of changes: opaque bytes of the provider.
 public struct SyncAnchor: Hashable, Sendable, Codable {
+    /// At most ``maximumLength`` bytes.
     public var rawValue: [UInt8]
 
+    /// A token of these bytes.
     public init(rawValue: [UInt8]) {
         self.rawValue = rawValue
     }
 
+    /// An anchor of the UTF-8 bytes of a text.
     public init(_ text: String) {
         rawValue = Array(text.utf8)
     }
 
-    /// A longer anchor is treated as an expired one.
+    /// The maximum length in bytes. A longer anchor counts as expired.
     public static let maximumLength = 500
 }
 
 /// One page of a listing.
 public struct ItemPage: Hashable, Sendable {
+    /// The items of the page.
     public var items: [FileProviderItem]
-    /// Where the next page starts; `nil` when this was the last.
+    /// The token of the next page; nil on the last page.
     public var nextPage: FileProviderPage?
 
+    /// A page; the last one by default.
     public init(items: [FileProviderItem], nextPage: FileProviderPage? = nil) {
         self.items = items
         self.nextPage = nextPage
     }
 }
 
-/// One batch of changes, committed by the system together with its anchor.
+/// One batch of changes. The system commits it in one transaction with its anchor.
 public struct ChangeBatch: Hashable, Sendable {
-    /// New and changed items, whole.
+    /// New and changed items, complete.
     public var updated: [FileProviderItem]
-    /// Items that are gone; unknown ones are passed over.
+    /// The identifiers of deleted items. Unknown ones are ignored.
     public var deleted: [ItemIdentifier]
     /// The point after this batch.
     public var anchor: SyncAnchor
-    /// Whether there is more, from `anchor` on. With an unchanged anchor that is a mistake, and reported.
+    /// Whether more changes follow after `anchor`. True with an unchanged anchor is an error of the provider: the system
+    /// reports it and stops.
     public var moreComing: Bool
 
+    /// A batch of changes with the anchor after it.
     public init(
         updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], anchor: SyncAnchor, moreComing: Bool = false
     ) {
@@ -59,30 +70,44 @@ public struct ChangeBatch: Hashable, Sendable {
     }
 }
 
-/// Lists one container, page by page, and reports changes since an anchor.
+/// Lists one container page by page, or reports changes since an anchor.
 ///
-/// The system asks a container's enumerator for items, the working set's for changes. It never runs two enumerations of
-/// the working set at once.
+/// The system asks the enumerator of a directory for items and that of the working set for changes. It never runs two
+/// enumerations of the working set at once.
+///
+///     struct MyEnumerator: FileProviderEnumerator {
+///         func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+///             let answer = try await api.list(container, token: page.rawValue, limit: suggestedPageSize)
+///             return ItemPage(items: answer.items, nextPage: answer.token.map { FileProviderPage(rawValue: $0) })
+///         }
+///     }
 public protocol FileProviderEnumerator: Sendable {
-    /// One page of the container's items. Return what is ready rather than wait for more.
+    /// Returns one page of the container's items. Return the available items rather than wait for more. Every item that
+    /// exists during the whole listing must appear exactly once over all pages.
     ///
     /// - Parameters:
-    ///   - page: ``FileProviderPage/initial``, or what the page before gave.
-    ///   - suggestedPageSize: how many items suit the system; a page of more than 100 times as many is refused.
-    /// - Throws: ``FileProviderError``: `pageExpired` restarts the listing, `noSuchItem` says that the container is gone.
+    ///   - page: ``FileProviderPage/initial``, or the token of the previous page.
+    ///   - suggestedPageSize: the preferred number of items. A page of more than 100 times as many is rejected.
+    /// - Throws: ``FileProviderError``: `pageExpired` restarts the listing; `noSuchItem` if the container does not exist.
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage
 
-    /// What changed after `anchor`. Only the working set's enumerator is asked.
+    /// Returns the changes after an anchor, of the working set or of one file. May include items that the system does not
+    /// know and changes that the system itself has made.
     ///
-    /// - Throws: ``FileProviderError``: `syncAnchorExpired` when the provider cannot tell any more, and then the system
-    ///   lists again all that it has listed.
+    ///     let answer = try await api.changes(since: anchor.rawValue, limit: suggestedBatchSize)
+    ///     return ChangeBatch(
+    ///         updated: answer.items, deleted: answer.deleted, anchor: SyncAnchor(rawValue: answer.cursor),
+    ///         moreComing: answer.hasMore)
+    ///
+    /// - Throws: ``FileProviderError``: `syncAnchorExpired` if the provider does not have the history since `anchor`. The
+    ///   system then compares all listed directories. `featureUnsupported` by default.
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch
 
-    /// The present point in the history: at or before the state that pages asked for from now on will show.
-    /// `nil` when the provider has no history.
+    /// Returns the current point in the history: at or before the state that pages requested from now on will show. Nil
+    /// (the default) if the provider has no history.
     func currentSyncAnchor() async throws -> SyncAnchor?
 
-    /// The system is done with this enumerator.
+    /// Ends this enumerator. Does nothing by default.
     func invalidate()
 }
 

@@ -2,72 +2,101 @@ extension FileProviderError {
     /// The kinds of error.
     public enum Code: String, Hashable, Sendable, Codable, CaseIterable, CustomStringConvertible {
         // What a provider throws.
+        /// The remote rejects the credentials.
         case notAuthenticated
+        /// The remote cannot be reached.
         case serverUnreachable
+        /// The remote has no space left.
         case insufficientQuota
+        /// The remote cannot store this item.
         case cannotSynchronize
+        /// The remote does not accept this item; it stays on this machine.
         case excludedFromSync
+        /// The remote has no such item.
         case noSuchItem
+        /// The remote has another item with this name.
         case filenameCollision
+        /// The remote refuses to delete the item.
         case deletionRejected
+        /// The directory has children on the remote.
         case directoryNotEmpty
+        /// The provider has no history since the anchor.
         case syncAnchorExpired
+        /// The page token is no longer valid; the listing restarts.
         case pageExpired
+        /// The requested content version does not exist any more.
         case versionNoLongerAvailable
+        /// The change is not based on the current version of the remote.
         case localVersionConflictingWithServer
+        /// The remote does not support the call.
         case featureUnsupported
+        /// The remote denies reading.
         case fileReadNoPermission
+        /// The call was cancelled.
         case userCancelled
-        /// The remote is there and makes no progress. (Ours: Apple's system has no such code.)
+        /// The remote answers but makes no progress. (Not one of Apple's codes.)
         case timedOut
-        /// The remote answered nonsense: a wrong length, a wrong checksum, something that is not its protocol. (Ours.)
+        /// The remote's answer is invalid: a wrong length or checksum, or a protocol error. (Not one of Apple's codes.)
         case malformedResponse
 
         // What the system throws.
+        /// The item has pending changes.
         case unsyncedEdits
+        /// The item is kept downloaded.
         case nonEvictable
+        /// Some descendants could not be evicted.
         case nonEvictableChildren
+        /// The destination exists.
         case fileWriteFileExists
+        /// The content is not local.
         case ubiquitousFileUnavailable
+        /// The domain is not mounted.
         case domainDisabled
+        /// No provider serves the source.
         case providerNotFound
+        /// The provider was moved.
         case providerTranslocated
+        /// The provider uses an older version of the protocol.
         case olderExtensionVersionRunning
+        /// The provider uses a newer version of the protocol.
         case newerExtensionVersionFound
+        /// The domain does not exist.
         case providerDomainNotFound
+        /// The provider is restarting.
         case providerDomainTemporarilyUnavailable
+        /// The provider cannot be started.
         case applicationExtensionNotFound
 
-        /// A system call failed; ``FileProviderError/errno`` says how.
+        /// A system call failed with ``FileProviderError/errno``.
         case posix
 
         public var description: String { rawValue }
     }
 
-    /// What the system does about an error.
+    /// What the system does after an error.
     public enum Reaction: Hashable, Sendable {
-        /// The whole domain waits: no call but a probe now and then, everything at once when it lifts.
+        /// All calls of the domain wait. The system probes the root at intervals; when it answers, all calls continue.
         case latchDomain
-        /// The item waits, with its reason, until it is edited, retried or the error is signalled as resolved.
+        /// The item waits until it is edited or retried, or the error is signalled as resolved.
         case parkItem
-        /// The state here changes: see ``Code/reaction``.
+        /// The local state changes; see ``Code/reaction``.
         case changeState
-        /// The call was not wanted any more.
+        /// The call was cancelled.
         case stop
-        /// The same call will never work: it is not made again.
+        /// The call is not repeated, because it cannot succeed.
         case giveUpAsking
-        /// The call is made again by itself, with capped backoff.
+        /// The call is repeated with exponential backoff up to a limit.
         case retry
     }
 }
 
 extension FileProviderError.Code {
-    /// What the system does about an error of this kind.
+    /// What the system does after an error of this kind.
     ///
-    /// State changes: `noSuchItem` removes the item here once a lookup has confirmed it; `filenameCollision` renames one
-    /// of the two; `deletionRejected` and `directoryNotEmpty` bring the item back; an expired anchor or page starts
-    /// again from the beginning; `versionNoLongerAvailable` and `localVersionConflictingWithServer` look the item up
-    /// and go on from what the remote has now.
+    /// State changes: `noSuchItem` removes the local item once a lookup has confirmed it; `filenameCollision` renames one
+    /// of the two items; `deletionRejected` and `directoryNotEmpty` restore the item; an expired anchor or page restarts
+    /// from the beginning; `versionNoLongerAvailable` and `localVersionConflictingWithServer` look the item up and continue
+    /// with the remote's version.
     public var reaction: FileProviderError.Reaction {
         switch self {
         case .notAuthenticated, .serverUnreachable: .latchDomain
@@ -85,10 +114,10 @@ extension FileProviderError.Code {
         }
     }
 
-    /// The sentence that stands in for a message.
+    /// The default message.
     var sentence: String {
         switch self {
-        case .notAuthenticated: "the remote wants other credentials"
+        case .notAuthenticated: "the remote rejects the credentials"
         case .serverUnreachable: "the remote cannot be reached"
         case .insufficientQuota: "the remote is full"
         case .cannotSynchronize: "the remote will not take this item"

@@ -1,7 +1,7 @@
 import SystemPackage
 
 extension FileProviderError {
-    /// What a process sees whose system call waited for what failed.
+    /// The errno of a system call that waited for the failed call.
     public var readerErrno: Errno {
         switch code {
         case .notAuthenticated: .keyRejected
@@ -25,7 +25,7 @@ extension FileProviderError {
         }
     }
 
-    /// What a process sees that asked for something by command or attribute: evict, download.
+    /// The errno of an eviction or download that was requested by attribute.
     public var controlErrno: Errno {
         switch code {
         case .unsyncedEdits: .nowInProgress

@@ -1,23 +1,29 @@
 import SystemPackage
 
-/// What went wrong between the system and a provider, and with it what the system does about it.
+/// An error between the system and a provider.
 ///
-/// The codes are Apple's by name. ``Code/reaction`` sorts them, ``readerErrno`` and ``controlErrno`` say what a process
-/// sees.
+/// The codes have Apple's names. ``Code/reaction`` says what the system does; ``readerErrno`` and ``controlErrno`` are what
+/// a process sees.
+///
+///     throw FileProviderError(.insufficientQuota, "the account has 0 of 5 GB left")
 public struct FileProviderError: Error, Sendable, CustomStringConvertible {
+    /// The kind of error.
     public var code: Code
-    /// One sentence that says what is wrong, and what to do where something can be done.
+    /// One sentence for the user: what is wrong, and what can be done.
     public var message: String
-    /// The item that it is about.
+    /// The item concerned.
     public var itemIdentifier: ItemIdentifier?
-    /// The item as the remote has it: the one in the way for `filenameCollision`, the one that stays for
-    /// `deletionRejected`.
+    /// The item on the remote: the existing one for `filenameCollision`, the kept one for `deletionRejected`, the newer one
+    /// for `localVersionConflictingWithServer`.
     public var item: FileProviderItem?
-    /// For ``Code/posix`` and ``Code/fileReadNoPermission``: which error, where it is another than the usual one.
+    /// The system's error, for ``Code/posix`` and ``Code/fileReadNoPermission``; nil for the default.
     public var errno: Errno?
-    /// What lies behind it; for `nonEvictableChildren` one error for each child that refused.
+    /// The causes; for `nonEvictableChildren` one error per child.
     public var underlyingErrors: [any Error]
 
+    /// - Parameters:
+    ///   - message: nil for a default sentence.
+    ///   - itemIdentifier: nil for that of `item`.
     public init(
         _ code: Code, _ message: String? = nil, itemIdentifier: ItemIdentifier? = nil, item: FileProviderItem? = nil,
         errno: Errno? = nil, underlyingErrors: [any Error] = []
@@ -30,17 +36,17 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
         self.underlyingErrors = underlyingErrors
     }
 
-    /// An item that the remote does not have.
+    /// The remote has no such item.
     public static func noSuchItem(_ identifier: ItemIdentifier) -> FileProviderError {
         FileProviderError(.noSuchItem, "no item '\(identifier)' on the remote", itemIdentifier: identifier)
     }
 
-    /// An item of this name is there already.
+    /// The remote has another item with this name.
     public static func filenameCollision(with item: FileProviderItem) -> FileProviderError {
         FileProviderError(.filenameCollision, "'\(item.filename)' exists on the remote", item: item)
     }
 
-    /// The remote keeps the item.
+    /// The remote refuses to delete an item.
     public static func deletionRejected(of item: FileProviderItem) -> FileProviderError {
         FileProviderError(.deletionRejected, "the remote refuses to delete '\(item.filename)'", item: item)
     }

@@ -1,19 +1,20 @@
 import FileNames
 
-/// Something wrong with an item that a provider gave. Such an item is not shown, and reported.
+/// A defect of an item of a provider. A defective item is reported and not shown.
 public struct ItemDefect: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The defect in words.
     public let description: String
 }
 
 extension FileProviderItem {
-    /// The longest file name that Linux takes, in bytes.
+    /// The maximum length of a file name in bytes (`NAME_MAX`).
     public static let maximumFilenameLength = 255
-    /// The largest file in bytes: sums of a size and an offset stay within 64 bits.
+    /// The maximum size of a file in bytes, so that the sum of a size and an offset fits in 64 bits.
     public static let maximumDocumentSize: Int64 = 1 << 62
-    /// The longest target of a symbolic link that Linux takes, in bytes.
+    /// The maximum length of the target of a symbolic link in bytes (`PATH_MAX` - 1).
     public static let maximumLinkTargetLength = 4095
 
-    /// What keeps the item from being shown in a mount; `nil` when nothing does.
+    /// The reason why the item cannot be shown in a mount; nil for a valid item.
     public var defect: ItemDefect? {
         if itemIdentifier.rawValue.isEmpty { return ItemDefect(description: "empty identifier") }
         if itemIdentifier.rawValue.utf8.count > ItemIdentifier.maximumLength {
@@ -45,7 +46,7 @@ extension FileProviderItem {
         return nil
     }
 
-    /// What keeps a text from being a file name; `nil` when nothing does.
+    /// The reason why a text is not valid as a file name; nil for a valid name.
     public static func defect(ofFilename name: String) -> ItemDefect? {
         let bytes = name.utf8
         if bytes.isEmpty { return ItemDefect(description: "empty name") }

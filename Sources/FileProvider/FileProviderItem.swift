@@ -1,49 +1,62 @@
-/// What an item is. It never changes for the life of an item.
+/// The kind of an item. It never changes.
 public enum ItemKind: Int, Hashable, Sendable, Codable {
     case file = 1
     case directory = 2
     case symbolicLink = 3
 }
 
-/// An item's properties as the provider knows them: a value, complete at the moment it was made.
+/// The properties of an item as the provider knows them.
 ///
-/// What a remote cannot say is left `nil`, and `nil` never erases what is kept locally: absent is not empty.
+/// A property that the remote does not have is nil. Nil never erases a local value; an empty value does.
+///
+///     FileProviderItem(
+///         itemIdentifier: "17", parentItemIdentifier: .rootContainer, filename: "a.txt", kind: .file,
+///         itemVersion: ItemVersion(contentVersion: etag, metadataVersion: "3"), documentSize: 12)
 public struct FileProviderItem: Hashable, Sendable {
+    /// The stable identifier.
     public var itemIdentifier: ItemIdentifier
-    /// The directory that holds the item; ``ItemIdentifier/trashContainer`` for a trashed one. Ignored for the root.
+    /// The parent directory; ``ItemIdentifier/trashContainer`` for a trashed item. Ignored for the root.
     public var parentItemIdentifier: ItemIdentifier
-    /// The full name with its extension. Not empty, at most 255 bytes, without `/` and NUL, neither `.` nor `..`:
-    /// an item with any other name is not shown, and reported.
+    /// The name: 1 to 255 bytes without `/` and NUL, and neither `.` nor `..`. An item with an invalid name is reported and
+    /// not shown; see ``defect``.
     public var filename: String
+    /// The kind of the item.
     public var kind: ItemKind
+    /// The versions of content and metadata.
     public var itemVersion: ItemVersion
+    /// The operations that the item allows.
     public var capabilities: ItemCapabilities
-    /// The exact number of bytes that fetching a file gives. Required for files: a reader that gets another number
-    /// gets EIO. At most ``maximumDocumentSize``. Ignored for everything else.
+    /// The exact size of a file in bytes, at most ``maximumDocumentSize``. Required for files; if a fetch returns another
+    /// number of bytes, the reader gets EIO. Ignored for other kinds.
     public var documentSize: Int64?
-    /// How many children a directory has; a hint.
+    /// The number of children of a directory; a hint.
     public var childItemCount: Int?
+    /// The time of creation.
     public var creationDate: FileTimestamp?
+    /// The time of the last change of the content (`st_mtime`).
     public var contentModificationDate: FileTimestamp?
+    /// The time of the last use.
     public var lastUsedDate: FileTimestamp?
-    /// The lower twelve bits of a POSIX mode.
+    /// The lower twelve bits of the POSIX mode.
     public var permissions: UInt16?
-    /// The numeric owner, where the remote has such a thing and it means something on this machine.
+    /// The user ID of the owner, if the remote has one that is valid on this machine.
     public var owner: UInt32?
-    /// The numeric group, likewise.
+    /// The group ID, if the remote has one that is valid on this machine.
     public var group: UInt32?
-    /// What a symbolic link points to, as it is; never followed. Bytes that are not UTF-8 are as ``FileNameText`` has them.
+    /// The target of a symbolic link, uninterpreted. Bytes that are not UTF-8 are encoded by ``FileNameText``.
     public var symlinkTargetPath: String?
-    /// Extended attributes by their keys: attributes of the `user.` namespace by their name without it, others by two
-    /// slashes and their full name (``ExtendedAttributeName``). They include POSIX ACLs.
+    /// The extended attributes by key, including POSIX ACLs; see ``ExtendedAttributeName``.
     public var extendedAttributes: [String: [UInt8]]?
+    /// The provider's content policy.
     public var contentPolicy: ContentPolicy
+    /// The rank among the user's favourites; nil for an item that is none.
     public var favoriteRank: Int64?
+    /// Opaque tags of the user.
     public var tagData: [UInt8]?
-    /// Whether the remote gives others access to the item, by a link or by an account. A provider ends that when it moves the
-    /// item to the trash.
+    /// Whether the item is shared, by a link or with an account. A provider ends sharing when it trashes the item.
     public var isShared: Bool
 
+    /// An item with the given properties; see the properties for their meaning.
     public init(
         itemIdentifier: ItemIdentifier, parentItemIdentifier: ItemIdentifier, filename: String, kind: ItemKind,
         itemVersion: ItemVersion, capabilities: ItemCapabilities = .ordinary, documentSize: Int64? = nil,
@@ -75,6 +88,6 @@ public struct FileProviderItem: Hashable, Sendable {
         self.isShared = isShared
     }
 
-    /// Whether the item lies in the trash.
+    /// Whether the parent is the trash.
     public var isTrashed: Bool { parentItemIdentifier == .trashContainer }
 }

@@ -1,93 +1,118 @@
 import SystemPackage
 
-/// The system's side of a domain, as its provider sees it.
+/// The system as seen by a domain's provider. A provider receives its manager when it is constructed.
+///
+/// All functions may be called from any thread and at any time, also before the domain is mounted. Functions that read the
+/// database block briefly and return nil or an empty result if it cannot be read.
 public protocol FileProviderManager: Sendable {
+    /// The provider's domain.
     var domain: FileProviderDomain { get }
 
-    /// What the provider must remember across calls and restarts; goes with the domain.
+    /// Transactional storage for the provider's records. It survives restarts and is removed with the domain.
     var store: any ProviderStore { get }
 
-    /// A folder of the provider's own for content that it stages; goes with the domain. Records belong into ``store``.
+    /// A directory for content that the provider stages. It exists, and is removed with the domain. Records belong in
+    /// ``store``.
     var stateDirectory: FilePath { get }
 
-    /// There are changes: the system asks the working set's enumerator soon. Returns at once.
+    /// Tells the system that the remote has changes: it calls the working set's enumerator soon. Returns at once.
+    ///
+    ///     for await _ in api.notifications { manager.signalEnumerator() }
     func signalEnumerator()
 
-    /// What made calls fail with this code has been put right: everything that waits for it is tried now.
+    /// Tells the system that the cause of an error has been removed: calls that wait because of this code are repeated
+    /// now. Returns at once.
+    ///
+    ///     manager.signalErrorResolved(.notAuthenticated)
     func signalErrorResolved(_ code: FileProviderError.Code)
 
-    /// The names from the root down to an item, as the remote last had them; `[]` for the root, `nil` for an item that
-    /// is not known. A database read: cheap, and right for as long as the remote did not rename since.
+    /// Returns the path of an item on the remote as last known, also of an item whose deletion is pending.
     ///
-    /// It lets a provider whose remote knows only paths give its items stable identifiers.
+    /// With it, a provider whose remote knows only paths can give its items stable identifiers.
+    ///
+    ///     guard let names = manager.remotePath(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
+    ///     let path = "/" + names.joined(separator: "/")
+    ///
+    /// - Returns: the names from the root down to the item; `[]` for the root; nil for an unknown item.
     func remotePath(of identifier: ItemIdentifier) -> [String]?
 
-    /// The names from the trash down to an item that is trashed on the remote, or lies below one that is, as the remote
-    /// last had them; `nil` for any other.
+    /// Returns the path below the trash of an item that is trashed on the remote, or of a descendant of one.
+    ///
+    /// - Returns: the names from the trash down to the item; nil for any other item.
     func remoteTrashPath(of identifier: ItemIdentifier) -> [String]?
 
-    /// The identifier of the item that has this name in a directory on the remote, as last known.
+    /// Returns the identifier of the item with a name in a directory on the remote, as last known.
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier?
 
-    /// Likewise for the names of one page of a listing, in their order; nil for each that is not known.
+    /// Returns the identifiers of several children of a directory, in the order of `names`; nil for each unknown name.
+    /// One query for a page of a listing.
     func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?]
 
-    /// What is known to be in a directory on the remote, also what was removed here and is still to be deleted there.
+    /// Returns the known children of a directory on the remote, including children whose deletion is pending.
     func knownItems(in directory: ItemIdentifier) -> [KnownItem]
 
-    /// Calls a closure with each item of ``knownItems(in:)``, in no order and without holding all of them in memory, until
-    /// it returns false. The closure must not call the manager.
+    /// Calls a closure for each item of ``knownItems(in:)``, in no particular order and without loading all of them,
+    /// until the closure returns false. The closure must not call the manager.
     func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool)
 
-    /// The items that last had one of these content versions on the remote. With ``knownItems(in:)`` it lets a provider
-    /// recognise what was renamed behind its back.
+    /// Returns the items that last had one of these content versions on the remote. With ``knownItems(in:)``, a provider
+    /// can detect renames by others.
     func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem]
 
-    /// Which of these identifiers are known, wherever their items are.
+    /// Returns those of the identifiers that are known. If the database cannot be read, returns all of them.
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier>
 
-    /// The directories whose listing is here: the provider reports changes to what they contain.
+    /// Returns the directories whose listing is materialized. The provider reports the changes in these directories.
     func materializedDirectories() -> [ItemIdentifier]
 
-    /// Lists the items whose content is here, and tells from an anchor on which came and went: files that are here whole
-    /// and directories whose listing is, as they are here. Anchors hold across restarts of the daemon;
-    /// ``FileProviderReplicatedExtension/materializedItemsDidChange()`` says when it is worth asking.
+    /// Returns an enumerator of the materialized items: files whose content is complete and directories whose listing is,
+    /// with their local properties. Its anchors stay valid across restarts of the daemon.
+    ///
+    ///     let page = try await manager.enumeratorForMaterializedItems()
+    ///         .enumerateItems(startingAt: .initial, suggestedPageSize: 1000)
     func enumeratorForMaterializedItems() -> any FileProviderEnumerator
 
-    /// Likewise the items with changes that the provider has not acknowledged, new and deleted ones among them: a new
-    /// one has the identifier of the template that ``FileProviderReplicatedExtension/createItem(basedOn:fields:contents:options:request:)``
-    /// is called with.
+    /// Returns an enumerator of the items with changes that the provider has not acknowledged, including new and deleted
+    /// items. A new item has the identifier of the template in
+    /// ``FileProviderReplicatedExtension/createItem(basedOn:fields:contents:options:request:)``.
     func enumeratorForPendingItems() -> any FileProviderEnumerator
 
-    /// Identifiers below an item, and its own, are not to be trusted any more: the provider has lost what it knew. Returns
-    /// when that is recorded. Then everything there is offered to the provider with `createItem` and `mayAlreadyExist`,
-    /// parents first, and gets the identifiers of its answers, with its content and with what was changed here kept; in
-    /// the end ``FileProviderReplicatedExtension/importDidFinish()`` is called. It may be asked for before the first call.
+    /// Declares the identifiers of an item and all its descendants invalid, because the provider has lost its own state.
+    /// Returns when the request is stored; may be called before the first call of the provider.
     ///
-    /// A provider that can still vouch for its identifiers lets its changes fail with `syncAnchorExpired` instead.
+    /// The system then offers every item again with `createItem` and ``CreateItemOptions/mayAlreadyExist``, parents first,
+    /// and stores the identifiers of the answers. Local content and local changes are kept. At the end it calls
+    /// ``FileProviderReplicatedExtension/importDidFinish()``. A provider that has lost only its history of changes throws
+    /// `syncAnchorExpired` instead.
     ///
-    /// - Throws: `noSuchItem` for what is not known here, or waits to be offered already.
+    ///     if !database.isIntact { try await manager.reimportItems(below: .rootContainer) }
+    ///
+    /// - Throws: `noSuchItem` for an unknown item, or one that already waits to be offered.
     func reimportItems(below identifier: ItemIdentifier) async throws
 
-    /// Makes an item dataless: a file loses its local content, a directory that of all below it and then its own listing.
-    /// Returns when all is done, or when the first item refuses.
+    /// Evicts an item: a file loses its local content; a directory loses that of all descendants and then its listing.
+    /// Returns when this is done, or when the first item refuses; items evicted before that stay evicted.
     ///
-    /// - Throws: `noSuchItem`, `unsyncedEdits`, `nonEvictable`, `nonEvictableChildren`; `posix` with EBUSY for what a process
-    ///   uses, with EMLINK for a file with several hard links.
+    /// - Throws: `noSuchItem`; `unsyncedEdits` for pending changes; `nonEvictable`; `nonEvictableChildren` with the errors
+    ///   of the children; `posix` with EBUSY for an item in use and with EMLINK for a file with several hard links.
     func evictItem(identifier: ItemIdentifier) async throws
 
-    /// Brings a file's content here, or a range of it; of a directory its listing. Returns when it is here.
+    /// Downloads a file, a range of it, or the listing of a directory. Returns when it is here.
     ///
-    /// - Parameter requestedRange: in bytes from the beginning; nil for the whole file.
-    /// - Throws: `noSuchItem`, what the provider says.
+    ///     try await manager.requestDownloadForItem(withIdentifier: file, requestedRange: 0..<4096)
+    ///
+    /// - Parameter requestedRange: in bytes from the start of the file; nil for the whole file.
+    /// - Throws: `noSuchItem`; the errors of the provider's calls.
     func requestDownloadForItem(withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>?) async throws
 
-    /// Has fields of an item sent to the provider, changed or not. Returns when that is queued.
+    /// Queues an upload of fields of an item, changed or not. Returns when the request is stored.
     ///
-    /// - Throws: `noSuchItem`; `ubiquitousFileUnavailable` for the contents of what is not here, or is no file.
+    /// - Throws: `noSuchItem`; `ubiquitousFileUnavailable` for the contents of a dataless item or of a directory.
     func requestModification(of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier) async throws
 
-    /// Something is wrong that the user should know: shown in the log and in `status`.
+    /// Reports a problem that the user should know: it is written to the log and shown by `yonder status`. Returns at once.
+    ///
+    ///     manager.report("the server's clock is 3 hours ahead")
     func report(_ warning: String)
 }
 
@@ -101,8 +126,8 @@ extension FileProviderManager {
     }
 
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
-    public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UntoldSet() }
-    public func enumeratorForPendingItems() -> any FileProviderEnumerator { UntoldSet() }
+    public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UnsupportedSet() }
+    public func enumeratorForPendingItems() -> any FileProviderEnumerator { UnsupportedSet() }
 
     public func reimportItems(below identifier: ItemIdentifier) async throws {
         throw FileProviderError(.featureUnsupported, "this system cannot reimport")
@@ -127,8 +152,8 @@ extension FileProviderManager {
     }
 }
 
-/// A set that a system does not tell of.
-private struct UntoldSet: FileProviderEnumerator {
+/// The enumerator of a manager that does not report the set.
+private struct UnsupportedSet: FileProviderEnumerator {
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         throw FileProviderError(.featureUnsupported, "this system keeps no such set")
     }

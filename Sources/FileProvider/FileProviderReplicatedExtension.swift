@@ -1,34 +1,35 @@
-/// What a provider can do, declared once instead of found out by failing.
+/// What a provider can do, declared once instead of discovered by failing calls.
 public struct ProviderFeatures: Hashable, Sendable {
-    /// Content can be fetched from the middle of a file.
+    /// A range can be fetched from the middle of a file. Without it, every fetch is for a whole file.
     public var partialContentFetching: Bool
-    /// The working set's enumerator has a history of changes.
+    /// The enumerator of the working set reports changes. Without it, the system compares directories.
     public var changeFeed: Bool
     /// Items can be created, changed and deleted.
     public var writing: Bool
-    /// Items can be trashed: they allow it, the trash can be listed, and items can be made, moved in and out, and
-    /// deleted there.
+    /// Items can be trashed: the trash can be enumerated, and items can be created in it, moved in and out, and deleted
+    /// from it.
     public var trash: Bool
-    /// A change can be made conditional on the version it was based on.
+    /// A change can be made conditional on its base version. Without it, the system looks an item up before each upload.
     public var conditionalWrites: Bool
-    /// A file has an enumerator, too: it gives the file as its only item, and its changes where it has a sync anchor. It is
-    /// asked every few seconds while a process has the file open.
+    /// A file has an enumerator, too: it returns the file as its only item, and reports changes if it has a sync anchor.
+    /// The system asks it every few seconds while a process has the file open.
     public var documentEnumeration: Bool
-    /// The provider wants to be told when the sets of materialized and of pending items change. Whoever does not spares
-    /// the system the bookkeeping.
+    /// The system calls ``FileProviderReplicatedExtension/materializedItemsDidChange()`` and
+    /// ``FileProviderReplicatedExtension/pendingItemsDidChange()``.
     public var followsLocalSets: Bool
-    /// A file's content version changes when its modification date is set, and a date is only set on the content that the
-    /// base version names. So when a date that was sent comes back with another version, the content is the same.
+    /// A file's content version changes when its modification date is set, and a date is set only if the content version
+    /// equals the base version. A new content version after setting a date then means unchanged content.
     public var datesMakeVersions: Bool
-    /// A directory's content version changes when anything below it does, at any depth. Who compares leaves out what is
-    /// below one that is as it was. Asked whenever it matters: a provider may learn it of its remote.
+    /// A directory's content version changes with any of its descendants, at any depth. A comparison then skips the
+    /// subtree of an unchanged directory. Read before each comparison: a provider may learn it from its remote.
     public var directoryVersionsCoverTrees: Bool
-    /// Names and targets of symbolic links are bytes on the remote, and need not be UTF-8: the provider gives and takes them
-    /// as ``FileNameText`` has them. What has such a name stays on this machine where the provider does not say so.
+    /// Names and link targets are bytes on the remote and need not be UTF-8. The provider returns and accepts them encoded
+    /// by ``FileNameText``. Without it, an item whose name is not UTF-8 stays on this machine.
     public var byteNames: Bool
-    /// How many calls the provider likes to serve at once.
+    /// The number of concurrent calls that the provider prefers.
     public var concurrentCalls: Int
 
+    /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(
         partialContentFetching: Bool = false, changeFeed: Bool = false, writing: Bool = false, trash: Bool = false,
         conditionalWrites: Bool = false, documentEnumeration: Bool = false, followsLocalSets: Bool = false,
@@ -49,107 +50,199 @@ public struct ProviderFeatures: Hashable, Sendable {
     }
 }
 
-/// A provider: the code that talks to one remote, one instance per domain.
+/// A provider: the code that communicates with one remote. There is one instance per domain.
 ///
-/// All calls may be concurrent, except that the working set is never enumerated twice at once. A call is cancelled by
-/// cancelling its task. Throw ``FileProviderError``; any other error counts as transient, and the call is made again.
+/// Calls may run concurrently, except that the working set is never enumerated twice at once. The system cancels a call by
+/// cancelling its task; the call should then end soon and leave nothing visible on the remote. A provider throws
+/// ``FileProviderError``, whose code decides what the system does. Any other error counts as transient: the system repeats
+/// the call with backoff. A provider that blocks does so on threads of its own.
+///
+/// A provider that can only be read implements ``features``, ``item(for:request:)``, ``enumerator(for:request:)`` and
+/// ``fetchContents(for:version:range:request:into:)``; all other requirements have default implementations.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``item(for:request:)``
+/// - ``enumerator(for:request:)``
+/// - ``fetchContents(for:version:range:request:into:)``
+///
+/// ### Writing
+/// - ``createItem(basedOn:fields:contents:options:request:)``
+/// - ``modifyItem(_:baseVersion:changedFields:contents:options:request:)``
+/// - ``deleteItem(identifier:baseVersion:options:request:)``
 public protocol FileProviderReplicatedExtension: Sendable {
-    /// What this provider can do. Asked once, after it was made.
+    /// What this provider can do. Read after construction.
+    ///
+    ///     var features: ProviderFeatures { ProviderFeatures(partialContentFetching: true, writing: true) }
     var features: ProviderFeatures { get }
 
-    /// What the user should know of this remote, a sentence each, as far as it is known by now: shown by `yonder why`.
+    /// Sentences about this remote for the user, as far as they are known; shown by `yonder why`. Empty by default.
+    ///
+    ///     var remarks: [String] { ["the server does not store permissions"] }
     var remarks: [String] { get }
 
-    /// The last call: stop, drop what is held. Calls under way may still finish.
+    /// Ends the provider: release connections and files. This is the last call; running calls may still finish.
+    ///
+    ///     func invalidate() async { await connection.close() }
     func invalidate() async
 
-    /// One item's metadata; ``ItemIdentifier/rootContainer`` must be answered when the remote can be reached.
+    /// Returns the metadata of one item.
+    ///
+    ///     func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
+    ///         guard let record = try await api.record(identifier.rawValue) else {
+    ///             throw FileProviderError.noSuchItem(identifier)
+    ///         }
+    ///         return record.item
+    ///     }
+    ///
+    /// - Parameter identifier: an item's identifier. A reachable remote must answer ``ItemIdentifier/rootContainer``.
+    /// - Throws: `noSuchItem` only if the remote has said so: the system then removes the item here. `serverUnreachable`
+    ///   and `notAuthenticated` for the root stop all calls of the domain until a probe succeeds.
     func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem
 
-    /// An enumerator for a container: the root, a directory, the working set, the trash, or a file whose changes are
-    /// followed while it is open (``ProviderFeatures/documentEnumeration``). Made quickly, without the network.
+    /// Returns an enumerator of a container, at once and without network access.
     ///
-    /// - Throws: `noSuchItem`, `notAuthenticated`, `serverUnreachable`; `featureUnsupported` for a trash that is not
-    ///   there. Anything else is transient.
+    ///     func enumerator(
+    ///         for container: ItemIdentifier, request: FileProviderRequest
+    ///     ) throws -> any FileProviderEnumerator {
+    ///         MyEnumerator(api: api, container: container)
+    ///     }
+    ///
+    /// - Parameter container: the root, a directory, ``ItemIdentifier/workingSet``, ``ItemIdentifier/trashContainer``, or a
+    ///   file (with ``ProviderFeatures/documentEnumeration``).
+    /// - Throws: `noSuchItem`, `notAuthenticated`, `serverUnreachable`; `featureUnsupported` for a trash that the remote
+    ///   does not have.
     func enumerator(for container: ItemIdentifier, request: FileProviderRequest) throws -> any FileProviderEnumerator
 
-    /// Writes a file's content, or a range of it, into `sink`.
+    /// Writes a file's content, or a range of it, to a sink.
     ///
-    /// Give bytes as they arrive, in any order, once each; a reader gets them at once. A provider without
-    /// `partialContentFetching` is always asked for everything (`range` is nil).
+    /// Write bytes as they arrive, in any order and each byte once; a waiting reader receives them at once. All bytes must
+    /// be of one content version.
+    ///
+    ///     let response = try await api.get(identifier.rawValue, range: range, ifMatch: version)
+    ///     var offset = range?.lowerBound ?? 0
+    ///     for try await chunk in response.body {
+    ///         try sink.write(chunk, at: offset)
+    ///         offset += Int64(chunk.count)
+    ///     }
+    ///     return response.item
     ///
     /// - Parameters:
-    ///   - version: the content version that is wanted: all bytes of a local copy are of one version. `nil` takes any.
-    ///   - range: the bytes that are wanted. What is given beyond it, on either side, is kept.
-    /// - Returns: the item whose content was given: its content version is that of the bytes.
-    /// - Throws: `versionNoLongerAvailable` when the remote has moved on from `version`.
+    ///   - version: the requested content version; nil for the current one.
+    ///   - range: the requested bytes; nil for the whole file. Always nil without
+    ///     ``ProviderFeatures/partialContentFetching``. Bytes outside the range are kept, too.
+    ///   - sink: receives the bytes. Rethrow its errors: they mean that the bytes are not needed any more.
+    /// - Returns: the item whose content was written; its content version is that of the bytes.
+    /// - Throws: `versionNoLongerAvailable` if the remote has a newer version than `version`; `noSuchItem`;
+    ///   `fileReadNoPermission`.
     func fetchContents(
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink
     ) async throws -> FileProviderItem
 
-    /// Makes a new item on the remote.
+    /// Creates an item on the remote.
+    ///
+    /// The item becomes visible to others completely or not at all: upload to a temporary name, then rename. A call that
+    /// throws leaves nothing visible, unless only the response was lost. The system then repeats the call with
+    /// ``CreateItemOptions/mayAlreadyExist``, and the provider recognizes the item.
+    ///
+    ///     func createItem(
+    ///         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?,
+    ///         options: CreateItemOptions, request: FileProviderRequest
+    ///     ) async throws -> ItemChange {
+    ///         if options.contains(.mayAlreadyExist), let item = try await api.find(template) {
+    ///             return .applied(item, stillPending: [], shouldFetchContent: false)
+    ///         }
+    ///         let item = try await api.create(template, contents: contents)
+    ///         return .applied(item, stillPending: fields.intersection([.permissions]), shouldFetchContent: false)
+    ///     }
     ///
     /// - Parameters:
-    ///   - template: the item as it is here. Its identifier is the system's own, the same when the call is made again
-    ///     after a crash.
-    ///   - fields: what of the template is set.
-    ///   - contents: the file's bytes; `nil` for what has none, and for a dataless item offered again.
-    ///   - options: `mayAlreadyExist` for what the remote may have: after a lost answer, in an import, and when all is
-    ///     offered again because identifiers are not to be trusted. Then the template's version is that of its bytes; a
-    ///     content version that is empty says that they were changed here.
-    /// - Returns: the item as the remote has it, under the remote's own identifier. One that is the item of another call
-    ///   means that both are one.
-    /// - Throws: `filenameCollision` with the item in the way; `noSuchItem` for a parent that is gone; what
-    ///   ``ContentSource`` throws. A call that throws leaves nothing behind that could be seen, unless the answer was
-    ///   lost: then the same call with `mayAlreadyExist` finds what was made.
+    ///   - template: the local item. Its identifier is the system's, and is the same when the call is repeated.
+    ///   - fields: the fields of the template to set.
+    ///   - contents: the file's bytes; nil for a directory or link, and for a dataless file that is offered again.
+    ///   - options: `mayAlreadyExist` if the remote may have the item: after a lost response, in an import, or in a
+    ///     reimport. The content version of the template is then that of its bytes; an empty one means that the bytes were
+    ///     changed locally.
+    /// - Returns: the item with the remote's own identifier. The identifier of another known item means that both are the
+    ///   same.
+    /// - Throws: `filenameCollision` with the existing item; `noSuchItem` if the parent does not exist; `excludedFromSync`
+    ///   to keep the item on this machine; the errors of ``ContentSource``.
     func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
         request: FileProviderRequest
     ) async throws -> ItemChange
 
-    /// Brings a local change to the remote.
+    /// Applies a local change to an item on the remote: all changed fields or none.
     ///
-    /// With ``ItemIdentifier/trashContainer`` as the new parent the item is trashed: a directory with all below it,
-    /// which need not be told of any more. Sharing ends. With another parent a trashed item is restored. In the trash
-    /// names may come twice; a provider that needs others there answers with them, and gets the name wanted when the
+    /// ``ItemIdentifier/trashContainer`` as the new parent trashes the item; a directory is trashed with its descendants,
+    /// for which no further calls follow, and sharing ends. Another parent restores a trashed item. The trash may contain
+    /// equal names. A provider that needs unique names there returns other ones, and receives the original name when the
     /// item is restored.
     ///
+    ///     func modifyItem(
+    ///         _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
+    ///         options: ModifyItemOptions, request: FileProviderRequest
+    ///     ) async throws -> ItemChange {
+    ///         let answer = try await api.update(
+    ///             item.itemIdentifier.rawValue, fields: changedFields, of: item, contents: contents,
+    ///             ifMatch: baseVersion.contentVersion)
+    ///         return .applied(answer, stillPending: [], shouldFetchContent: false)
+    ///     }
+    ///
     /// - Parameters:
-    ///   - item: the item as it is here now.
-    ///   - baseVersion: the version the change was made on; the remote having moved on from it is a conflict.
-    ///   - changedFields: what changed. Nothing else of the item is looked at, and what the item leaves `nil` stays.
-    ///   - contents: the new bytes, when `changedFields` has them; `nil` for none at all.
-    /// - Returns: the item as the remote has it now. It may have another identifier: the old one means nothing then.
-    /// - Throws: `localVersionConflictingWithServer` with the item as it is, for contents whose base is not the
-    ///   remote's; `filenameCollision` with the item in the way; `noSuchItem`; what ``ContentSource`` throws.
+    ///   - item: the local item. A nil field in it is left unchanged.
+    ///   - baseVersion: the version that the change is based on.
+    ///   - changedFields: the fields to apply; ignore all others.
+    ///   - contents: the new bytes if `changedFields` contains ``ItemFields/contents``; nil for an empty file.
+    /// - Returns: the item as the remote has it now. A different identifier replaces the old one.
+    /// - Throws: `localVersionConflictingWithServer` with the remote's item, for contents that are not based on the
+    ///   remote's; `filenameCollision` with the existing item; `noSuchItem`; the errors of ``ContentSource``.
     func modifyItem(
         _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
         options: ModifyItemOptions, request: FileProviderRequest
     ) async throws -> ItemChange
 
-    /// Deletes an item for good. One that is already gone is a success.
+    /// Deletes an item permanently. Deleting an item that does not exist succeeds.
     ///
-    /// - Throws: `deletionRejected` with the item as it is, for a file whose content is not that of `baseVersion`;
-    ///   `directoryNotEmpty` where `options` do not say `recursive`.
+    ///     try await api.delete(
+    ///         identifier.rawValue, ifMatch: baseVersion.contentVersion, recursive: options.contains(.recursive))
+    ///
+    /// - Throws: `deletionRejected` with the remote's item if a file's content version is not that of `baseVersion`;
+    ///   `directoryNotEmpty` for a directory with children, unless `options` contains `recursive`.
     func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws
 
-    /// How much room the remote has; nil where that is not known. Asked for now and then, for `df`.
+    /// Returns the quota of the remote, for `df`; nil (the default) if the remote reports none. Called occasionally.
+    ///
+    ///     func quota() async throws -> RemoteQuota? { RemoteQuota(free: try await api.freeBytes()) }
     func quota() async throws -> RemoteQuota?
 
-    /// The set of materialized items has changed. Called where ``features`` say `followsLocalSets`.
+    /// The set of materialized items has changed. Called at most once a second, with
+    /// ``ProviderFeatures/followsLocalSets``. Does nothing by default.
+    ///
+    ///     func materializedItemsDidChange() async {
+    ///         let changes = try? await manager.enumeratorForMaterializedItems()
+    ///             .enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+    ///         // Subscribe to changes of these items.
+    ///     }
     func materializedItemsDidChange() async
 
-    /// The set of items with changes under way has changed. Likewise.
+    /// The set of items with pending changes has changed. Called like ``materializedItemsDidChange()``.
+    ///
+    ///     func pendingItemsDidChange() async { pendingSetChanged.signal() }
     func pendingItemsDidChange() async
 
-    /// An import or reimport has offered every item.
+    /// All items of an import or reimport have been offered. Called again if the system crashed before it recorded the
+    /// call. Does nothing by default.
+    ///
+    ///     func importDidFinish() async { await api.removeOldIdentifiers() }
     func importDidFinish() async
 }
 
-/// A provider that only reads needs none of the writing half.
+/// Default implementations, for a provider that cannot be written.
 extension FileProviderReplicatedExtension {
     public var remarks: [String] { [] }
 

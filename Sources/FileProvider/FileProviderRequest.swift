@@ -1,6 +1,6 @@
-/// In whose name a provider is asked.
+/// The origin of a call: why the system makes it, and for which process.
 public struct FileProviderRequest: Hashable, Sendable {
-    /// Why the system asks.
+    /// The reason of a call.
     public enum Reason: String, Hashable, Sendable, Codable {
         /// A process lists a directory.
         case listing
@@ -8,21 +8,24 @@ public struct FileProviderRequest: Hashable, Sendable {
         case lookup
         /// A process reads a file.
         case reading
-        /// Somebody asked for a download by command or attribute.
+        /// A user requested a download by command or attribute.
         case download
-        /// The system reads or lists ahead of a process.
+        /// The system prefetches for a process.
         case lookAhead
-        /// The system keeps replica and remote equal.
+        /// The system synchronizes the replica with the remote.
         case synchronization
     }
 
+    /// Why the system makes the call.
     public var reason: Reason
-    /// The process that waits for the answer; `nil` when the system asks for itself.
+    /// The process that waits for the answer; nil for a call of the system itself.
     public var processIdentifier: Int32?
+    /// The user ID of that process.
     public var userIdentifier: UInt32?
-    /// The path of that process's executable, where it can be found out.
+    /// The path of that process's executable, if known.
     public var requestingExecutable: String?
 
+    /// A request, by default of the system itself.
     public init(
         reason: Reason, processIdentifier: Int32? = nil, userIdentifier: UInt32? = nil,
         requestingExecutable: String? = nil

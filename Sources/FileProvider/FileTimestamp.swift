@@ -1,15 +1,16 @@
-/// A point in time as file systems keep it: nanoseconds since 1970 in 64 bits, good from 1678 to 2262.
+/// A timestamp: nanoseconds since 1970 in 64 bits, from the year 1677 to 2262.
 ///
-/// Foundation's `Date` would lose the last digits of a modification time, and a mount must show them as the source has
-/// them.
+/// Foundation's `Date` would lose the last digits of a modification time, which a mount must show exactly.
 public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
+    /// Nanoseconds since 1970-01-01 00:00 UTC; negative before.
     public var nanosecondsSince1970: Int64
 
+    /// A time in nanoseconds since 1970.
     public init(nanosecondsSince1970: Int64) {
         self.nanosecondsSince1970 = nanosecondsSince1970
     }
 
-    /// Times outside what 64 bits of nanoseconds hold become the nearest that they do.
+    /// A time in seconds and nanoseconds, clamped to the representable range.
     public init(seconds: Int64, nanoseconds: Int64 = 0) {
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflowToo) = scaled.addingReportingOverflow(nanoseconds)
@@ -22,7 +23,7 @@ public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
             ? nanosecondsSince1970 / 1_000_000_000 : (nanosecondsSince1970 + 1) / 1_000_000_000 - 1
     }
 
-    /// The rest after ``seconds``, 0 to 999,999,999.
+    /// The nanoseconds after ``seconds``, 0 to 999,999,999.
     public var nanoseconds: Int64 {
         let rest = nanosecondsSince1970 % 1_000_000_000
         return rest >= 0 ? rest : rest + 1_000_000_000

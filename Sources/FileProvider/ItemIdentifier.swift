@@ -1,28 +1,33 @@
-/// A provider's name for an item: opaque, stable for the item's whole life, never a path that a rename would change.
+/// A provider's identifier of an item: opaque, stable for the item's life, and never a path that a rename would
+/// change.
 ///
-/// At most ``maximumLength`` bytes of UTF-8. It is logged, so it holds no secrets. Two identifiers are equal when their
-/// bytes are: Swift's own string comparison would take two Unicode forms of one text for the same item.
+/// At most ``maximumLength`` bytes of UTF-8. Identifiers are logged and must not contain secrets. Two identifiers are
+/// equal if their bytes are; Swift's string comparison would treat two Unicode forms of a text as equal.
 public struct ItemIdentifier: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
+    /// The text of the identifier.
     public let rawValue: String
 
+    /// An identifier with this text.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
 
+    /// An identifier with this text.
     public init(_ rawValue: String) {
         self.rawValue = rawValue
     }
 
-    /// The directory that the mount shows as its root.
+    /// The root directory of the mount.
     public static let rootContainer = ItemIdentifier("yonder.root")
-    /// Everything whose changes the provider reports; has no place in the tree.
+    /// The container of all items whose changes the provider reports. It is not part of the tree.
     public static let workingSet = ItemIdentifier("yonder.workingSet")
     /// The parent of trashed items.
     public static let trashContainer = ItemIdentifier("yonder.trash")
 
-    /// The longest identifier that is accepted, in bytes.
+    /// The maximum length in bytes.
     public static let maximumLength = 1024
 
+    /// Compares the bytes of two identifiers.
     public static func == (one: ItemIdentifier, other: ItemIdentifier) -> Bool {
         one.rawValue.utf8.elementsEqual(other.rawValue.utf8)
     }
@@ -33,7 +38,7 @@ public struct ItemIdentifier: RawRepresentable, Hashable, Sendable, Codable, Cus
 
     public var description: String { rawValue }
 
-    /// Whether the system, rather than a provider, gives this identifier its meaning.
+    /// Whether the identifier is one of the containers defined by the system.
     public var isReserved: Bool {
         self == .rootContainer || self == .workingSet || self == .trashContainer
     }

@@ -1,12 +1,17 @@
-/// What the system remembers of an item as the remote last had it.
+/// An item as last known on the remote.
 public struct KnownItem: Hashable, Sendable {
+    /// The identifier.
     public var itemIdentifier: ItemIdentifier
+    /// The identifier of the parent.
     public var parentItemIdentifier: ItemIdentifier
+    /// The name on the remote.
     public var filename: String
+    /// The content version on the remote.
     public var contentVersion: [UInt8]
-    /// Of a file.
+    /// The size of a file in bytes.
     public var documentSize: Int64
 
+    /// A known item.
     public init(
         itemIdentifier: ItemIdentifier, parentItemIdentifier: ItemIdentifier, filename: String,
         contentVersion: [UInt8], documentSize: Int64

@@ -1,10 +1,11 @@
-/// How much room a remote has, in bytes.
+/// The quota of a remote in bytes.
 public struct RemoteQuota: Hashable, Sendable {
-    /// What can still be written.
+    /// The free space.
     public var free: Int64
-    /// What is there and what can be written, together; nil where the remote does not say.
+    /// The total space; nil if the remote does not report it.
     public var total: Int64?
 
+    /// A quota in bytes.
     public init(free: Int64, total: Int64? = nil) {
         self.free = free
         self.total = total

@@ -1,5 +1,5 @@
-/// Arithmetic on numbers from outside (sizes, offsets, dates): a result that 64 bits do not hold becomes the nearest that
-/// they do, where `+` and `-` would end the process.
+/// Arithmetic on numbers from outside (sizes, offsets, dates). A result outside of 64 bits is clamped, where `+` and
+/// `-` would trap.
 extension Int64 {
     package func saturatingAdd(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
@@ -11,7 +11,7 @@ extension Int64 {
         return overflow ? (other < 0 ? .max : .min) : difference
     }
 
-    /// A number of floating point, such as SQLite's `TOTAL` gives; 0 for what is no number.
+    /// Converts a floating-point number, for example of SQLite's `TOTAL`; 0 for NaN.
     package init(saturating value: Double) {
         if value.isNaN {
             self = 0

@@ -3,8 +3,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A system's side of a domain without a system: for tests of a provider alone. It knows of the remote what it was told
-/// with ``learn(_:)``, as a replica knows what was listed.
+/// A manager for tests of a provider without a system. It knows the items that ``learn(_:)`` has recorded.
 public final class TestManager: FileProviderManager {
     private struct State {
         var items: [ItemIdentifier: FileProviderItem] = [:]
@@ -22,8 +21,8 @@ public final class TestManager: FileProviderManager {
     private static let stores = Mutex<[FilePath: InMemoryProviderStore]>([:])
 
     /// - Parameters:
-    ///   - stateDirectory: a folder that is there and goes with the test.
-    ///   - store: nil for one in memory, which all managers of that folder share.
+    ///   - stateDirectory: an existing directory.
+    ///   - store: nil for a store in memory, shared by all managers of that directory.
     public init(domain: FileProviderDomain, stateDirectory: FilePath, store: (any ProviderStore)? = nil) {
         self.domain = domain
         self.stateDirectory = stateDirectory
@@ -42,14 +41,14 @@ public final class TestManager: FileProviderManager {
 
     // MARK: - What a test tells it
 
-    /// Takes items in as the remote gave them.
+    /// Records items of the remote.
     public func learn(_ items: [FileProviderItem]) {
         state.withLock { state in
             for item in items { state.items[item.itemIdentifier] = item }
         }
     }
 
-    /// A directory's listing is here.
+    /// Records the complete listing of a directory.
     public func learn(listingOf directory: ItemIdentifier, _ items: [FileProviderItem]) {
         learn(items)
         state.withLock { state in
@@ -60,7 +59,7 @@ public final class TestManager: FileProviderManager {
         }
     }
 
-    /// Takes changes in.
+    /// Records a batch of changes.
     public func learn(_ batch: ChangeBatch) {
         learn(batch.updated)
         state.withLock { state in
@@ -68,20 +67,20 @@ public final class TestManager: FileProviderManager {
         }
     }
 
-    /// An item is gone, or has another identifier.
+    /// Removes an item that was deleted or has a new identifier.
     public func forget(_ identifier: ItemIdentifier) {
         state.withLock { $0.items[identifier] = nil }
     }
 
     // MARK: - What a test asks it
 
-    /// How often the provider said that there are changes.
+    /// The number of calls of ``signalEnumerator()``.
     public var signals: Int { state.withLock { $0.signals } }
 
-    /// What the provider said has been put right.
+    /// The codes that the provider has signalled as resolved.
     public var resolvedErrors: [FileProviderError.Code] { state.withLock { $0.resolved } }
 
-    /// What the provider reported.
+    /// The warnings of the provider.
     public var warnings: [String] { state.withLock { $0.warnings } }
 
     // MARK: - What a provider asks it

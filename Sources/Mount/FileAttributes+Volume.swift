@@ -3,8 +3,7 @@ import FileProvider
 import Volume
 
 extension Entry {
-    /// The volume's attributes as the kernel is told them with a name: of a file that is being written it has to ask
-    /// each time.
+    /// An entry with the volume's attributes. Those of a file that is being written are not cached.
     init(_ attributes: Attributes) {
         self.init(
             attributes: FileAttributes(attributes), attributesLifetime: attributes.lifetime)
@@ -12,13 +11,13 @@ extension Entry {
 }
 
 extension Attributes {
-    /// How long the kernel may believe them. What it writes by itself it knows; only what is written through a mapping it
-    /// does not notice.
+    /// How long the kernel may cache the attributes. Writes through a shared mapping change size and times without the
+    /// daemon's knowledge.
     var lifetime: Lifetime { isVolatile ? .zero : .infinite }
 }
 
 extension Entry {
-    /// A file that has just been made: nobody has mapped it yet, and who made it looks at it first of all.
+    /// An entry of a new file. No process can have mapped it yet, and its creator usually calls `stat` next.
     init(new attributes: Attributes) {
         self.init(
             attributes: FileAttributes(attributes), attributesLifetime: Lifetime(seconds: 0, nanoseconds: 500_000_000))
@@ -26,7 +25,7 @@ extension Entry {
 }
 
 extension FileAttributes {
-    /// The volume's attributes as the kernel wants them.
+    /// Converts the volume's attributes.
     init(_ attributes: Attributes) {
         self.init(
             node: NodeID(rawValue: attributes.node), kind: FileKind(mode: attributes.mode) ?? .regular,

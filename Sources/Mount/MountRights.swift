@@ -1,12 +1,12 @@
 import FUSE
 
-/// What a mount lets users and files do beyond the usual.
+/// What a mount allows beyond the default.
 package struct MountRights: Hashable, Sendable {
-    /// Other users than the one who mounts may use it, root included. The kernel checks modes and owners for everybody.
+    /// Other users, including root, may access it, subject to modes and owners (`allow_other`).
     package var allowsOthers: Bool
-    /// Device files in it can be opened. For root alone.
+    /// Device files in it can be opened. For root only.
     package var allowsDevices: Bool
-    /// Set-user-ID and set-group-ID bits and file capabilities in it count. For root alone.
+    /// Set-user-ID and set-group-ID bits and file capabilities in it are honoured. For root only.
     package var allowsSetID: Bool
 
     package init(allowsOthers: Bool = false, allowsDevices: Bool = false, allowsSetID: Bool = false) {
@@ -15,6 +15,6 @@ package struct MountRights: Hashable, Sendable {
         self.allowsSetID = allowsSetID
     }
 
-    /// Whether this user may let others use a mount: root, or everybody where /etc/fuse.conf says so.
+    /// Whether this user may set ``allowsOthers``: root, or any user if /etc/fuse.conf has `user_allow_other`.
     package static var canAllowOthers: Bool { SessionOptions.canAllowOthers }
 }

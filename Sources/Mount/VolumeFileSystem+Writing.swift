@@ -1,17 +1,18 @@
 import FileNames
 import FUSE
 import FileProvider
+import Replica
 import SystemPackage
 import Volume
 
-/// What changes something.
+/// Requests that change something.
 extension VolumeFileSystem {
     func setAttributes(
         _ request: Request, node: NodeID, changes: AttributeChanges, handle: FileHandle?,
         reply: consuming AttributesReply
     ) {
-        let wanted = AttributeWish(changes)
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        let wanted = LocalAttributes(changes)
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request))
         } succeed: { reply, attributes in
             reply.succeed(FileAttributes(attributes), lifetime: attributes.lifetime)
@@ -36,9 +37,9 @@ extension VolumeFileSystem {
         _ request: Request, parent: NodeID, name: FileName, target: [UInt8], reply: consuming EntryReply
     ) {
         let (text, name) = (FileNameText.text(of: target), name.text)
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             Entry(try volume.makeSymbolicLink(name, in: parent.rawValue, to: text, caller: Requester(request)))
-        } attemptUnlisted: { [volume] () throws(Obstacle) in
+        } attemptUnlisted: { [volume] () throws(VolumeError) in
             Entry(
                 try volume.makeSymbolicLink(
                     name, in: parent.rawValue, to: text, caller: Requester(request), isListed: false))
@@ -51,7 +52,7 @@ extension VolumeFileSystem {
         _ request: Request, node: NodeID, newParent: NodeID, newName: FileName, reply: consuming EntryReply
     ) {
         let name = newName.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
         } succeed: { [self] reply, entry in
             succeed(reply, entry)
@@ -60,7 +61,7 @@ extension VolumeFileSystem {
 
     func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.unlink(name, in: parent.rawValue)
         } succeed: { reply, _ in
             reply.succeed()
@@ -69,7 +70,7 @@ extension VolumeFileSystem {
 
     func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.removeDirectory(name, in: parent.rawValue)
         } succeed: { reply, _ in
             reply.succeed()
@@ -83,7 +84,7 @@ extension VolumeFileSystem {
         let old = name.text
         let new = newName.text
         guard options.isSubset(of: [.noReplace, .exchange]) else { return reply.fail(.invalidArgument) }
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.rename(
                 old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
                 exchange: options.contains(.exchange))
@@ -100,11 +101,11 @@ extension VolumeFileSystem {
     ) {
         let name = name.text
         let registry = passthrough.registry
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry)
-        } attemptUnlisted: { [volume] () throws(Obstacle) in
+        } attemptUnlisted: { [volume] () throws(VolumeError) in
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry, isListed: false)
@@ -117,7 +118,7 @@ extension VolumeFileSystem {
         _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
     ) {
         let registry = passthrough.registry
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry)
@@ -143,7 +144,7 @@ extension VolumeFileSystem {
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, data: borrowing WriteData,
         isFromCache: Bool, reply: consuming WriteReply
     ) {
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             let descriptor = try volume.writing(
                 node.rawValue, at: offset, count: data.count, caller: isFromCache ? nil : Requester(request))
             do throws(Errno) {
@@ -164,7 +165,7 @@ extension VolumeFileSystem {
     func synchronize(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
             try volume.synchronize(node.rawValue, isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
@@ -174,7 +175,7 @@ extension VolumeFileSystem {
     func synchronizeDirectory(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
             try volume.synchronizeNames(of: node.rawValue, isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed()
@@ -185,7 +186,7 @@ extension VolumeFileSystem {
         _ request: Request, node: NodeID, handle: FileHandle, options: AllocationOptions, offset: Int64, length: Int64,
         reply: consuming EmptyReply
     ) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.allocate(node.rawValue, mode: options.rawValue, offset: offset, length: length)
         } succeed: { reply, _ in
             reply.succeed()
@@ -194,7 +195,7 @@ extension VolumeFileSystem {
 
     func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
         let text = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.removeExtendedAttribute(text, of: node.rawValue)
         } succeed: { reply, _ in
             reply.succeed()
@@ -208,10 +209,10 @@ extension VolumeFileSystem {
         reply: consuming EntryReply
     ) {
         let name = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             Entry(
                 try volume.make(name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request)))
-        } attemptUnlisted: { [volume] () throws(Obstacle) in
+        } attemptUnlisted: { [volume] () throws(VolumeError) in
             Entry(
                 try volume.make(
                     name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request), isListed: false))
@@ -245,7 +246,7 @@ extension Requester {
     }
 }
 
-extension AttributeWish {
+extension LocalAttributes {
     init(_ changes: AttributeChanges) {
         self.init()
         permissions = changes.permissions.map { UInt16($0 & 0o7777) }
@@ -257,7 +258,7 @@ extension AttributeWish {
     }
 }
 
-extension AttributeWish.Time {
+extension LocalAttributes.Time {
     init(_ time: AttributeChanges.Time) {
         switch time {
         case .now: self = .now

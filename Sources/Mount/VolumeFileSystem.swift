@@ -1,45 +1,43 @@
 import FileNames
 import FUSE
-import Logging
 import Syscalls
 import SystemPackage
 import Volume
 
-/// The kernel's requests, handed to a ``Volume``: decoded, asked, answered. It does not think.
+/// Translates kernel requests to calls of a ``Volume``, and their results to replies. It contains no policy.
 ///
-/// What the volume knows is answered on the thread that asked. What has to be provided first is parked, and the thread
-/// goes back to reading requests.
+/// An answer that the volume knows is sent on the serving thread. A request with a missing prerequisite is parked, and the
+/// thread returns to reading requests.
 final class VolumeFileSystem: FileSystem {
     let volume: Volume
-    let waiting: WaitingRoom
-    /// Set once, before the first request, by the mount that owns the session.
+    let requests: ParkedRequests
     let passthrough: Passthrough
-    let writtenFiles: WrittenFiles
+    let closedFiles: ClosedFiles
 
     init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
         self.volume = volume
         self.passthrough = passthrough
-        writtenFiles = WrittenFiles(volume: volume, passthrough: passthrough)
-        waiting = WaitingRoom(provisioning: provisioning)
+        closedFiles = ClosedFiles(volume: volume, passthrough: passthrough)
+        requests = ParkedRequests(provisioning: provisioning)
     }
 
     // MARK: - Names
 
-    /// The answer to a name that is not there. The kernel remembers it for a moment only: in a directory whose listing
-    /// is evicted nobody would tell it of a new item of that name.
+    /// The answer for a missing name. The kernel caches it briefly only, because no invalidation is sent for a new item in
+    /// a directory whose listing has been evicted.
     private static var absent: Entry { Entry.absent(for: Lifetime(seconds: 1)) }
 
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
         let text = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            do throws(Obstacle) {
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+            do throws(VolumeError) {
                 return Entry(try volume.lookup(text, in: parent.rawValue))
             } catch {
                 guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
                 return Self.absent
             }
-        } attemptUnlisted: { () throws(Obstacle) in
-            // A system call that makes this name needs no listing; for any other nobody knows whether it is there.
+        } attemptUnlisted: { () throws(VolumeError) in
+            // A system call that creates this name needs no listing. For any other call the answer is unknown.
             guard CallUnderWay.makes(text, thread: request.caller.processID) else {
                 throw .refused(.noRouteToHost)
             }
@@ -49,7 +47,7 @@ final class VolumeFileSystem: FileSystem {
         }
     }
 
-    /// Answers with an entry. The lookup is counted first, because the kernel may forget the node before this returns.
+    /// Answers with an entry. The lookup is counted first, because FORGET may arrive before this returns.
     func succeed(_ reply: consuming EntryReply, _ entry: Entry) {
         guard entry.node != .none else {
             reply.succeed(entry)
@@ -59,13 +57,12 @@ final class VolumeFileSystem: FileSystem {
         if !reply.succeed(entry) { volume.forget(entry.node.rawValue, lookups: 1) }
     }
 
-    /// FORGET: the kernel has dropped so many of the lookups it was given.
     func forget(node: NodeID, lookups: UInt64) {
         volume.forget(node.rawValue, lookups: lookups)
     }
 
     func getAttributes(_ request: Request, node: NodeID, handle: FileHandle?, reply: consuming AttributesReply) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.attributes(of: node.rawValue)
         } succeed: { reply, attributes in
             reply.succeed(
@@ -74,7 +71,7 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func readLink(_ request: Request, node: NodeID, reply: consuming LinkTargetReply) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             FileNameText.bytes(of: try volume.linkTarget(of: node.rawValue))
         } succeed: { reply, target in
             reply.succeed(target)
@@ -87,7 +84,7 @@ final class VolumeFileSystem: FileSystem {
         let intent = OpenIntent(
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead)
         let registry = passthrough.registry
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.open(node.rawValue, for: intent, caller: Requester(request), registry: registry)
         } succeed: { [volume] reply, grant in
             let isOpen = reply.succeed(
@@ -99,7 +96,7 @@ final class VolumeFileSystem: FileSystem {
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
             try volume.read(node.rawValue, at: offset, count: count, isProvided: isProvided)
         } succeed: { reply, grant in
             if let descriptor = grant.descriptor, grant.count > 0 {
@@ -112,7 +109,7 @@ final class VolumeFileSystem: FileSystem {
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
         if flags.canWrite {
-            writtenFiles.add(node)
+            closedFiles.add(node)
         } else {
             volume.close(node.rawValue, wasWriting: false, registry: passthrough.registry)
         }
@@ -123,7 +120,7 @@ final class VolumeFileSystem: FileSystem {
         _ request: Request, node: NodeID, handle: FileHandle, to target: SeekTarget, from offset: Int64,
         reply: consuming OffsetReply
     ) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.seek(to: target == .data ? .data : .hole, in: node.rawValue, from: offset)
         } succeed: { reply, offset in
             reply.succeed(offset: offset)
@@ -133,7 +130,7 @@ final class VolumeFileSystem: FileSystem {
     // MARK: - Directories
 
     func openDirectory(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
             try volume.openDirectory(node.rawValue, caller: Requester(request), isProvided: isProvided)
         } succeed: { reply, _ in
             reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.cacheDirectory, .keepCache])
@@ -143,12 +140,12 @@ final class VolumeFileSystem: FileSystem {
     func readDirectory(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, reply: consuming DirectoryReply
     ) {
-        let limit = max(16, reply.capacity / DirectoryOffset.usualEntrySize)
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
-            try DirectoryPart(of: node.rawValue, from: offset, limit: limit, isProvided: isProvided, volume: volume)
-        } succeed: { [volume] reply, part in
+        let limit = max(16, reply.capacity / DirectoryOffset.typicalEntrySize)
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
+            try DirectoryPage(of: node.rawValue, from: offset, limit: limit, isProvided: isProvided, volume: volume)
+        } succeed: { [volume] reply, page in
             var reply = reply
-            let listed = part.fill(&reply)
+            let listed = page.fill(&reply)
             guard reply.wantsEntries else {
                 reply.succeed()
                 return
@@ -163,12 +160,14 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func getUsage(_ request: Request, node: NodeID, reply: consuming StatisticsReply) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
-            let room = try volume.statistics()
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+            let statistics = try volume.statistics()
             return FileSystemUsage(
-                blocks: room.blocks, freeBlocks: room.freeBlocks, availableBlocks: room.availableBlocks,
-                files: room.files, freeFiles: room.freeFiles, blockSize: UInt32(clamping: room.blockSize),
-                fragmentSize: UInt32(clamping: room.blockSize))
+                blocks: statistics.blocks, freeBlocks: statistics.freeBlocks,
+                availableBlocks: statistics.availableBlocks,
+                files: statistics.files, freeFiles: statistics.freeFiles,
+                blockSize: UInt32(clamping: statistics.blockSize),
+                fragmentSize: UInt32(clamping: statistics.blockSize))
         } succeed: { reply, usage in
             reply.succeed(usage)
         }
@@ -180,7 +179,7 @@ final class VolumeFileSystem: FileSystem {
         _ request: Request, node: NodeID, name: FileName, reply: consuming ExtendedAttributeReply
     ) {
         let text = name.text
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.extendedAttribute(text, of: node.rawValue)
         } succeed: { reply, value in
             reply.succeed(value)
@@ -188,7 +187,7 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func listExtendedAttributes(_ request: Request, node: NodeID, reply: consuming ExtendedAttributeReply) {
-        waiting.answer(request, reply) { [volume] _ throws(Obstacle) in
+        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.extendedAttributeNames(of: node.rawValue, caller: Requester(request)).map { FileName($0) }
         } succeed: { reply, names in
             reply.succeed(names: names)
@@ -200,7 +199,7 @@ final class VolumeFileSystem: FileSystem {
         reply: consuming EmptyReply
     ) {
         let text = name.text
-        waiting.answer(request, reply) { [volume] isProvided throws(Obstacle) in
+        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
                 mustExist: options.contains(.replace), caller: Requester(request), isProvided: isProvided)

@@ -2,15 +2,15 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// The system call that another thread waits in, as far as the kernel lets this process see it: the same user's threads, or
-/// any for root, unless Yama forbids it (/proc/sys/kernel/yama/ptrace_scope).
+/// The system call in which another thread is blocked, if the kernel shows it to this process: threads of the same
+/// user, or all for root, unless Yama forbids it (/proc/sys/kernel/yama/ptrace_scope).
 package enum CallUnderWay {
-    /// Whether a thread is in a system call that makes a file, directory, node or symbolic link of this name.
+    /// Whether a thread is in a system call that creates a file, directory, node or symbolic link with this name.
     ///
-    /// FUSE's LOOKUP does not say what the name is looked up for (/proc/PID/syscall and /proc/PID/mem do).
+    /// FUSE's LOOKUP does not contain the purpose of the lookup; /proc/PID/syscall and /proc/PID/mem do.
     ///
-    /// - Parameter thread: its number, as FUSE tells it with a request.
-    /// - Returns: false also where that cannot be known.
+    /// - Parameter thread: the thread number in the FUSE request.
+    /// - Returns: false if it is unknown.
     package static func makes(_ name: String, thread: Int32) -> Bool {
         guard thread > 0, let (call, arguments) = call(of: thread) else { return false }
         var flagsAt: UInt64 = 0
@@ -31,7 +31,7 @@ package enum CallUnderWay {
         return trimmed.elementsEqual(name.utf8)
     }
 
-    /// The call's number and its six arguments.
+    /// The number of the call and its six arguments.
     private static func call(of thread: Int32) -> (Int64, [UInt64])? {
         guard
             let file = try? FileDescriptor.open(
@@ -48,18 +48,18 @@ package enum CallUnderWay {
     private static let page: UInt64 = 4096
     private static let longestPath = 4096
 
-    /// Bytes of another process, as far as they are there.
+    /// Bytes of another process's memory, as far as they are mapped.
     private static func bytes(at address: UInt64, count: Int, of memory: FileDescriptor) -> [UInt8]? {
         guard let offset = Int64(exactly: address) else { return nil }
         return try? memory.readBytes(at: offset, count: count)
     }
 
-    /// A text that ends with a zero, without its end.
+    /// A zero-terminated string, without its terminator.
     private static func text(at start: UInt64, of memory: FileDescriptor) -> [UInt8]? {
         var text: [UInt8] = []
         var address = start
         while text.count < longestPath {
-            // The page after the one in which the text ends need not be there.
+            // The page after the end of the string may be unmapped.
             let count = Int(page - address % page)
             guard let bytes = bytes(at: address, count: count, of: memory), !bytes.isEmpty else { return nil }
             if let end = bytes.firstIndex(of: 0) { return text + bytes[..<end] }

@@ -9,7 +9,7 @@ import SystemPackage
 package final class DirectoryStream: @unchecked Sendable {
     private let stream: OpaquePointer
 
-    /// - Parameter directory: stays the caller's to close.
+    /// - Parameter directory: remains open; the caller closes it.
     package init(of directory: FileDescriptor) throws(Errno) {
         let descriptor = try FileDescriptor.openAt(directory.rawValue, ".", O_RDONLY | O_DIRECTORY)
         guard let stream = fdopendir(descriptor.rawValue) else {
@@ -30,7 +30,7 @@ package final class DirectoryStream: @unchecked Sendable {
                 guard errno == 0 else { throw Errno.current }
                 return nil
             }
-            // The name runs over the end of the declared array on some file systems, so its own end counts.
+            // On some file systems the name exceeds the declared array, so its length is that of the C string.
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 let start = UnsafeRawPointer(pointer)
                 return Array(

@@ -2,8 +2,8 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// Attributes of an open file; one that is open just to be named does (see ``openReference(named:)``). A symbolic link
-/// has an owner and a time, and nothing else of these.
+/// Attributes of an open file, also of one opened by ``openReference(named:)``. A symbolic link has only an owner and
+/// times.
 extension FileDescriptor {
     /// Sets the lower twelve bits of the mode. (chmod)
     package func setPermissions(_ permissions: UInt16) throws(Errno) {
@@ -20,8 +20,8 @@ extension FileDescriptor {
         guard yonder_set_modified(rawValue, "", moment.seconds, moment.nanoseconds) == 0 else { throw Errno.current }
     }
 
-    /// All extended attributes with their full names; none where the file system has no such thing, and none of those
-    /// that may not be read. (listxattr, getxattr)
+    /// All readable extended attributes by full name; none if the file system does not support them. (listxattr,
+    /// getxattr)
     package func extendedAttributes() -> [String: [UInt8]] {
         let path = processPath
         guard let list = Self.bytes({ yonder_listxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
@@ -40,7 +40,7 @@ extension FileDescriptor {
         guard yonder_setxattr(processPath, name, value, value.count) == 0 else { throw Errno.current }
     }
 
-    /// Removes an extended attribute by its full name; one that is not there is fine. (removexattr)
+    /// Removes an extended attribute by its full name, if it exists. (removexattr)
     package func removeExtendedAttribute(_ name: String) throws(Errno) {
         guard yonder_removexattr(processPath, name) != 0, Errno.current != .noData else { return }
         throw Errno.current

@@ -2,7 +2,7 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// Moving bytes in and out of content files.
+/// Reads and writes of content files.
 extension FileDescriptor {
     /// Writes all bytes at an offset. (pwrite)
     package func writeAll(_ bytes: RawSpan, at offset: Int64) throws(Errno) {
@@ -48,11 +48,11 @@ extension FileDescriptor {
         }
     }
 
-    /// Copies bytes from another file and keeps its holes: by sharing its blocks where the file system can (FICLONERANGE),
-    /// else through memory in big pieces. `copy_file_range` without shared blocks would copy page by page and leave the
-    /// copy in the page cache in small folios, which makes random reads of it slower for as long as they stay.
+    /// Copies bytes from another file and keeps its holes: by sharing blocks where the file system can
+    /// (FICLONERANGE), else through memory in large pieces. `copy_file_range` without shared blocks would copy page
+    /// by page and leave small folios in the page cache, which slow down random reads.
     ///
-    /// - Returns: how many bytes were copied: fewer than `count` only at the end of the source.
+    /// - Returns: the number of bytes copied; fewer than `count` only at the end of the source.
     package func copy(
         from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
     ) throws(Errno) -> Int64 {
@@ -79,13 +79,13 @@ extension FileDescriptor {
         case data(Int64)
     }
 
-    /// The data or the hole that begins at an offset, as far as a limit.
+    /// The data or hole at an offset, up to a limit.
     private func extent(at offset: Int64, limit: Int64) throws(Errno) -> Run {
         let next: Int64
         do throws(Errno) {
             next = try seek(to: .data, from: offset)
         } catch {
-            // A file system that cannot tell has data everywhere.
+            // A file system without SEEK_DATA has data everywhere.
             guard error == .noSuchAddressOrDevice else { return .data(limit) }
             return .hole(max(0, min(limit, try lengths().size - offset)))
         }
@@ -94,7 +94,7 @@ extension FileDescriptor {
         return .data(end > offset ? min(limit, end - offset) : limit)
     }
 
-    /// Makes a range read as zeros, without taking room where the file system can do that.
+    /// Makes a range read as zeros, by deallocating it where the file system can.
     private func clear(from offset: Int64, count: Int64) throws(Errno) {
         let end = offset + count
         let size = try lengths().size
@@ -162,51 +162,51 @@ extension FileDescriptor {
         return found
     }
 
-    /// What ``seek(to:from:)`` looks for.
+    /// The target of ``seek(to:from:)``.
     package enum Extent: Sendable {
         case data
         case hole
     }
 
-    /// The file's length and the space it takes, both in bytes. (fstat)
+    /// The file's size and allocated space in bytes. (fstat)
     package func lengths() throws(Errno) -> (size: Int64, allocated: Int64) {
         var status = Glibc.stat()
         guard fstat(rawValue, &status) == 0 else { throw Errno.current }
         return (Int64(status.st_size), Int64(status.st_blocks) * 512)
     }
 
-    /// Sets the file's length; what is added is a hole. (ftruncate)
+    /// Sets the file's size; an extension is a hole. (ftruncate)
     package func setLength(_ length: Int64) throws(Errno) {
         while Glibc.ftruncate(rawValue, off_t(length)) != 0 {
             guard Errno.current == .interrupted else { throw Errno.current }
         }
     }
 
-    /// Reserves or releases room, by the mode of `fallocate(2)`.
+    /// Allocates or deallocates space, by the mode of `fallocate(2)`.
     package func allocate(mode: Int32, offset: Int64, length: Int64) throws(Errno) {
         while yonder_fallocate(rawValue, mode, offset, length) != 0 {
             guard Errno.current == .interrupted else { throw Errno.current }
         }
     }
 
-    /// Puts the file's data on the disk, and what is needed to find it. (fdatasync)
+    /// Makes the file's data durable, and the metadata needed to read it. (fdatasync)
     package func synchronize() throws(Errno) {
         guard fdatasync(rawValue) == 0 else { throw Errno.current }
     }
 
-    /// Begins to put a range of the file's data on the disk, as a beginning of ``synchronize()``: it promises nothing. May
-    /// wait for the disk all the same. (sync_file_range)
+    /// Starts the writeback of a range, before a ``synchronize()``. Guarantees nothing, and may block on the disk.
+    /// (sync_file_range)
     package func beginWritingBack(from offset: Int64, count: Int64) {
         yonder_begin_writing_back(rawValue, offset, count)
     }
 
-    /// Puts all data of the file system that holds this file on its disk. (syncfs)
+    /// Makes all data of the file system of this file durable. (syncfs)
     package func syncFileSystem() throws(Errno) {
         guard yonder_syncfs(rawValue) == 0 else { throw Errno.current }
     }
 }
 
 extension Errno {
-    /// What the last failed call of this thread said.
+    /// The error of the last failed call of this thread.
     static var current: Errno { Errno(rawValue: errno) }
 }

@@ -2,14 +2,15 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// Names in an open directory, as ``FileNameText`` has them. No function follows a symbolic link in the last place.
+/// Names in an open directory, encoded by ``FileNameText``. No function follows a symbolic link in the last
+/// component.
 extension FileDescriptor {
-    /// Opens a directory just to reach what is in it. (open with O_PATH)
+    /// Opens a directory as a base for other calls. (open with O_PATH)
     package static func openDirectory(_ path: FilePath) throws(Errno) -> FileDescriptor {
         try openAt(AT_FDCWD, path: path.cPath, yonder_open_path | O_DIRECTORY)
     }
 
-    /// Opens a subdirectory just to reach what is in it; a link in its place is ENOTDIR. (openat with O_PATH)
+    /// Opens a subdirectory as a base for other calls; ENOTDIR for a link. (openat with O_PATH)
     package func openDirectory(named name: String) throws(Errno) -> FileDescriptor {
         try Self.openAt(rawValue, name, yonder_open_path | O_DIRECTORY | O_NOFOLLOW)
     }
@@ -27,7 +28,7 @@ extension FileDescriptor {
         return names
     }
 
-    /// What a symbolic link points to, as bytes. (readlinkat)
+    /// The target of a symbolic link as bytes. (readlinkat)
     package func linkTarget(named name: String) throws(Errno) -> [UInt8] {
         let path = cName(name)
         var capacity = 256
@@ -45,10 +46,10 @@ extension FileDescriptor {
         }
     }
 
-    /// The extended attributes of a name in this directory, by their full names. None where the file system has no such
-    /// thing, and none that may not be read. (llistxattr, lgetxattr)
+    /// The readable extended attributes of a name in this directory by full name; none if the file system does not
+    /// support them. (llistxattr, lgetxattr)
     ///
-    /// - Parameter isWanted: whether a name is asked for.
+    /// - Parameter isWanted: selects attributes by name.
     package func extendedAttributes(
         named name: String, where isWanted: (String) -> Bool = { _ in true }
     ) -> [String: [UInt8]] {
@@ -64,7 +65,7 @@ extension FileDescriptor {
         return attributes
     }
 
-    /// Whether this file lies on a file system that tells of changes only what this machine made of them.
+    /// Whether the file is on a network file system, where inotify reports only changes by this machine.
     package var isOnNetworkFileSystem: Bool {
         let networked: Set<Int64> = [
             0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x517B, 0x0102_1997, 0x00C3_6400, 0x6573_5546, 0x5346_414F,
@@ -72,7 +73,7 @@ extension FileDescriptor {
         return networked.contains(yonder_file_system_type(rawValue))
     }
 
-    /// - Parameter name: as ``FileNameText`` has it.
+    /// - Parameter name: encoded by ``FileNameText``.
     static func openAt(
         _ directory: Int32, _ name: String, _ flags: Int32, _ permissions: UInt16 = 0
     ) throws(Errno) -> FileDescriptor {
@@ -89,7 +90,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Calls something that fills a buffer of whichever size it needs. Nil when it fails.
+    /// Calls a function that fills a buffer, with a buffer of the size that it reports. Nil if it fails.
     static func bytes(_ call: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> [UInt8]? {
         for _ in 0..<8 {
             let size = call(nil, 0)
@@ -100,7 +101,7 @@ extension FileDescriptor {
                 count = max(0, got)
             }
             if got >= 0 { return bytes }
-            // It grew in between.
+            // The value has grown between the calls.
             guard Errno.current == .outOfRange else { return nil }
         }
         return nil

@@ -1,13 +1,13 @@
 import Glibc
 import SystemPackage
 
-/// A lock on a file that one process at a time can hold. It goes with the process, however that ends. (flock)
+/// A lock file that one process at a time can hold. The kernel releases the lock when the process ends. (flock)
 package final class FileLock: Sendable {
     private let file: FileDescriptor
 
-    /// Takes the lock, making the file if it is missing, and writes this process's number into it for whoever looks.
+    /// Takes the lock, creating the file if needed, and writes this process's number to it.
     ///
-    /// - Throws: EWOULDBLOCK when another process holds it; what `open` says.
+    /// - Throws: EWOULDBLOCK if another process holds it; errors of `open`.
     package init(at path: FilePath) throws(Errno) {
         file = try Self.open(path)
     }
@@ -29,7 +29,7 @@ package final class FileLock: Sendable {
             try? file.close()
             throw failure
         }
-        // Nobody depends on what stands there.
+        // The number is for humans only.
         try? file.setLength(0)
         try? file.writeAll(Array("\(getpid())\n".utf8).span.bytes, at: 0)
         return file

@@ -1,23 +1,23 @@
 import FileNames
 import SystemPackage
 
-/// A name or a link's target as C takes it, from its text (``FileNameText``).
+/// A name or link target as a C string.
 func cName(_ text: String) -> [CChar] {
     FileNameText.bytes(of: text).map(CChar.init(bitPattern:)) + [0]
 }
 
 extension FilePath.Component {
-    /// The component with a file's name.
+    /// The path component with a file name.
     ///
-    /// - Parameter name: as ``FileNameText`` has it.
-    /// - Returns: nil for what is no name of a file.
+    /// - Parameter name: encoded by ``FileNameText``.
+    /// - Returns: nil if it is not valid as a file name.
     package init?(fileNamed name: String) {
         self.init(platformString: cName(name))
     }
 }
 
 extension FilePath {
-    /// The path as C takes it: its bytes, UTF-8 or not.
+    /// The path as a C string of its bytes.
     var cPath: [CChar] {
         withPlatformString { start in
             var path: [CChar] = []
@@ -30,7 +30,7 @@ extension FilePath {
         }
     }
 
-    /// Makes a directory with those on the way to it; what is there is fine. (mkdir)
+    /// Creates a directory and its missing ancestors. (mkdir)
     package func makeDirectories() throws(Errno) {
         do throws(Errno) {
             try makeDirectory()

@@ -1,28 +1,28 @@
 import Glibc
 import SystemPackage
 
-/// Whole files, by path.
+/// Operations on files by path.
 extension FilePath {
-    /// Removes a file's name; one that is not there is fine. (unlink)
+    /// Removes a file, if it exists. (unlink)
     package func unlinkIfPresent() throws(Errno) {
         guard unlink(cPath) != 0, Errno.current != .noSuchFileOrDirectory else { return }
         throw Errno.current
     }
 
-    /// Gives a file another name in the same file system. (rename)
+    /// Renames a file in its file system. (rename)
     package func move(to destination: FilePath) throws(Errno) {
         guard Glibc.rename(cPath, destination.cPath) == 0 else { throw Errno.current }
     }
 
-    /// Replaces a file by one with this content, whole or not at all: the new content and its name are on the disk when
-    /// this returns. An error leaves the old file as it was. (open with O_EXCL, write, fsync, rename, fsync)
+    /// Replaces a file atomically; the new content and its name are durable when this returns. After an error the old
+    /// file is unchanged. (open with O_EXCL, write, fsync, rename, fsync)
     ///
-    /// - Parameter permissions: of the new file, less what the umask takes away.
+    /// - Parameter permissions: of the new file, masked by the umask.
     package func replaceDurably(with content: [UInt8], permissions: FilePermissions) throws {
         guard let name = lastComponent?.string else { throw Errno.invalidArgument }
         let folder = removingLastComponent()
         let new = folder.appending(".\(name).new")
-        // A file of an earlier attempt may have other permissions.
+        // A file of an interrupted attempt may have other permissions.
         try new.unlinkIfPresent()
         let file = try FileDescriptor.open(
             new, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: permissions)
@@ -39,18 +39,18 @@ extension FilePath {
         try folder.synchronizeDirectory()
     }
 
-    /// Puts the names in a directory on the disk. (fsync)
+    /// Makes the names in a directory durable. (fsync)
     package func synchronizeDirectory() throws {
         let directory = try FileDescriptor.open(self, .readOnly, options: [.directory, .closeOnExec])
         try directory.closeAfter { try directory.synchronize() }
     }
 
-    /// Gives a file one more name in the same file system. (link)
+    /// Creates a hard link. (link)
     package func link(as other: FilePath) throws(Errno) {
         guard Glibc.link(cPath, other.cPath) == 0 else { throw Errno.current }
     }
 
-    /// Makes a symbolic link with this name. (symlink)
+    /// Creates a symbolic link. (symlink)
     package func makeLink(to target: String) throws(Errno) {
         guard symlink(cName(target), cPath) == 0 else { throw Errno.current }
     }
@@ -65,7 +65,7 @@ extension FilePath {
         guard chmod(cPath, mode_t(permissions)) == 0 else { throw Errno.current }
     }
 
-    /// Sets the modification time and leaves the other; never follows a link at the end. (utimensat)
+    /// Sets the modification time only. Does not follow a link in the last component. (utimensat)
     package func setModificationTime(to moment: FileMoment) throws(Errno) {
         let times = [
             timespec(tv_sec: 0, tv_nsec: Self.timeToLeave),
@@ -74,10 +74,10 @@ extension FilePath {
         guard utimensat(AT_FDCWD, cPath, times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
     }
 
-    /// UTIME_OMIT, which Glibc does not show.
+    /// UTIME_OMIT, which Glibc's module does not export.
     private static let timeToLeave = (1 << 30) - 2
 
-    /// Makes a directory, with those above it that are missing; one that is there already is fine. (mkdir)
+    /// Creates a directory and its missing ancestors. (mkdir)
     package func makeDirectories(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {
         do throws(Errno) {
             try makeDirectory(permissions: permissions)
@@ -89,7 +89,7 @@ extension FilePath {
         }
     }
 
-    /// Makes a directory; one that is there already is fine. (mkdir)
+    /// Creates a directory, unless it exists. (mkdir)
     package func makeDirectory(permissions: FilePermissions = .ownerReadWriteExecute) throws(Errno) {
         guard mkdir(cPath, permissions.rawValue) != 0, Errno.current != .fileExists else { return }
         throw Errno.current

@@ -2,7 +2,7 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
-/// A moment as the kernel gives it.
+/// A timestamp of the kernel.
 package struct FileMoment: Hashable, Sendable {
     package var seconds: Int64
     package var nanoseconds: Int64
@@ -13,7 +13,7 @@ package struct FileMoment: Hashable, Sendable {
     }
 }
 
-/// What the kernel knows of a file.
+/// The result of `statx(2)`.
 package struct FileStatus: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         case regular
@@ -24,7 +24,7 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     package var kind: Kind
-    /// Whether it is a socket, which ``Kind/special`` does not tell.
+    /// Whether the file is a socket, a case of ``Kind/special``.
     package var isSocket: Bool
     /// The lower twelve bits of the mode.
     package var permissions: UInt16
@@ -34,11 +34,11 @@ package struct FileStatus: Hashable, Sendable {
     package var inode: UInt64
     package var device: UInt64
     package var size: Int64
-    /// The space it takes on the disk, in bytes.
+    /// The allocated space in bytes.
     package var allocated: Int64
     package var modified: FileMoment
     package var changed: FileMoment
-    /// Nil where the file system keeps none.
+    /// Nil if the file system has no birth times.
     package var birth: FileMoment?
 
     /// Of a name in an open directory; never follows a link. (statx)

@@ -1,7 +1,7 @@
 import Glibc
 import SystemPackage
 
-/// How full a file system is, as `statvfs` tells.
+/// The space of a file system, as in `statvfs(2)`.
 package struct FileSystemStatistics: Hashable, Sendable {
     package var blockSize: UInt64
     package var blocks: UInt64

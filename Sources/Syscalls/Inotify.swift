@@ -8,18 +8,18 @@ import SystemPackage
 ///
 /// One thread reads; watches are added and removed from any.
 package final class Inotify: Sendable {
-    /// Something that happened in a watched directory.
+    /// An event in a watched directory.
     package struct Event: Hashable, Sendable {
         package enum Kind: Hashable, Sendable {
             /// A name appeared, or its file changed.
             case changed
-            /// A name is gone.
+            /// A name was removed.
             case removed
-            /// A name is gone because its file was moved, within the directories that are watched or out of them.
+            /// A file was moved away, within the watched directories or out of them.
             case movedAway
             /// The directory itself changed.
             case directoryChanged
-            /// The watch is gone, with its directory.
+            /// The directory was removed, and the watch with it.
             case ended
             /// Events were lost.
             case overflow
@@ -27,14 +27,14 @@ package final class Inotify: Sendable {
 
         package var watch: Int32
         package var kind: Kind
-        /// As ``FileNameText`` has it; nil for what concerns the directory itself.
+        /// Encoded by ``FileNameText``; nil for the directory itself.
         package var name: String?
     }
 
     private let descriptor: FileDescriptor
     private let wakeUp: (readEnd: FileDescriptor, writeEnd: FileDescriptor)
 
-    /// - Throws: EMFILE when this user has too many instances.
+    /// - Throws: EMFILE if this user has too many instances.
     package init() throws(Errno) {
         let raw = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard raw >= 0 else { throw Errno.current }
@@ -55,9 +55,9 @@ package final class Inotify: Sendable {
         try? wakeUp.writeEnd.close()
     }
 
-    /// Watches an open directory; once more for the same directory gives the same watch.
+    /// Watches an open directory. Watching a directory twice returns the same watch.
     ///
-    /// - Throws: ENOSPC when this user has too many watches.
+    /// - Throws: ENOSPC if this user has too many watches.
     package func watch(_ directory: FileDescriptor) throws(Errno) -> Int32 {
         let events =
             UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM) | UInt32(IN_MOVED_TO) | UInt32(IN_MODIFY)
@@ -72,15 +72,15 @@ package final class Inotify: Sendable {
         inotify_rm_watch(descriptor.rawValue, watch)
     }
 
-    /// Makes ``wait(milliseconds:)`` return nil, now and from now on.
+    /// Ends the current and all further calls of ``wait(milliseconds:)``.
     package func stop() {
         _ = try? wakeUp.writeEnd.writeAll("x".utf8)
     }
 
     /// Waits for events.
     ///
-    /// - Parameter milliseconds: how long at the most; nil for ever.
-    /// - Returns: those that are there, none when the time is over; nil once it was stopped.
+    /// - Parameter milliseconds: the timeout; nil for none.
+    /// - Returns: the events, none after the timeout; nil after ``stop()``.
     package func wait(milliseconds: Int32?) -> [Event]? {
         var ready = [
             pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0),

@@ -4,15 +4,15 @@ import Foundation
 import Glibc
 import SystemPackage
 
-/// What Yonder asks of the machine it runs on.
+/// Properties of the machine and of this process.
 package enum Machine {
-    /// A text that is another one after each boot; empty where the kernel does not tell.
+    /// A text that changes with each boot; empty if the kernel does not provide it.
     package static var bootIdentifier: String {
         let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
     }
 
-    /// The words of this process's command line after its name, as ``FileNameText`` has them: they may be file names.
+    /// The arguments of this process without its name, encoded by ``FileNameText``.
     package static var arguments: [String] {
         (1..<max(1, Int(CommandLine.argc))).compactMap { index in
             CommandLine.unsafeArgv[index].map { word in
@@ -21,7 +21,7 @@ package enum Machine {
         }
     }
 
-    /// The path of the current directory, as ``FileNameText`` has it. (getcwd)
+    /// The current directory, encoded by ``FileNameText``. (getcwd)
     package static var currentDirectory: String {
         guard let path = getcwd(nil, 0) else { return "/" }
         defer { free(path) }
@@ -31,10 +31,10 @@ package enum Machine {
     package static var userIdentifier: UInt32 { geteuid() }
     package static var groupIdentifier: UInt32 { getegid() }
 
-    /// The machine's own name.
+    /// The host name.
     package static var hostName: String { ProcessInfo.processInfo.hostName }
 
-    /// Lets this process have as many files open as it may ask for. (setrlimit)
+    /// Raises the limit of open files to its maximum. (setrlimit)
     package static func raiseFileLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -42,30 +42,30 @@ package enum Machine {
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    /// Keeps the kernel from writing this process's memory into a core dump, and other processes of the user from reading
-    /// it. The kernel then gives most files in /proc/PID to root. (prctl with PR_SET_DUMPABLE)
+    /// Makes the process not dumpable: the kernel writes no core dump, and processes of the same user cannot read its
+    /// memory. Most files in /proc/PID then belong to root. (prctl with PR_SET_DUMPABLE)
     package static func forbidCoreDumps() throws(Errno) {
         guard yonder_forbid_core_dumps() == 0 else { throw Errno.current }
     }
 
-    /// Removes the environment variables that are not wanted. Call it before other threads run: `setenv` and `getenv`
-    /// are not safe beside each other. (unsetenv)
+    /// Removes environment variables. Must be called before other threads run, because `setenv` and `getenv` are not
+    /// thread-safe. (unsetenv)
     package static func removeEnvironmentVariables(except isKept: (String) -> Bool) {
         for name in ProcessInfo.processInfo.environment.keys where !isKept(name) { unsetenv(name) }
     }
 
-    /// Makes this process a session of its own, so that no terminal's end is its end. (setsid)
+    /// Starts a new session, so that the process survives its terminal. (setsid)
     package static func leaveTerminal() {
         setsid()
     }
 }
 
-/// What processes inherit, whatever they do.
+/// A mark that processes inherit.
 extension Machine {
-    /// The limit that marks a process, and all that come from it, as one for which nothing is fetched.
+    /// The resource limit that marks a process and its descendants as not allowed to materialize.
     ///
-    /// It is a limit on something that Linux has not limited since 2.4, so that it changes nothing else. It is inherited
-    /// over fork, exec and setsid, can be read in /proc by anybody, and taken off by nobody but root.
+    /// Linux has not enforced this limit since 2.4, so it changes nothing else. It is inherited over fork, exec and
+    /// setsid, is visible in /proc to every user, and only root can remove it.
     package static let materializationMark: UInt64 = 0x796F_6E64_6572
 
     /// Marks this process. (setrlimit)
@@ -74,8 +74,8 @@ extension Machine {
         guard setrlimit(__rlimit_resource_t(__RLIMIT_LOCKS.rawValue), &limit) == 0 else { throw Errno.current }
     }
 
-    /// Becomes another program, looked for in PATH, with arguments as ``FileNameText`` has them, and with signals as a program expects them. Returns only when it
-    /// cannot. (execvp)
+    /// Executes another program, found in PATH, with arguments encoded by ``FileNameText`` and default signal
+    /// handling. Returns only after an error. (execvp)
     package static func become(_ arguments: [String]) -> Errno {
         var none = sigset_t()
         sigemptyset(&none)

@@ -1,9 +1,9 @@
 import FileProvider
 import Replica
 
-/// What `stat` shows of an inode.
+/// The attributes of an inode, as `stat` shows them.
 package struct Attributes: Hashable, Sendable {
-    /// The inode's number: `st_ino`, and what the kernel calls the node by.
+    /// The inode number: `st_ino` and the kernel's node ID.
     package var node: UInt64
     package var kind: InodeKind
     /// The lower twelve bits of the mode.
@@ -14,16 +14,16 @@ package struct Attributes: Hashable, Sendable {
     package var linkCount: Int
     package var owner: UInt32
     package var group: UInt32
-    /// What device a device file stands for.
+    /// The device number of a device file (`st_rdev`).
     package var device: UInt32
     package var accessedAt: FileTimestamp
     package var modifiedAt: FileTimestamp
     package var changedAt: FileTimestamp
     package var createdAt: FileTimestamp
-    /// Whether they change without the daemon being told, because the kernel writes the file by itself.
+    /// Whether the attributes change without a request to the daemon, because the kernel writes the file directly.
     package var isVolatile = false
 
-    /// - Parameter ownership: whose an item is that says nothing itself.
+    /// - Parameter ownership: the owner and group of items that have none of their own.
     init(_ inode: InodeRecord, ownership: Ownership) {
         node = UInt64(bitPattern: inode.number.rawValue)
         kind = inode.kind
@@ -40,7 +40,7 @@ package struct Attributes: Hashable, Sendable {
         createdAt = inode.createdAt
     }
 
-    /// Of a file that is being written: what its content file says counts.
+    /// The attributes of a file that is being written: size and times come from its content file.
     init(_ inode: InodeRecord, content: ContentStatus, ownership: Ownership) {
         self.init(inode, ownership: ownership)
         isVolatile = true
@@ -51,19 +51,19 @@ package struct Attributes: Hashable, Sendable {
         changedAt = inode.changeTime(afterWritingAt: content.changedAt)
     }
 
-    /// Kind and permissions in one, as `st_mode`.
+    /// Kind and permissions as `st_mode`.
     package var mode: UInt32 { kind.modeBits | UInt32(permissions) }
 
-    /// Of a directory that was never listed nobody knows how many subdirectories it has: one link means "not told", and
-    /// tools that count links look for themselves.
+    /// The link count of a directory that was never listed is 1 ("unknown"), so that tools that count subdirectories
+    /// by it search the directory.
     private static func linkCount(of inode: InodeRecord) -> Int {
         guard inode.kind == .directory else { return inode.linkCount }
         if inode.linkCount == 0 { return 0 }
         return inode.content == .materialized ? 2 + inode.subdirectories : 1
     }
 
-    /// A dataless file that is not empty has one block: tools take a file without blocks for one that is all hole, and
-    /// would archive zeros in place of what is not here. A partial file has the blocks of what is here.
+    /// A dataless file that is not empty has one block: archivers treat a file without blocks as one hole, and would
+    /// store zeros. A partial file has the blocks of its present ranges.
     private static func blocks(of inode: InodeRecord) -> Int64 {
         guard inode.kind == .file, inode.size > 0 else { return 0 }
         switch inode.content {
@@ -88,7 +88,7 @@ extension InodeKind {
         }
     }
 
-    /// The kind that a full mode names; a mode that names none is a file's, as `mknod(2)` has it.
+    /// The kind of a mode; a mode without a kind is a regular file, as in `mknod(2)`.
     init?(mode: UInt32) {
         if mode & 0o170000 == 0 {
             self = .file
@@ -100,7 +100,7 @@ extension InodeKind {
     }
 }
 
-/// Whose the items of a domain are that do not say so themselves.
+/// The owner and group of items that have none of their own.
 package struct Ownership: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
@@ -111,10 +111,10 @@ package struct Ownership: Hashable, Sendable {
     }
 }
 
-/// An entry of a directory as `readdir` gives it.
+/// A directory entry, as in `readdir`.
 package struct VolumeEntry: Hashable, Sendable {
     package var name: String
     package var attributes: Attributes
-    /// Where reading goes on after this entry.
+    /// The offset at which reading continues after this entry.
     package var offset: UInt64
 }

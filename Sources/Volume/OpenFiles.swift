@@ -3,20 +3,20 @@ import Replica
 import Synchronization
 import SystemPackage
 
-/// Makes the kernel read and write an open file's local content by itself.
+/// Registers local files with the kernel, which then reads and writes them without the daemon (FUSE passthrough).
 package protocol PassthroughRegistry: Sendable {
-    /// - Returns: the number under which the kernel knows the file.
-    /// - Throws: when the kernel or the caller's rights do not allow it.
+    /// - Returns: the kernel's number of the backing file.
+    /// - Throws: when the kernel or the daemon's rights do not allow passthrough.
     func register(_ descriptor: FileDescriptor) throws(Errno) -> Int32
     func unregister(_ backing: Int32)
 }
 
-/// An inode that is open: by how many, how, and of which content version.
+/// An open inode and the content version that its handles read.
 ///
-/// How it is served is decided at the first open and kept to the last close, because the kernel wants all opens of an
-/// inode to agree.
+/// Whether it is served by passthrough is decided at the first open and kept until the last close, because the kernel
+/// requires all opens of an inode to agree.
 final class OpenFile: @unchecked Sendable {
-    // Unchecked: `state` is only touched under `lock`, a pthread mutex because readers of one file contend for it.
+    // Unchecked: `state` is only accessed under `lock`, a pthread mutex because concurrent readers of a file contend for it.
     private let lock = NSLock()
     private var state = State()
     let number: InodeNumber
@@ -34,7 +34,7 @@ final class OpenFile: @unchecked Sendable {
         var version: [UInt8] = []
         var size: Int64 = 0
         var isComplete = false
-        /// Whether somebody has had it open for writing since: its length is its content file's.
+        /// Whether the file was open for writing since: its length is that of its content file.
         var isWritten = false
         var descriptor: FileDescriptor?
         var backing: Int32?
@@ -44,7 +44,7 @@ final class OpenFile: @unchecked Sendable {
         self.number = number
     }
 
-    /// Runs a body that alone reads and changes the state.
+    /// Runs `body` with exclusive access to the state.
     func withState<Value, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -54,43 +54,45 @@ final class OpenFile: @unchecked Sendable {
     }
 }
 
-/// The inodes that processes have open, and those that the kernel knows.
+/// The inodes that processes have open, and the lookup counts of the kernel.
 ///
-/// The kernel may use a node that nobody has open (a path that is being resolved, O_PATH, a working directory) until it has
-/// sent FORGET for every lookup that was answered. The counts take twelve bytes a node at a load of three quarters or less:
-/// 16 to 32 MB for a million nodes that the kernel caches.
-final class OpenFiles: OpenInodes, @unchecked Sendable {
-    // Unchecked: all state is only touched under `lock`, a pthread mutex because every read on the mount passes here.
+/// The kernel may use a node without an open handle (path resolution, O_PATH, a working directory) until it has sent FORGET
+/// for every answered lookup. The counts take twelve bytes per node at a load factor of at most three quarters: 16 to 32 MB
+/// for a million cached nodes.
+package final class OpenFiles: OpenInodes, @unchecked Sendable {
+    // Unchecked: all state is only accessed under `lock`, a pthread mutex because every READ of the mount locks it.
     private let lock = NSLock()
     private var files: [InodeNumber: Entry] = [:]
-    /// How many lookups the kernel has not forgotten, by inode.
+    /// The number of lookups that the kernel has not forgotten, by inode.
     private var lookups: [InodeNumber: UInt32] = [:]
-    /// Inodes without a name that are kept because they are open or known to the kernel.
+    /// Inodes without a name that are retained because they are open or the kernel knows them.
     private var nameless: Set<InodeNumber> = []
 
     private struct Entry {
         var file: OpenFile
         var count = 0
         var writers = 0
-        /// How many of the writers have closed it, though it is not recorded yet.
+        /// The number of writers that have closed the file while their changes are not recorded yet.
         var closing = 0
     }
 
-    func isOpen(_ number: InodeNumber) -> Bool {
+    package init() {}
+
+    package func isOpen(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         return files[number] != nil
     }
 
-    func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
+    package func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
 
-    func isOpenForWriting(_ number: InodeNumber) -> Bool {
+    package func isOpenForWriting(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         return files[number].map { $0.writers > $0.closing } ?? false
     }
 
-    /// A writer has closed a file; ``release(_:forWriting:)`` comes when what he wrote is recorded.
+    /// A writer has closed the file. ``release(_:forWriting:)`` follows when the change is recorded.
     func noteClosing(_ number: InodeNumber) {
         lock.lock()
         defer { lock.unlock() }
@@ -103,7 +105,7 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         return files[number]?.file
     }
 
-    /// Counts one more open.
+    /// Increments the open count.
     func retain(_ number: InodeNumber, forWriting: Bool) -> OpenFile {
         lock.lock()
         defer { lock.unlock() }
@@ -114,16 +116,16 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         return entry.file
     }
 
-    /// Whether somebody has a file open for writing beside those who have closed it.
+    /// Whether a file has more writers than `closed` contains of it.
     func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         return (files[number]?.writers ?? 0) > closed.count { $0 == number }
     }
 
-    /// Counts one open less.
+    /// Decrements the open count.
     ///
-    /// - Returns: the file when that was the last.
+    /// - Returns: the file if this was the last handle, else nil.
     func release(_ number: InodeNumber, forWriting: Bool) -> OpenFile? {
         lock.lock()
         defer { lock.unlock() }
@@ -139,16 +141,16 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     // MARK: - Lookups
 
-    /// Counts a lookup of each of the inodes, before the kernel is told of it.
+    /// Increments the lookup count of each inode. Called before the reply, because FORGET may follow at once.
     func noteLookup(of numbers: some Sequence<InodeNumber>) {
         lock.lock()
         defer { lock.unlock() }
         for number in numbers { lookups[number, default: 0] += 1 }
     }
 
-    /// The kernel has forgotten lookups of an inode.
+    /// Decrements the lookup count of an inode.
     ///
-    /// - Returns: whether the inode was kept for the kernel alone, and nobody uses it any more.
+    /// - Returns: whether the inode has no name and was retained only for the kernel, so that it can be removed.
     func forget(_ number: InodeNumber, lookups count: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
@@ -162,14 +164,14 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         return files[number] == nil && nameless.remove(number) != nil
     }
 
-    /// How many inodes the kernel knows.
+    /// The number of inodes that the kernel knows.
     var knownCount: Int {
         lock.lock()
         defer { lock.unlock() }
         return lookups.count
     }
 
-    func keepsNameless(_ number: InodeNumber) -> Bool {
+    package func keepsNameless(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         guard files[number] != nil || lookups[number] != nil else {
@@ -180,7 +182,7 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
         return true
     }
 
-    /// Gives memory back after the kernel has dropped its caches: a dictionary never shrinks by itself.
+    /// Releases memory after the kernel has dropped its caches: a dictionary never shrinks by itself.
     private func shrink() {
         guard lookups.capacity > 65_536, lookups.count < lookups.capacity / 16 else { return }
         var smaller = [InodeNumber: UInt32](minimumCapacity: lookups.count * 2)
@@ -190,7 +192,7 @@ final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     // MARK: - Open files
 
-    /// The inodes that are open now.
+    /// The open inodes.
     var numbers: [InodeNumber] {
         lock.lock()
         defer { lock.unlock() }

@@ -2,7 +2,8 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// The attributes that the daemon answers for every item. Never listed, so that copies and backups do not carry them.
+/// The attributes that the daemon answers for every item. They are not listed, so that copies and backups do not
+/// contain them.
 package enum YonderAttribute: String, CaseIterable, Sendable {
     case content = "user.yonder.content"
     case sync = "user.yonder.sync"
@@ -20,7 +21,7 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
 /// Extended attributes.
 extension Volume {
     /// The value of an attribute.
-    package func extendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) -> [UInt8] {
+    package func extendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) -> [UInt8] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard let attribute = YonderAttribute(rawValue: name), let value = try value(of: attribute, for: number)
@@ -34,29 +35,29 @@ extension Volume {
         return value
     }
 
-    /// The names of the attributes that are the item's own. Those of the `trusted.` namespace are shown to root alone, as
-    /// `xattr(7)` has it; the kernel does not see to that.
-    package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(Obstacle) -> [String] {
+    /// The names of the item's own attributes. Those of the `trusted.` namespace are listed for root only
+    /// (`xattr(7)`), which the kernel does not enforce.
+    package func extendedAttributeNames(of node: UInt64, caller: Requester) throws(VolumeError) -> [String] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         let names = try known { try replica.database.extendedAttributeNames(of: number) }
             .map(ExtendedAttributeName.fullName)
         return caller.userIdentifier == 0 ? names : names.filter { !$0.utf8.starts(with: "trusted.".utf8) }
     }
 
-    /// Sets an attribute, or does what writing one of the daemon's asks for.
+    /// Sets an attribute, or starts the action of one of the daemon's attributes.
     ///
-    /// - Parameter isProvided: whether it has been done.
+    /// - Parameter isProvided: whether the action has been done.
     package func setExtendedAttribute(
         _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, caller: Requester,
         isProvided: Bool
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         let number = InodeNumber(node)
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             if isProvided { return }
             switch YonderAttribute(rawValue: name) {
-            case .evict: throw .absent(.eviction(of: number))
-            case .download: throw .absent(.download(of: number))
-            case .upload: throw .absent(.upload(of: number))
+            case .evict: throw .needs(.eviction(of: number))
+            case .download: throw .needs(.download(of: number))
+            case .upload: throw .needs(.upload(of: number))
             case .content, .sync, .identifier, .version, .error: throw .refused(.notPermitted)
             case .policy: return try setPolicy(value, of: number)
             case nil: throw .refused(.notSupported)
@@ -71,7 +72,7 @@ extension Volume {
     }
 
     /// Removes an attribute.
-    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(Obstacle) {
+    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) {
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard YonderAttribute(rawValue: name) == .policy else { throw .refused(.notPermitted) }
             return try setPolicy(nil, of: InodeNumber(node))
@@ -80,16 +81,16 @@ extension Volume {
         try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
-    /// The user's word on an item's content; on a mount that cannot be written, too, because it changes nothing there.
+    /// Sets the content policy of an item, also on a read-only mount, because it does not change the remote.
     ///
-    /// - Parameter policy: nil takes it back.
-    package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(Obstacle) {
+    /// - Parameter policy: nil resets it.
+    package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws(VolumeError) {
         guard try known({ try replica.setPolicy(policy, of: number) }) else { throw .refused(.staleNFSFileHandle) }
-        didChange(ReplicaEffects())
+        observer.volumeDidChange(ReplicaEffects())
     }
 
-    private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(Obstacle) {
-        // As `echo` writes it and as C strings end.
+    private func setPolicy(_ value: [UInt8], of number: InodeNumber) throws(VolumeError) {
+        // Ignores the line end of `echo` and the terminator of C strings.
         let text = value.reversed().drop { $0 == UInt8(ascii: "\n") || $0 == 0 }.reversed()
         guard let policy = ContentPolicy(name: String(decoding: text, as: UTF8.self)) else {
             throw .refused(.invalidArgument)
@@ -97,7 +98,7 @@ extension Volume {
         try setPolicy(policy, of: number)
     }
 
-    private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(Obstacle) -> String? {
+    private func value(of attribute: YonderAttribute, for number: InodeNumber) throws(VolumeError) -> String? {
         guard let item = try known({ try replica.database.item(ofInode: number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
@@ -112,11 +113,11 @@ extension Volume {
         }
     }
 
-    /// The name under which one of the item's own attributes is kept.
+    /// The stored key of an attribute.
     ///
-    /// - Throws: ENOTSUP for what is not kept, EINVAL where nothing follows the namespace. Who may set which attribute the
-    ///   kernel knows: `trusted.` and `security.` ask for capabilities, an ACL for the owner.
-    private static func storedName(_ name: String) throws(Obstacle) -> String {
+    /// - Throws: ENOTSUP for a namespace that is not stored; EINVAL for an empty name. The kernel has checked
+    ///   permissions: `trusted.` and `security.` need capabilities, an ACL the owner.
+    private static func storedName(_ name: String) throws(VolumeError) -> String {
         guard ExtendedAttributeName.isKept(name) else { throw .refused(.notSupported) }
         guard name.utf8.last != UInt8(ascii: ".") || name.utf8.count(where: { $0 == UInt8(ascii: ".") }) > 1 else {
             throw .refused(.invalidArgument)
@@ -126,7 +127,7 @@ extension Volume {
 }
 
 extension [UInt8] {
-    /// The bytes as text where they are text, else in hexadecimal.
+    /// The bytes as text if they are UTF-8, else in hexadecimal.
     package var printable: String {
         if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 })
         {

@@ -4,15 +4,15 @@ import Replica
 import Syscalls
 import SystemPackage
 
-/// How an open file is served.
+/// How the reads and writes of an open file are served.
 package enum OpenGrant: Hashable, Sendable {
-    /// The kernel reads and writes the local content by itself, under this number.
+    /// The kernel accesses the content file directly, by this backing ID.
     case passthrough(backing: Int32)
-    /// Reads and writes come here; the kernel keeps what it was given.
+    /// The kernel sends READ and WRITE, and caches pages.
     case cached
 }
 
-/// How a file is to be opened.
+/// The access mode of an open.
 package struct OpenIntent: Hashable, Sendable {
     package var isWriting: Bool
     package var isTruncating: Bool
@@ -27,9 +27,9 @@ package struct OpenIntent: Hashable, Sendable {
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
-/// Where the bytes of a read are.
+/// The location of the bytes of a read.
 package struct ReadGrant: Sendable {
-    /// Open for as long as the file is.
+    /// Valid while the file is open.
     package var descriptor: FileDescriptor?
     package var offset: Int64
     package var count: Int
@@ -39,15 +39,15 @@ package struct ReadGrant: Sendable {
 extension Volume {
     /// Opens a file.
     ///
-    /// - Parameter registry: makes the kernel read and write by itself; nil where it cannot.
+    /// - Parameter registry: registers backing files; nil without passthrough.
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> OpenGrant {
+    ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
-        // Counted before the row is marked, so that nothing is evicted in between.
+        // Counted before the row is marked, so that the content is not evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting)
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
                 try change {
                     try $0.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
@@ -55,7 +55,7 @@ extension Volume {
                 if intent.isTruncating { contentWasReplaced(number) }
             }
             let grant = try decide(file, isWriting: intent.isWriting, registry: registry)
-            didOpenFile(number)
+            observer.didOpenFile(number)
             return grant
         } catch {
             close(node, wasWriting: intent.isWriting, registry: registry)
@@ -63,11 +63,11 @@ extension Volume {
         }
     }
 
-    /// Makes a file and opens it.
+    /// Creates and opens a file.
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?, isListed: Bool = true
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
             if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
@@ -80,12 +80,12 @@ extension Volume {
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
     }
 
-    /// Makes a file that has no name, and opens it (`O_TMPFILE`). ``link(_:as:in:)`` gives it one; without one it goes with
-    /// its last use.
+    /// Creates and opens a file without a name (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; otherwise it is
+    /// removed with its last use.
     package func createUnnamed(
         in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) = try change { changes in
             try changes.createUnnamed(
@@ -94,14 +94,14 @@ extension Volume {
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
     }
 
-    /// Opens a file that was just made, with its content.
+    /// Opens a new file with its content file.
     private func open(
         made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> (attributes: Attributes, grant: OpenGrant) {
-        // Also where it is opened for reading alone: it is compared at its close, and that is all.
+    ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
+        // A file created for reading only is also marked as written, and compared at its close.
         let file = files.retain(inode.number, forWriting: isWriting)
         file.isUsed = true
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             let grant = file.withState { state in
                 state.isDecided = true
                 state.isComplete = true
@@ -120,7 +120,7 @@ extension Volume {
         }
     }
 
-    /// As a change would, without waiting for it; nil where that cannot be.
+    /// Creates a file through the creation log instead of a transaction; nil if that is not possible.
     private func createAhead(
         _ name: String, in parent: UInt64, permissions: UInt16, caller: Requester
     ) -> (InodeRecord, FileDescriptor)? {
@@ -129,7 +129,7 @@ extension Volume {
                 name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
                 usualGroup: ownership.group)
         else { return nil }
-        didChange(ReplicaEffects())
+        observer.volumeDidChange(ReplicaEffects())
         return made
     }
 
@@ -142,15 +142,15 @@ extension Volume {
         release(InodeNumber(node), wasWriting: wasWriting, registry: registry)
     }
 
-    /// Closes one handle for writing of each of several files, and records what was written to them.
+    /// Closes one handle for writing of each file and records the changes.
     ///
-    /// - Returns: false when it cannot be recorded now, because the disk is full: nothing was closed then.
+    /// - Returns: false if they cannot be recorded now, because the disk is full; no handle is closed then.
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
         let closed = nodes.map { InodeNumber($0) }
-        do throws(Obstacle) {
+        do throws(VolumeError) {
             try change(changingNames: false) { changes in
-                // While they count as open, so that no news come in between. One that others write is compared when
-                // they have closed it.
+                // The files still count as open, so that no remote change is applied in between. A file with other
+                // writers is compared when they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
                     try changes.endWriting(number)
                 }
@@ -170,16 +170,16 @@ extension Volume {
             try? state.descriptor?.close()
             state = OpenFile.State()
         }
-        handleClosed(number)
+        observer.didCloseInode(number)
     }
 
-    /// Where to read a range of an open file from.
+    /// The location of a range of an open file.
     ///
-    /// - Parameter isProvided: whether the range that was thrown as absent before has come.
-    package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(Obstacle) -> ReadGrant {
+    /// - Parameter isProvided: whether the range that an earlier attempt needed has been fetched.
+    package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(VolumeError) -> ReadGrant {
         let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
-        return try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> ReadGrant in
+        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
             if state.isWritten {
                 let descriptor = try openDescriptor(&state, of: number)
                 state.size = try known { try descriptor.lengths().size }
@@ -200,7 +200,7 @@ extension Volume {
         }
     }
 
-    /// The part of a range that the file has.
+    /// Clamps a range to the size of the file.
     private static func range(at offset: Int64, count: Int, in state: OpenFile.State) -> Range<Int64> {
         guard offset >= 0, offset < state.size, count > 0 else { return 0..<0 }
         return offset..<(offset + min(state.size - offset, Int64(count)))
@@ -208,10 +208,10 @@ extension Volume {
 
     /// The first read from an open file: it takes the newest version, which all later reads keep to.
     ///
-    /// - Returns: the part of the range that the file has; it is here.
+    /// - Returns: the range, clamped to the size of the file. Its content is here.
     private func beginReading(
         _ file: OpenFile, at offset: Int64, count: Int, isProvided: Bool, state: inout OpenFile.State
-    ) throws(Obstacle) -> Range<Int64> {
+    ) throws(VolumeError) -> Range<Int64> {
         var isProvided = isProvided
         while true {
             guard let inode = try known({ try replica.database.inode(file.number) }) else {
@@ -233,51 +233,51 @@ extension Volume {
         }
     }
 
-    /// Where to write the bytes of a file that is open for writing.
+    /// The descriptor for a write to a file that is open for writing.
     ///
     /// - Parameters:
-    ///   - offset: where is written.
-    ///   - count: how many bytes.
-    ///   - caller: takes the set-ID bits with it, unless it is root; nil when the kernel writes back.
-    /// - Throws: EFBIG for what would make the file larger than it may be.
+    ///   - offset: of the write, in bytes.
+    ///   - count: the number of bytes.
+    ///   - caller: clears the set-ID bits unless it is root; nil for writeback by the kernel.
+    /// - Throws: EFBIG if the file would become larger than the maximum.
     package func writing(
         _ node: UInt64, at offset: Int64 = 0, count: Int = 0, caller: Requester?
-    ) throws(Obstacle) -> FileDescriptor {
+    ) throws(VolumeError) -> FileDescriptor {
         let number = InodeNumber(node)
         try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
             try change { try $0.clearSetID(of: number, caller: LocalCaller(caller)) }
         }
-        return try file.withState { (state: inout OpenFile.State) throws(Obstacle) in
+        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) in
             state.isWritten = true
             return try openDescriptor(&state, of: number)
         }
     }
 
-    /// Reserves or releases room in a file that is open for writing. (fallocate)
-    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(Obstacle) {
+    /// Allocates or deallocates space of a file that is open for writing. (fallocate)
+    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(VolumeError) {
         let number = InodeNumber(node)
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
         try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
         try change { try $0.contentWasWritten(number) }
     }
 
-    /// Checks a part of a file that is to be written, reserved or copied to.
+    /// Verifies a range that is to be written, allocated or copied to.
     ///
-    /// - Throws: EINVAL for negative numbers, EFBIG for what ends beyond the largest size of a file.
-    func checkExtent(at offset: Int64, length: Int64) throws(Obstacle) {
+    /// - Throws: EINVAL for negative numbers; EFBIG for a range beyond the maximum file size.
+    func checkExtent(at offset: Int64, length: Int64) throws(VolumeError) {
         guard offset >= 0, length >= 0 else { throw .refused(.invalidArgument) }
         guard length <= FileProviderItem.maximumDocumentSize,
             offset <= FileProviderItem.maximumDocumentSize - length
         else { throw .refused(.fileTooLarge) }
     }
 
-    /// The next data or hole at or after an offset. What is not here counts as data: a tool that trusts holes must never
-    /// take absent content for zeros.
+    /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
+    /// must not take it for zeros.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
-    ) throws(Obstacle) -> Int64 {
+    ) throws(VolumeError) -> Int64 {
         let inode = try inode(node)
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
         let size = attributes(for: inode).size
@@ -293,11 +293,11 @@ extension Volume {
         return extent == .data ? offset : size
     }
 
-    /// Room on the remote where it says so, else on the file system that holds the replica. What can be written has to
-    /// find room on both.
-    package func statistics() throws(Obstacle) -> FileSystemStatistics {
+    /// The quota of the remote if it is known, else the free space of the replica's file system. Writes need space on
+    /// both.
+    package func statistics() throws(VolumeError) -> FileSystemStatistics {
         let here = try known { try FileSystemStatistics(of: replica.directory) }
-        guard let remote = remoteRoom(), here.blockSize > 0 else { return here }
+        guard let remote = observer.remoteQuota, here.blockSize > 0 else { return here }
         var room = here
         let free = max(0, remote.free)
         room.freeBlocks = UInt64(free) / here.blockSize
@@ -308,7 +308,7 @@ extension Volume {
 
     // MARK: - What the extensions share
 
-    /// The content file was begun anew: whoever has it open reads and writes the new one.
+    /// The content file was replaced: open handles use the new one.
     func contentWasReplaced(_ number: InodeNumber) {
         guard let file = files.file(number) else { return }
         file.isUsed = true
@@ -326,8 +326,8 @@ extension Volume {
 
     private func decide(
         _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) -> OpenGrant {
-        try file.withState { (state: inout OpenFile.State) throws(Obstacle) -> OpenGrant in
+    ) throws(VolumeError) -> OpenGrant {
+        try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
             if !state.isDecided {
                 // Marked before the version is read, so that it does not change in between.
                 file.isUsed = true
@@ -345,7 +345,7 @@ extension Volume {
 
     private func decide(
         _ number: InodeNumber, isWriting: Bool, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         guard let inode = try known({ try replica.database.inode(number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
@@ -355,7 +355,7 @@ extension Volume {
         state.version = inode.contentVersion
         state.size = inode.size
         state.isComplete = inode.content == .materialized
-        // Of a file that is marked the row may not know the length yet.
+        // The row of a marked file may have an outdated size.
         state.isWritten = inode.contentStamp != nil
         if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
@@ -363,16 +363,16 @@ extension Volume {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
                 throw .refused(.ioError)
             }
-            // Without the right to it the file is served by reads and writes: slower, and just as well.
+            // Without permission the file is served by READ and WRITE.
             if let registry { state.backing = try? registry.register(descriptor) }
         }
         state.isDecided = true
     }
 
-    /// The content file, open for both; whether somebody may write the kernel knows.
+    /// The content file, open for reading and writing. The kernel has checked the access mode.
     private func openDescriptor(
         _ state: inout OpenFile.State, of number: InodeNumber
-    ) throws(Obstacle) -> FileDescriptor {
+    ) throws(VolumeError) -> FileDescriptor {
         if let descriptor = state.descriptor { return descriptor }
         let descriptor = try known { try replica.openContentForWriting(of: number) }
         state.descriptor = descriptor
@@ -381,7 +381,7 @@ extension Volume {
 
     private func checkPresence(
         of range: Range<Int64>, in number: InodeNumber, state: inout OpenFile.State
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         guard let inode = try known({ try replica.database.inode(number) }),
             inode.contentVersion == state.version
         else { throw .refused(.staleNFSFileHandle) }
@@ -389,7 +389,7 @@ extension Volume {
         case .materialized: state.isComplete = true
         case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range): break
         case .partial, .dataless:
-            throw .absent(.content(of: number, version: state.version, range: range))
+            throw .needs(.content(of: number, version: state.version, range: range))
         }
     }
 }

@@ -3,50 +3,51 @@ import Logging
 import Replica
 import SystemPackage
 
-/// What changes names and attributes: each call one transaction of the replica's.
+/// Changes of names and attributes: each is one transaction of the replica.
 extension Volume {
-    /// Makes a directory, a file, or a node that stays on this machine, by the kind and permissions in a mode.
+    /// Creates a directory, a file, or a local-only node, by the kind and permissions in a mode.
     ///
-    /// - Parameter isListed: whether the directory has to be listed first. What is made in one that is not meets its
-    ///   namesakes when it is sent, or when the directory is listed: a conflict like any other.
+    /// - Parameter isListed: whether the directory must be listed. A name created in an unlisted directory may
+    ///   collide with one on the remote; the collision is resolved as a conflict when the item is uploaded or the
+    ///   directory is listed.
     package func make(
         _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester, isListed: Bool = true
-    ) throws(Obstacle) -> Attributes {
+    ) throws(VolumeError) -> Attributes {
         guard let kind = InodeKind(mode: mode), kind != .symbolicLink else { throw .refused(.invalidArgument) }
         return try make(
             name, in: parent, NewInode(kind: kind, permissions: UInt16(mode & 0o7777), device: device), caller: caller,
             isListed: isListed)
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     package func makeSymbolicLink(
         _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true
-    ) throws(Obstacle) -> Attributes {
+    ) throws(VolumeError) -> Attributes {
         try make(
             name, in: parent, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: target), caller: caller,
             isListed: isListed)
     }
 
-    /// Gives an inode one more name.
-    package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(Obstacle) -> Attributes {
+    /// Creates a hard link.
+    package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(VolumeError) -> Attributes {
         let inode = try change { try $0.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
         return attributes(for: inode)
     }
 
-    /// Removes a name that is no directory's.
-    package func unlink(_ name: String, in parent: UInt64) throws(Obstacle) {
+    /// Removes a name of anything but a directory.
+    package func unlink(_ name: String, in parent: UInt64) throws(VolumeError) {
         try change { try $0.unlink(name, in: InodeNumber(parent)) }
     }
 
     /// Removes an empty directory.
-    package func removeDirectory(_ name: String, in parent: UInt64) throws(Obstacle) {
+    package func removeDirectory(_ name: String, in parent: UInt64) throws(VolumeError) {
         try change { try $0.removeDirectory(name, in: InodeNumber(parent)) }
     }
 
-    /// Gives an item another name, another directory, or both.
+    /// Renames an item, moves it, or both.
     package func rename(
         _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool
-    ) throws(Obstacle) {
+    ) throws(VolumeError) {
         let rule: RenameRule
         switch (noReplace, exchange) {
         case (false, false): rule = .replace
@@ -61,21 +62,21 @@ extension Volume {
 
     /// Changes attributes of an inode.
     package func setAttributes(
-        of node: UInt64, to changes: AttributeWish, caller: Requester
-    ) throws(Obstacle) -> Attributes {
+        of node: UInt64, to changes: LocalAttributes, caller: Requester
+    ) throws(VolumeError) -> Attributes {
         let number = InodeNumber(node)
-        guard changes != AttributeWish() else { return try takePrivileges(of: number, caller: caller) }
+        guard changes != LocalAttributes() else { return try takePrivileges(of: number, caller: caller) }
         if let size = changes.size { try checkExtent(at: 0, length: size) }
         let inode = try change {
-            try $0.setAttributes(of: number, to: LocalAttributes(changes), caller: LocalCaller(caller))
+            try $0.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
         return attributes(for: inode)
     }
 
-    /// What `chown(2)` of neither owner nor group does, and the kernel's own request when somebody has written: the
-    /// set-ID bits go. FUSE has the same words for both; who may write a file is writing it.
-    private func takePrivileges(of number: InodeNumber, caller: Requester) throws(Obstacle) -> Attributes {
+    /// Clears the set-ID bits: for `chown(2)` without owner and group, and for the kernel's own SETATTR after a
+    /// write. FUSE does not distinguish the two; a caller that may write the file is assumed to be writing.
+    private func takePrivileges(of number: InodeNumber, caller: Requester) throws(VolumeError) -> Attributes {
         let isWritten = files.isOpenForWriting(number)
         let usualOwner = ownership.user
         let inode = try change {
@@ -85,26 +86,25 @@ extension Volume {
         return attributes(for: inode)
     }
 
-    /// Puts an inode on the disk, with all that was said of it and of others before; on the remote, too, where that is
-    /// waited for.
+    /// Makes an inode and all earlier metadata changes durable; with ``waitsForRemote`` also on the remote.
     ///
-    /// - Parameter isProvided: whether the absence that was thrown before has been seen to.
-    package func synchronize(_ node: UInt64, isProvided: Bool = false) throws(Obstacle) {
+    /// - Parameter isProvided: whether the prerequisite of an earlier attempt has been fulfilled.
+    package func synchronize(_ node: UInt64, isProvided: Bool = false) throws(VolumeError) {
         guard !isProvided else { return }
         try known { try replica.synchronizeContent(of: InodeNumber(node)) }
-        if waitsForRemote { throw .absent(.upload(of: InodeNumber(node))) }
+        if waitsForRemote { throw .needs(.upload(of: InodeNumber(node))) }
     }
 
-    /// Puts all names on the disk; where the remote is waited for, a directory with all below it there, too.
-    package func synchronizeNames(of node: UInt64, isProvided: Bool = false) throws(Obstacle) {
+    /// Makes all names durable; with ``waitsForRemote`` a directory and its descendants also on the remote.
+    package func synchronizeNames(of node: UInt64, isProvided: Bool = false) throws(VolumeError) {
         guard !isProvided else { return }
         try known { try replica.synchronize() }
-        if waitsForRemote { throw .absent(.upload(of: InodeNumber(node))) }
+        if waitsForRemote { throw .needs(.upload(of: InodeNumber(node))) }
     }
 
     private func make(
         _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester, isListed: Bool
-    ) throws(Obstacle) -> Attributes {
+    ) throws(VolumeError) -> Attributes {
         let group = ownership.group
         let inode = try change { changes in
             try changes.create(
@@ -115,23 +115,23 @@ extension Volume {
 
     // MARK: - What the extensions share
 
-    /// Makes a local change and sees to what follows from it.
+    /// Commits a local change and reports its effects.
     ///
-    /// - Parameter changingNames: false where names and directories stay as they are.
+    /// - Parameter changingNames: false if no names or directories change.
     @discardableResult
     func change<Value>(
         changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
-    ) throws(Obstacle) -> Value {
+    ) throws(VolumeError) -> Value {
         guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
         do {
             let (value, effects) = try replica.change(open: files, changingNames: changingNames, body)
-            didChange(effects)
+            observer.volumeDidChange(effects)
             return value
         } catch let obstacle as LocalObstacle {
             switch obstacle {
             case .refused(let error): throw .refused(error)
-            case .listing(let number): throw .absent(.listing(of: number, beyond: nil))
-            case .content(let number): throw .absent(.whole(of: number))
+            case .listing(let number): throw .needs(.listing(of: number, beyond: nil))
+            case .content(let number): throw .needs(.whole(of: number))
             }
         } catch {
             logger.error("the replica cannot be changed: \(error)")
@@ -139,11 +139,11 @@ extension Volume {
         }
     }
 
-    /// Something was changed here that was no system call's doing.
-    package func noteChange(_ effects: ReplicaEffects) { didChange(effects) }
+    /// Reports a change that was not made by a system call.
+    package func noteChange(_ effects: ReplicaEffects) { observer.volumeDidChange(effects) }
 
-    /// What `stat` shows of an inode, also while it is being written. The row itself says whether it is: who asked beside
-    /// it would see a file that has just been closed with what it was before it was opened.
+    /// The attributes of an inode, also while it is being written. The marked row says whether it is: a separate
+    /// check would let a caller see the old attributes of a file that was closed in between.
     func attributes(for inode: InodeRecord) -> Attributes {
         guard inode.kind == .file, inode.contentStamp != nil || inode.hasUnusualAllocation,
             let content = try? replica.contentStatus(of: inode.number)
@@ -152,46 +152,6 @@ extension Volume {
         var attributes = Attributes(inode, ownership: ownership)
         attributes.blocks = content.allocated / 512
         return attributes
-    }
-}
-
-/// What `setattr` is to change; nil stays as it is.
-package struct AttributeWish: Hashable, Sendable {
-    /// A time to set: the present, or a given one.
-    package enum Time: Hashable, Sendable {
-        case now
-        case at(FileTimestamp)
-    }
-
-    /// The lower twelve bits of the mode.
-    package var permissions: UInt16?
-    package var owner: UInt32?
-    package var group: UInt32?
-    package var size: Int64?
-    package var accessedAt: Time?
-    package var modifiedAt: Time?
-
-    package init() {}
-}
-
-extension LocalAttributes {
-    init(_ wish: AttributeWish) {
-        self.init()
-        permissions = wish.permissions
-        owner = wish.owner
-        group = wish.group
-        size = wish.size
-        accessedAt = wish.accessedAt.map(Time.init)
-        modifiedAt = wish.modifiedAt.map(Time.init)
-    }
-}
-
-extension LocalAttributes.Time {
-    init(_ time: AttributeWish.Time) {
-        switch time {
-        case .now: self = .now
-        case .at(let time): self = .at(time)
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Control
 import Glibc
 import Syscalls
 
@@ -7,8 +8,9 @@ import Syscalls
 struct Yonder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "yonder",
-        abstract: "Mounts a remote as a folder: everything is there at once, and takes no disk until it is read.",
-        version: "0.1.0",
+        abstract:
+            "Mounts a remote as a directory. All items are visible at once; content is downloaded when it is read.",
+        version: Version.current,
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
             Upload.self,
@@ -21,7 +23,7 @@ struct Yonder: AsyncParsableCommand {
         ])
 
     static func main() async {
-        // A reader of our output that has gone is an error to write to, not a signal.
+        // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
         await main(Machine.arguments)
     }

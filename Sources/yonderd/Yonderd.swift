@@ -11,7 +11,7 @@ struct Yonderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "yonderd",
         abstract: "Serves Yonder's mounts. 'yonder mount' starts it by itself.",
-        version: Daemon.version)
+        version: Version.current)
 
     @Flag(help: "Become independent of the terminal.")
     var background = false
@@ -26,7 +26,7 @@ struct Yonderd: AsyncParsableCommand {
         // Also when something else than 'yonder' has started it.
         Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
-        LoggingSystem.bootstrap { label in OneLineLog(StreamLogHandler.standardError(label: label)) }
+        LoggingSystem.bootstrap { label in EscapingLogHandler(StreamLogHandler.standardError(label: label)) }
         var logger = Logger(label: "yonderd")
         logger.logLevel = level
         do {

@@ -87,6 +87,44 @@ extension RealMount {
             }
         }
 
+        @Test("a diagnostic about a name with terminal escapes and line ends is one line without control characters")
+        func diagnosticsAreEscaped() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let outcome = try await yonder.yonder("info", yonder["red\u{1B}[31m\nline"])
+                #expect(outcome.status == 1)
+                #expect(outcome.errors.hasPrefix("yonder: \(yonder["red\\x{1b}[31m\\nline"]): "), "\(outcome.errors)")
+                #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
+                let refused = try await yonder.yonder("evict", yonder["\u{1B}]0;x\u{07}"], yonder["\u{9B}2J"])
+                #expect(refused.status == 1)
+                let controls = refused.errors.unicodeScalars.filter {
+                    $0 != "\n" && ($0.value < 0x20 || (0x7F...0x9F).contains($0.value))
+                }
+                #expect(controls.isEmpty && refused.errors.split(separator: "\n").count == 2, "\(refused.errors)")
+            }
+        }
+
+        @Test("the name of a domain that is not mounted is not taken for a path in another domain's mount")
+        func namesTakePrecedenceOverPaths() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "other/file")
+                try await yonder.mountSource()
+                let second = try yonder.directory.makeDirectory("second source")
+                let mounted = try await yonder.yonder(
+                    "mount", second.string, yonder.directory["second"].string, "--name", "other")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await yonder.yonder("unmount", "other").status == 0)
+                for command in ["status", "pending", "signal", "conflicts", "wait"] {
+                    let outcome = try await yonder.run("cd \"$1\" && yonder \(command) other", yonder.mount.string)
+                    #expect(
+                        outcome.status == 69 && outcome.errors.contains("not mounted"), "\(command): \(outcome.errors)")
+                    let path = try await yonder.run(
+                        "cd \"$1\" && ls > /dev/null && yonder \(command) ./other", yonder.mount.string)
+                    #expect(path.status == 0, "\(command): \(path.errors)")
+                }
+            }
+        }
+
         @Test("Row 81: ls never materializes, info has every field, paths may be relative or lead over links")
         func looksWithoutTouching() async throws {
             try await Installation.run { yonder in

@@ -24,7 +24,7 @@ private struct Failure: Error, CustomStringConvertible {
 @Suite struct OneLineLogTests {
     @Test("S267: what comes from outside makes no line of its own in the log") func isOneLineEach() {
         let page = Page()
-        var logger = Logger(label: "test") { _ in OneLineLog(Lines(page: page)) }
+        var logger = Logger(label: "test") { _ in EscapingLogHandler(Lines(page: page)) }
         logger[metadataKey: "one"] = "x\ny"
         logger.warning("a\nb \u{1B}[31m", metadata: ["two": ["p\nq"]])
         logger.log(level: .error, "failed", error: Failure(description: "1\n2"))

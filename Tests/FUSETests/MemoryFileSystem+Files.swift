@@ -81,7 +81,7 @@ extension MemoryFileSystem {
         case .file(let file, _), .backing(let file, _, _):
             reply.succeed(from: file, at: offset, count: count)
         case .parked:
-            let parked = Parked(reply) { parked in
+            let parked = ParkedReply(reply) { parked in
                 guard let reply = parked.take() else { return }
                 self.state.withLock { $0.counts.interrupts += 1 }
                 reply.fail(.interrupted)

@@ -5,7 +5,7 @@ import SystemPackage
 extension MemoryFileSystem {
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
         if name == "parked lookup" {
-            let parked = Parked(reply) { parked in
+            let parked = ParkedReply(reply) { parked in
                 guard let reply = parked.take() else { return }
                 self.state.withLock { $0.counts.interrupts += 1 }
                 reply.fail(.interrupted)
@@ -144,4 +144,18 @@ extension MemoryFileSystem {
     func releaseDirectory(_ request: Request, node: NodeID, handle: FileHandle, reply: consuming EmptyReply) {
         reply.succeed()
     }
+
+    func synchronizeDirectory(
+        _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
+    ) {
+        reply.fail(.noFunction)
+    }
+
+    func createUnnamed(
+        _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
+    ) {
+        reply.fail(.noFunction)
+    }
+
+    func forget(node: NodeID, lookups: UInt64) {}
 }

@@ -42,7 +42,7 @@ final class MemoryFileSystem: FileSystem {
     struct ParkedRead: Sendable {
         var offset: Int64
         var count: Int
-        var reply: Parked<ReadReply>
+        var reply: ParkedReply<ReadReply>
     }
 
     struct State: Sendable {
@@ -50,7 +50,7 @@ final class MemoryFileSystem: FileSystem {
         var lastNode: UInt64 = 1
         var counts = Counts()
         var parked: [ParkedRead] = []
-        var parkedLookups: [Parked<EntryReply>] = []
+        var parkedLookups: [ParkedReply<EntryReply>] = []
         /// Open files answer these.
         var openOptions: OpenOptions = [.keepCache]
         var lastCaller: Caller?

@@ -26,10 +26,10 @@ struct Mounted {
         var options = SessionOptions(source: "//test/memory", subtype: "test")
         options.threads = 4
         adjust(&options)
-        let session = try Session(fileSystem: fileSystem, options: options)
+        let session = try Session(options: options)
         try session.mount(at: path)
         do {
-            try session.serve()
+            try session.serve(fileSystem)
             fileSystem.state.withLock { $0.session = session }
             try await test(Mounted(fileSystem: fileSystem, session: session, directory: directory, path: path))
         } catch {

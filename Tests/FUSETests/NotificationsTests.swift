@@ -112,8 +112,7 @@ struct NotificationsTests {
     }
 
     @Test func equalNeighboursAreOne() async throws {
-        let session = try Session(
-            fileSystem: MemoryFileSystem(), options: SessionOptions(source: "x", subtype: "test"))
+        let session = try Session(options: SessionOptions(source: "x", subtype: "test"))
         for _ in 0..<10 { session.notifications.invalidateAttributes(NodeID(2)) }
         #expect(session.notifications.pendingCount == 1)
         session.notifications.invalidateContents(NodeID(2), range: 0..<0)

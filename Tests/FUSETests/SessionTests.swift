@@ -103,11 +103,9 @@ struct SessionTests {
                 (FUSEAvailability.isRoot ? ["umount"] : ["fusermount3", "-u"]) + [first.path.string]
             ).run()
             await first.session.waitUntilEnded()
-            let second = try Session(
-                fileSystem: MemoryFileSystem(owner: try first.directory.owner),
-                options: SessionOptions(source: "//test/second", subtype: "test"))
+            let second = try Session(options: SessionOptions(source: "//test/second", subtype: "test"))
             try second.mount(at: first.path)
-            try second.serve()
+            try second.serve(MemoryFileSystem(owner: try first.directory.owner))
             #expect(!first.session.isMounted)
             try first.session.unmount()
             #expect(second.isMounted)
@@ -133,11 +131,10 @@ struct SessionTests {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let file = try directory.makeFile("file", [])
-        let session = try Session(
-            fileSystem: MemoryFileSystem(), options: SessionOptions(source: "x", subtype: "test"))
+        let session = try Session(options: SessionOptions(source: "x", subtype: "test"))
         #expect(throws: Errno.noSuchFileOrDirectory) { try session.mount(at: directory["missing"]) }
         #expect(throws: Errno.notDirectory) { try session.mount(at: file) }
-        #expect(throws: Errno.invalidArgument) { try session.serve() }
+        #expect(throws: Errno.invalidArgument) { try session.serve(MemoryFileSystem()) }
         #expect(!session.isMounted)
         try session.unmount()
     }

@@ -17,15 +17,7 @@ import Testing
     ) async throws -> (most: Int, requests: Int, refused: Int, keys: Int) {
         // Safe: `run` calls the closure once and returns after it has ended; nothing else sees the variable.
         nonisolated(unsafe) var result: (Int, Int, Int, Int)?
-        try await StrictStoreProgram.run(options) { store in
-            let scratch = try TemporaryDirectory()
-            defer { scratch.remove() }
-            let manager = TestManager(
-                domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
-                stateDirectory: try scratch.makeDirectory("state"))
-            let remote = try S3Provider.remote(
-                S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
-                environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+        try await StrictStoreProgram.withRemote(options) { store, remote, scratch in
             let file = try FileDescriptor.open(try scratch.makeFile("content", Array("text".utf8)), .readOnly)
             defer { try? file.close() }
             _ = await remote.conditions()
@@ -50,7 +42,6 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            await remote.close()
             result = (
                 Int(try await store.ask("curl -sS \"$at/most\"")) ?? 0, try await store.log().count,
                 Int(try await store.ask("curl -sS \"$at/refused\"")) ?? 0,

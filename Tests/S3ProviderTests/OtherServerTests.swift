@@ -14,23 +14,7 @@ import Testing
     private func withStore(
         _ options: String..., body: (S3Remote, StrictStoreProgram) async throws -> Void
     ) async throws {
-        try await StrictStoreProgram.run(options) { store in
-            let scratch = try TemporaryDirectory()
-            defer { scratch.remove() }
-            let manager = TestManager(
-                domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
-                stateDirectory: try scratch.makeDirectory("state"))
-            let remote = try S3Provider.remote(
-                S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
-                environment: { ObjectStore.environment }, logger: Logger(label: "test"))
-            do {
-                try await body(remote, store)
-            } catch {
-                await remote.close()
-                throw error
-            }
-            await remote.close()
-        }
+        try await StrictStoreProgram.withRemote(options) { store, remote, _ in try await body(remote, store) }
     }
 
     private func write(

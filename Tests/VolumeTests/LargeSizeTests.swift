@@ -18,12 +18,12 @@ import Testing
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
         volume = Volume(
-            replica: replica, ownership: Ownership(user: 0, group: 0),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, didClose: { _ in })
+            replica: replica, files: OpenFiles(), ownership: Ownership(user: 0, group: 0),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: ClosedInodes())
     }
 
-    private func errno(_ body: () throws(Obstacle) -> Void) -> Errno? {
-        do throws(Obstacle) {
+    private func errno(_ body: () throws(VolumeError) -> Void) -> Errno? {
+        do throws(VolumeError) {
             try body()
             return nil
         } catch {
@@ -39,27 +39,27 @@ import Testing
             "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
         let (node, limit) = (attributes.node, FileProviderItem.maximumDocumentSize)
         for size in [limit + 1, Int64.max] {
-            var wish = AttributeWish()
+            var wish = LocalAttributes()
             wish.size = size
             let changes = wish
             #expect(
-                errno { () throws(Obstacle) in _ = try volume.setAttributes(of: node, to: changes, caller: caller) }
+                errno { () throws(VolumeError) in _ = try volume.setAttributes(of: node, to: changes, caller: caller) }
                     == .fileTooLarge)
             #expect(
-                errno { () throws(Obstacle) in _ = try volume.writing(node, at: size, count: 1, caller: caller) }
+                errno { () throws(VolumeError) in _ = try volume.writing(node, at: size, count: 1, caller: caller) }
                     == .fileTooLarge)
             #expect(
-                errno { () throws(Obstacle) in try volume.allocate(node, mode: 0, offset: size, length: 1) }
+                errno { () throws(VolumeError) in try volume.allocate(node, mode: 0, offset: size, length: 1) }
                     == .fileTooLarge)
             #expect(
-                errno { () throws(Obstacle) in try volume.allocate(node, mode: 0, offset: 1, length: size) }
+                errno { () throws(VolumeError) in try volume.allocate(node, mode: 0, offset: 1, length: size) }
                     == .fileTooLarge)
         }
         #expect(
-            errno { () throws(Obstacle) in _ = try volume.writing(node, at: limit, count: 1, caller: caller) }
+            errno { () throws(VolumeError) in _ = try volume.writing(node, at: limit, count: 1, caller: caller) }
                 == .fileTooLarge)
         #expect(
-            errno { () throws(Obstacle) in _ = try volume.writing(node, at: -1, count: 1, caller: caller) }
+            errno { () throws(VolumeError) in _ = try volume.writing(node, at: -1, count: 1, caller: caller) }
                 == .invalidArgument)
         #expect(try volume.attributes(of: node).size == 0)
         volume.close(node, wasWriting: true, registry: nil)
@@ -76,11 +76,11 @@ import Testing
         _ = try volume.open(shown.node, for: .reading, caller: caller, registry: nil)
         for offset in [0, Int64.max - 4096, Int64.max - 1] {
             let isAbsent: Bool
-            do throws(Obstacle) {
+            do throws(VolumeError) {
                 _ = try volume.read(shown.node, at: offset, count: 1 << 20, isProvided: false)
                 isAbsent = false
             } catch {
-                if case .absent = error { isAbsent = true } else { isAbsent = false }
+                if case .needs = error { isAbsent = true } else { isAbsent = false }
             }
             #expect(isAbsent, "at \(offset)")
         }

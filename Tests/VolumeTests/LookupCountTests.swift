@@ -11,16 +11,15 @@ import Volume
     let fixture: ReplicaFixture
     let replica: Replica
     let volume: Volume
-    let closed = VolumeTests.Closed()
+    let closed = ClosedInodes()
     let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
 
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
         volume = Volume(
-            replica: replica, ownership: Ownership(user: 7, group: 8),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, didClose: { [closed] in closed.append($0) }
-        )
+            replica: replica, files: OpenFiles(), ownership: Ownership(user: 7, group: 8),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: closed)
     }
 
     private func settle(_ node: UInt64) async throws {

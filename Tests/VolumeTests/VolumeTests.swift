@@ -8,31 +8,30 @@ import SystemPackage
 import Testing
 import Volume
 
-/// What POSIX means here, asked without a kernel.
+/// The POSIX semantics of a volume, without a kernel.
 @Suite struct VolumeTests {
     let fixture: ReplicaFixture
     let replica: Replica
     let volume: Volume
-    let closed = Closed()
+    let closed = ClosedInodes()
     let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
 
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
         volume = Volume(
-            replica: replica, ownership: Ownership(user: 7, group: 8),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, didClose: { [closed] in closed.append($0) }
-        )
+            replica: replica, files: OpenFiles(), ownership: Ownership(user: 7, group: 8),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: closed)
     }
 
     // MARK: - Names
 
     @Test("a directory that is not listed is absent, for lookup and listing; after that names are known or ENOENT")
     func lookup() async throws {
-        #expect(absence { try volume.lookup("a", in: 1) } == .listing(of: .root, beyond: nil))
-        #expect(absence { try volume.openDirectory(1, isProvided: false) } == .listing(of: .root, beyond: 0))
+        #expect(prerequisite { try volume.lookup("a", in: 1) } == .listing(of: .root, beyond: nil))
+        #expect(prerequisite { try volume.openDirectory(1, isProvided: false) } == .listing(of: .root, beyond: 0))
         #expect(
-            absence { try volume.entries(of: 1, after: 0, limit: 10, isProvided: false) }
+            prerequisite { try volume.entries(of: 1, after: 0, limit: 10, isProvided: false) }
                 == .listing(of: .root, beyond: 0))
         try await replica.list([.file("a"), .directory("d")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
@@ -41,7 +40,7 @@ import Volume
         #expect(try volume.entries(of: 1, after: 0, limit: 10, isProvided: false).map(\.name) == ["a", "d"])
         let d = try volume.lookup("d", in: 1)
         #expect(try volume.parent(of: d.node).node == 1)
-        #expect(absence { try volume.lookup("x", in: d.node) } == .listing(of: number(d), beyond: nil))
+        #expect(prerequisite { try volume.lookup("x", in: d.node) } == .listing(of: number(d), beyond: nil))
     }
 
     @Test("what is no directory, and what is not there, have their errno") func wrongKinds() async throws {
@@ -111,7 +110,7 @@ import Volume
         defer { volume.close(a.node, wasWriting: false, registry: nil) }
         let version = Array("v".utf8)
         #expect(
-            absence { try volume.read(a.node, at: 4096, count: 8192, isProvided: false) }
+            prerequisite { try volume.read(a.node, at: 4096, count: 8192, isProvided: false) }
                 == .content(of: number(a), version: version, range: 4096..<10_000))
         #expect(try volume.read(a.node, at: 10_000, count: 1, isProvided: false).count == 0)
         try await replica.fill(number(a))
@@ -158,8 +157,8 @@ import Volume
         let newest = try volume.lookup("a", in: 1)
         #expect(newest.size == 20)
         #expect(newest.node != a.node)
-        let missing = Absence.content(of: number(a), version: Array("1".utf8), range: 0..<10)
-        #expect(absence { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == missing)
+        let missing = Prerequisite.content(of: number(a), version: Array("1".utf8), range: 0..<10)
+        #expect(prerequisite { try volume.read(a.node, at: 0, count: 10, isProvided: false) } == missing)
         volume.close(a.node, wasWriting: false, registry: nil)
     }
 
@@ -196,8 +195,8 @@ import Volume
             try volume.setExtendedAttribute(
                 name, of: a.node, to: [1], mustBeNew: false, mustExist: false, caller: caller, isProvided: isProvided)
         }
-        #expect(absence { try set("user.yonder.evict") } == .eviction(of: number(a)))
-        #expect(absence { try set("user.yonder.download") } == .download(of: number(a)))
+        #expect(prerequisite { try set("user.yonder.evict") } == .eviction(of: number(a)))
+        #expect(prerequisite { try set("user.yonder.download") } == .download(of: number(a)))
         try set("user.yonder.evict", isProvided: true)
         #expect(errno { try set("user.yonder.content") } == .notPermitted)
         try set("user.own")
@@ -219,12 +218,12 @@ import Volume
         InodeNumber(rawValue: Int64(bitPattern: attributes.node))
     }
 
-    private func absence(_ body: () throws -> some Any) -> Absence? {
+    private func prerequisite(_ body: () throws -> some Any) -> Prerequisite? {
         do {
             _ = try body()
             return nil
-        } catch Obstacle.absent(let absence) {
-            return absence
+        } catch VolumeError.needs(let prerequisite) {
+            return prerequisite
         } catch {
             return nil
         }
@@ -234,25 +233,14 @@ import Volume
         do {
             _ = try body()
             return nil
-        } catch Obstacle.refused(let errno) {
+        } catch VolumeError.refused(let errno) {
             return errno
         } catch {
             return nil
         }
     }
 
-    /// Inodes whose last handle was closed.
-    final class Closed: Sendable {
-        private let state = Mutex<[InodeNumber]>([])
-
-        var numbers: [InodeNumber] { state.withLock { $0 } }
-
-        func append(_ number: InodeNumber) {
-            state.withLock { $0.append(number) }
-        }
-    }
-
-    /// A kernel that takes every file.
+    /// A kernel that registers every file.
     final class Registry: PassthroughRegistry {
         private let state = Mutex<(next: Int32, gone: [Int32])>((1, []))
 

@@ -177,16 +177,12 @@ struct fuseshim_operations {
     void (*getxattr)(void *owner, fuseshim_request *request, uint64_t node, const char *name, size_t size);
     void (*listxattr)(void *owner, fuseshim_request *request, uint64_t node, size_t size);
     void (*removexattr)(void *owner, fuseshim_request *request, uint64_t node, const char *name);
-    void (*access)(void *owner, fuseshim_request *request, uint64_t node, int32_t mask);
     void (*create)(void *owner, fuseshim_request *request, uint64_t parent, const char *name, uint32_t mode,
                    int32_t flags);
     /* O_TMPFILE: makes and opens a file that has no name, in the file system of a directory. Answered as create is. */
     void (*tmpfile)(void *owner, fuseshim_request *request, uint64_t parent, uint32_t mode, int32_t flags);
     void (*fallocate)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int32_t mode,
                       int64_t offset, int64_t length);
-    void (*copy_file_range)(void *owner, fuseshim_request *request, uint64_t from_node, uint64_t from_handle,
-                            int64_t from_offset, uint64_t to_node, uint64_t to_handle, int64_t to_offset, size_t size,
-                            int32_t flags);
     void (*lseek)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset,
                   int32_t whence);
 };

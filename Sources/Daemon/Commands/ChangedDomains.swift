@@ -1,4 +1,4 @@
-/// The domains in which a command has changed something.
+/// The domains that a command has changed.
 struct ChangedDomains {
     private var hosts: [DomainHost] = []
 
@@ -6,7 +6,8 @@ struct ChangedDomains {
         if !hosts.contains(where: { $0 === host }) { hosts.append(host) }
     }
 
-    /// Returns when the kernel knows of the changes: whoever uses a name after the command means what has it now.
+    /// Returns when the kernel has processed the invalidations, so that names used after the command are resolved
+    /// again.
     func tellKernel() async {
         for host in hosts { await host.tellKernel() }
     }

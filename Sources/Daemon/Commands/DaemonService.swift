@@ -7,7 +7,7 @@ import Replica
 import Sync
 import Volume
 
-/// Does what comes in by the control socket.
+/// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
     /// Ends the daemon; returns at once.
@@ -87,7 +87,7 @@ struct DaemonService: ControlService {
             return try await PendingCommands(domains: domains, progress: progress, part: part).perform(command)
         case .allow(let process, let bytes):
             try check(peer)
-            guard let reader = domains.gatekeeper.budget.allow(process, bytes: bytes) else {
+            guard let reader = domains.policy.budget.allow(process, bytes: bytes) else {
                 throw ControlError(.failed, "no process of this number has had anything fetched", path: "\(process)")
             }
             return .allowed(ReaderStatus(reader))
@@ -111,9 +111,9 @@ struct DaemonService: ControlService {
         }
     }
 
-    /// A process that may have nothing fetched does not by asking us either.
+    /// A process that may not cause fetches may not cause them by a command either.
     private func check(_ peer: ControlPeer) throws {
-        guard let refusal = domains.gatekeeper.refusal(of: peer.processIdentifier) else { return }
+        guard let refusal = domains.policy.refusal(of: peer.processIdentifier) else { return }
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
     }
 
@@ -149,13 +149,13 @@ struct DaemonService: ControlService {
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
         let hosts = try await domains.hosts(reference)
-        let readers = domains.gatekeeper.budget.readers(limit: 5).map(ReaderStatus.init)
-        var report = StatusReport(version: Daemon.version, domains: [], readers: readers)
+        let readers = domains.policy.budget.readers(limit: 5).map(ReaderStatus.init)
+        var report = StatusReport(version: Version.current, domains: [], readers: readers)
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
     }
 
-    /// Has the remote's changes looked for, in one domain or all.
+    /// Refreshes one domain or all mounted domains.
     private func signal(_ reference: DomainReference?, waits: Bool) async throws {
         for host in try await domains.hosts(reference) {
             guard waits else {
@@ -163,7 +163,7 @@ struct DaemonService: ControlService {
                 continue
             }
             try await host.engine.refresh()
-            // What came in is seen by whoever looks after this.
+            // The changes must be visible on the mount when the command returns.
             await host.mounted.drainNotifications()
         }
     }

@@ -6,7 +6,7 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Does with items what people do: by the calls of `DomainHost` that have Apple's names.
+/// Executes the commands that change items, by the actions of `DomainHost`.
 struct ItemCommands: Sendable {
     let domains: Domains
 
@@ -90,7 +90,7 @@ struct ItemCommands: Sendable {
         }
     }
 
-    /// Copies a file in, which may take long, away from Swift's threads.
+    /// Copies a file on a Dispatch thread, because it may block for long.
     private func importDocument(
         _ file: String, to parent: ItemIdentifier, of host: DomainHost
     ) async throws -> FileProviderItem {
@@ -104,7 +104,7 @@ struct ItemCommands: Sendable {
 
     // MARK: - Private
 
-    /// Does something for each path; what fails for one is reported with the rest. Returns when the mount shows it.
+    /// Runs `body` for each path and collects failures. Returns when the mount shows the changes.
     private func each(
         _ paths: [String], _ body: (String) async throws -> (DomainHost, InodeNumber?)
     ) async throws -> ItemsReport {
@@ -129,7 +129,8 @@ struct ItemCommands: Sendable {
         return report
     }
 
-    /// The item at a path. What the database does not know is listed, and only that: what it knows works offline.
+    /// The item at a path. Only directories that the database does not know are listed, so that known paths work
+    /// offline.
     private func find(_ path: String) async throws -> (DomainHost, ItemIdentifier, InodeNumber) {
         guard let host = await domains.host(containing: path) else {
             throw ControlError(.unavailable, "not in a mounted domain", path: path)
@@ -152,7 +153,7 @@ struct ItemCommands: Sendable {
         return (host, item.identifier ?? item.placeholder, found.number)
     }
 
-    /// The inode of an item that was made just now.
+    /// The inode of a new item.
     private func number(of item: FileProviderItem, _ host: DomainHost) throws -> InodeNumber? {
         try host.replica.database.known(item.itemIdentifier)?.inode.number
     }

@@ -8,9 +8,9 @@ import Volume
 struct ItemReporter: Sendable {
     let host: DomainHost
 
-    /// What is known of an item, under the path it was asked for by.
+    /// The information about an item, with the path of the request.
     ///
-    /// - Throws: `failed` for an inode without a name; what the database says.
+    /// - Throws: `failed` for an inode without a name; database errors.
     func information(on number: InodeNumber, path: String) async throws -> ItemInformation {
         guard let item = try host.replica.database.item(ofInode: number) else {
             throw ControlError(.failed, "no such item", path: path)
@@ -44,14 +44,15 @@ struct ItemReporter: Sendable {
             lastUsed: inode.accessedAt.map(Timestamp.text))
     }
 
-    /// A directory's items, with all below them when asked, part by part; of anything else itself.
+    /// Reports the items of a directory in parts, recursively if requested. For any other item, reports the item
+    /// itself.
     func list(
         _ inode: InodeRecord, path: String, isRecursive: Bool, _ give: ([ItemInformation]) async throws -> Void
     ) async throws {
         guard inode.kind == .directory else { return try await give([information(on: inode.number, path: path)]) }
         var waiting: [(inode: InodeRecord, path: String)] = [(inode, path)]
         while let (directory, path) = waiting.popLast() {
-            // Of a directory whose listing is not here no more is known than what may be old news.
+            // The rows of a dataless directory may be outdated.
             guard directory.content != .dataless else { continue }
             var below: [(inode: InodeRecord, path: String)] = []
             var last: Int64 = 0
@@ -76,7 +77,7 @@ struct ItemReporter: Sendable {
 }
 
 extension InodeKind {
-    /// The word for it in messages.
+    /// The kind in messages.
     var word: String {
         switch self {
         case .file: "file"

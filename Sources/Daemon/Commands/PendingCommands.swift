@@ -4,7 +4,7 @@ import Replica
 import Sync
 import SystemPackage
 
-/// What is on its way to the remote: shown, waited for, pushed, held.
+/// Executes the commands about pending changes.
 struct PendingCommands: Sendable {
     let domains: Domains
     let progress: @Sendable (ControlEvent) -> Void
@@ -32,7 +32,7 @@ struct PendingCommands: Sendable {
                         return .timedOut
                     }
                 }
-                // The remote's answers may have given names to other items.
+                // The remote's answers may have renamed items.
                 await host.tellKernel()
             }
             return .done
@@ -53,14 +53,14 @@ struct PendingCommands: Sendable {
         }
     }
 
-    /// A path in a mount that is not its root means that item alone.
+    /// A path below the mount point selects that item alone.
     private func retry(_ reference: DomainReference?) async throws {
         for host in try await domains.hosts(reference) {
             try await host.engine.retry(try await inode(below: reference, in: host))
         }
     }
 
-    /// The item that is meant; nil for all of the domain.
+    /// The selected item; nil for the whole domain.
     private func inode(below reference: DomainReference?, in host: DomainHost) async throws -> InodeNumber? {
         guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else { return nil }
         return try await PathResolver(host: host).inode(at: reference.path).number

@@ -3,17 +3,17 @@ import FileProvider
 import Replica
 import Sync
 
-/// Describes what the remote has not got yet to the control socket.
+/// Reports pending changes to the control socket.
 struct PendingReporter: Sendable {
     let host: DomainHost
 
-    /// Everything that waits, part by part, what was made first comes first. While the remote cannot be asked, that is the
-    /// reason for all that have none of their own.
+    /// Reports all pending changes in parts, oldest first. While the remote is unreachable, this is the error of
+    /// every change without an error of its own.
     func list(_ give: ([PendingItem]) async throws -> Void) async throws {
         try host.engine.noteWrittenFiles()
         let resolver = PathResolver(host: host)
         let database = host.replica.database
-        // While the remote is away, or the domain is read-only, everything waits for the same reason.
+        // The remote is unreachable, or the domain is read-only.
         let common = host.engine.obstacleToSending.map {
             ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
         }
@@ -34,7 +34,7 @@ struct PendingReporter: Sendable {
                         } ?? common)
                 })
         }
-        // What waits to be offered again is one line as long as it waits only for its turn.
+        // A reimport is one entry, plus one for each item that failed.
         var waiting = try database.reimports().map { request in
             PendingItem(
                 path: resolver.path(of: request.top) ?? "inode \(request.top)", inode: request.top.rawValue,
@@ -66,7 +66,7 @@ struct PendingReporter: Sendable {
         }
     }
 
-    /// Why a deletion waits that nothing has refused; nil when it only waits for its turn.
+    /// The reason why a deletion waits that has not failed; nil if it is only queued.
     private func useOnRemote(of deletion: PendingDeletion) throws -> ItemInformation.Failure? {
         guard try host.replica.database.isKeptOnRemote(deletion.identifier) else { return nil }
         return ItemInformation.Failure(
@@ -78,7 +78,7 @@ struct PendingReporter: Sendable {
     private static let mostFailures = 1000
     private static let partSize = 1000
 
-    /// The conflict copies that still exist.
+    /// The existing conflict copies.
     func conflicts() throws -> [ConflictCopy] {
         let resolver = PathResolver(host: host)
         return try host.replica.database.conflictCopies().map { item, original in

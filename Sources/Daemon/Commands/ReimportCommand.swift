@@ -3,14 +3,14 @@ import FileProvider
 import Replica
 import Sync
 
-/// Has what lies below a path offered to the provider again.
+/// Executes `yonder reimport`.
 struct ReimportCommand: Sendable {
     let host: DomainHost
     let progress: @Sendable (ControlEvent) -> Void
 
     private static let mostRefusals = 100
 
-    /// - Throws: `failed` for what is not known here, or is being reimported already.
+    /// - Throws: `failed` for an unknown item, and during another reimport of it.
     func perform(_ path: String, waits: Bool) async throws -> ReimportReport {
         let inode = try await PathResolver(host: host).inode(at: path)
         do {

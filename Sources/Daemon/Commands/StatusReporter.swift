@@ -5,7 +5,7 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Describes mounted domains to the control socket.
+/// Reports mounted domains to the control socket.
 struct StatusReporter: Sendable {
     let host: DomainHost
 

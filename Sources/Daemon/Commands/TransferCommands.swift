@@ -6,13 +6,13 @@ import Synchronization
 import SystemPackage
 import Volume
 
-/// Downloads and evicts what paths mean, telling how far it is.
+/// Executes the commands that download and evict, with progress.
 struct TransferCommands: Sendable {
     let domains: Domains
     let request: FileProviderRequest
     let progress: @Sendable (ControlEvent) -> Void
 
-    /// Materializes items, directories with all below them.
+    /// Materializes items, directories recursively.
     ///
     /// - Throws: `CancellationError`.
     func download(_ paths: [String]) async throws -> TransferSummary {
@@ -21,7 +21,7 @@ struct TransferCommands: Sendable {
             let before = (items: summary.items, bytes: summary.bytes)
             let done = Mutex((items: 0, bytes: Int64(0)))
             let ticker = Task {
-                // One big file says nothing until it is here: its transfer does.
+                // A large file is reported only at its end; show the progress of its transfer.
                 while true {
                     try await Task.sleep(for: .milliseconds(200))
                     let running = await host.engine.transfers.reduce(Int64(0)) { $0.saturatingAdd($1.done) }
@@ -54,9 +54,9 @@ struct TransferCommands: Sendable {
         }
     }
 
-    /// Brings one range of a file here, as far as the file reaches.
+    /// Fetches one range of a file, clamped to the file.
     ///
-    /// - Throws: `usage` for a range that cannot be one; `CancellationError`.
+    /// - Throws: `usage` for an invalid range; `CancellationError`.
     func download(_ path: String, offset: Int64, length: Int64) async throws -> TransferSummary {
         let (end, isTooLong) = offset.addingReportingOverflow(length)
         guard offset >= 0, length > 0, !isTooLong else {
@@ -74,7 +74,7 @@ struct TransferCommands: Sendable {
         }
     }
 
-    /// Makes items dataless, directories with all below them.
+    /// Evicts items, directories recursively.
     ///
     /// - Throws: `CancellationError`.
     func evict(_ paths: [String], isStrict: Bool) async throws -> TransferSummary {
@@ -98,13 +98,13 @@ struct TransferCommands: Sendable {
         }
     }
 
-    /// Gives items a content policy of the user's. What follows from it is done in the background.
+    /// Sets the content policy of items. Downloads and evictions follow in the background.
     ///
-    /// - Throws: `usage` for a policy that there is not.
+    /// - Throws: `usage` for an unknown policy.
     func setPolicy(_ name: String, of paths: [String]) async throws -> TransferSummary {
         guard let policy = ContentPolicy(name: name) else { throw ControlError(.usage, "no such policy", path: name) }
         return try await each(paths, lists: policy == .keepDownloaded) { host, inode, path, summary in
-            do throws(Obstacle) {
+            do throws(VolumeError) {
                 try host.volume.setPolicy(policy, of: inode.number)
             } catch {
                 throw ControlError(.failed, "the policy cannot be kept", path: path)
@@ -113,7 +113,7 @@ struct TransferCommands: Sendable {
         }
     }
 
-    /// Does something for each path; what fails for one is reported with the rest.
+    /// Runs `body` for each path and collects failures.
     private func each(
         _ paths: [String], lists: Bool,
         _ body: (DomainHost, InodeRecord, String, inout TransferSummary) async throws -> Void
@@ -127,7 +127,7 @@ struct TransferCommands: Sendable {
                 let inode = try await PathResolver(host: host, lists: lists).inode(at: path)
                 try await body(host, inode, path, &summary)
             } catch let error as ControlError {
-                // A single path that is in no mount is another kind of failure than some of many.
+                // The failure of a single path is the failure of the command.
                 guard paths.count > 1 else { throw error }
                 summary.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
             } catch let error as FileProviderError {

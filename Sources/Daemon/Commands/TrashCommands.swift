@@ -4,7 +4,7 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Puts items into the trash, shows what is there, takes it out, and deletes it for good.
+/// Executes the commands about the trash.
 struct TrashCommands: Sendable {
     let domains: Domains
 
@@ -66,7 +66,7 @@ struct TrashCommands: Sendable {
             do throws(FileProviderError) {
                 try await host.deleteItem(withIdentifier: item.identifier ?? item.placeholder)
             } catch {
-                // Somebody was quicker.
+                // The item was deleted concurrently.
                 guard error.code == .noSuchItem else { throw error }
             }
             return shown
@@ -75,23 +75,23 @@ struct TrashCommands: Sendable {
 
     // MARK: - Private
 
-    /// Does something for each; what fails for one is reported with the rest. Returns when the mount shows it.
-    private func each<Wish>(
-        _ wishes: [Wish], path: (Wish) -> String, _ body: (Wish, inout ChangedDomains) async throws -> TrashedItem
+    /// Runs `body` for each request and collects failures. Returns when the mount shows the changes.
+    private func each<Item>(
+        _ requests: [Item], path: (Item) -> String, _ body: (Item, inout ChangedDomains) async throws -> TrashedItem
     ) async throws -> TrashReport {
         var report = TrashReport()
         var changed = ChangedDomains()
-        for wish in wishes {
+        for request in requests {
             do {
-                report.items.append(try await body(wish, &changed))
+                report.items.append(try await body(request, &changed))
             } catch let error as ControlError {
-                guard wishes.count > 1 || error.code != .unavailable else { throw error }
+                guard requests.count > 1 || error.code != .unavailable else { throw error }
                 report.refusals.append(
-                    Refusal(path: path(wish), code: error.code.rawValue, reason: error.message))
+                    Refusal(path: path(request), code: error.code.rawValue, reason: error.message))
             } catch let error as FileProviderError {
                 try Task.checkCancellation()
                 report.refusals.append(
-                    Refusal(path: path(wish), code: error.code.rawValue, reason: error.message))
+                    Refusal(path: path(request), code: error.code.rawValue, reason: error.message))
             }
         }
         await changed.tellKernel()
@@ -112,7 +112,7 @@ struct TrashCommands: Sendable {
         return item.identifier ?? item.placeholder
     }
 
-    /// What a path in the trash means, or a name in any mounted domain's.
+    /// The item at a path in the trash, or with a name in the trash of any mounted domain.
     private func find(_ reference: DomainReference) async throws -> (DomainHost, ItemRecord) {
         if let host = await domains.host(containing: reference.path),
             let inode = try? await PathResolver(host: host).inode(at: reference.path)
@@ -156,7 +156,7 @@ struct TrashCommands: Sendable {
 }
 
 extension PathResolver {
-    /// Where a trashed item was, as far as its directories are still there.
+    /// The original path of a trashed item, as far as its directories still exist.
     func originalPath(of place: TrashPlace) -> String {
         let directory = place.ancestors.lazy.compactMap { path(of: $0) }.first
         return (directory ?? host.mountpoint.string) + "/" + place.name

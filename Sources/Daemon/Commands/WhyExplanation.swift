@@ -5,7 +5,7 @@ import Sync
 import SystemPackage
 import Volume
 
-/// Says in words why an item is as it is.
+/// Explains the state of an item in sentences.
 struct WhyExplanation: Sendable {
     let host: DomainHost
 
@@ -18,7 +18,7 @@ struct WhyExplanation: Sendable {
         if let original = try host.replica.database.originalName(ofConflictCopy: item) {
             lines.append(
                 "It is a conflict copy: it was written here while '\(original)' was changed on the remote, which kept that "
-                    + "name. 'yonder conflicts' lists all; remove or rename one of the two.")
+                    + "name. 'yonder conflicts' lists all conflict copies; remove or rename one of the two files.")
         }
         lines += try policy(of: item)
         lines += try await pending(of: item)
@@ -32,10 +32,10 @@ struct WhyExplanation: Sendable {
             lines.append("Its content was fetched for \(cause).")
         }
         if let reader = host.budget.refused(FetchBudget.Place(domain: host.name, inode: item.inode.number)) {
-            lines.append("It was not fetched for \(reader), which has had as much fetched as a process may.")
+            lines.append("It was not fetched for \(reader), which has reached its fetch budget.")
         }
         if let failure = host.engine.connection.failure {
-            lines.append("What is not here cannot be had now: \(failure.message) (\(failure.code)).")
+            lines.append("Missing content cannot be fetched now: \(failure.message) (\(failure.code)).")
         }
         if let failure = try host.replica.database.failure(of: item.inode.number) {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
@@ -44,7 +44,7 @@ struct WhyExplanation: Sendable {
         }
         if let pause = await host.engine.nextDownload(of: item.inode.number) {
             let time = Replica.now.advanced(by: pause)
-            lines.append("It is fetched again at \(Timestamp.text(time)); 'yonder retry' does it now.")
+            lines.append("It will be fetched again at \(Timestamp.text(time)); 'yonder retry' retries it now.")
         }
         lines += try await eviction(of: item)
         lines += host.engine.remarks.map { "Of the remote: \($0)." }
@@ -68,35 +68,35 @@ struct WhyExplanation: Sendable {
             return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
         }
         guard let state = try host.replica.database.pendingItem(item.id)?.state else {
-            return ["Every change of it is on the remote; nothing is pending."]
+            return ["All its changes have been uploaded; nothing is pending."]
         }
         let what =
             item.identifier == nil
             ? "The remote does not have it yet"
             : "Not on the remote yet: \(item.changedFields.names.joined(separator: ", "))"
-        var lines = ["\(what); it waits since \(Timestamp.text(state.since))."]
+        var lines = ["\(what); it has been waiting since \(Timestamp.text(state.since))."]
         if host.engine.isReadOnly, let obstacle = host.engine.obstacleToSending {
-            lines.append("It is not sent: \(obstacle.message).")
+            lines.append("It is not uploaded: \(obstacle.message).")
         }
-        if await host.engine.isUploading(item) { lines.append("It is on its way.") }
+        if await host.engine.isUploading(item) { lines.append("It is being uploaded.") }
         if let next = state.nextTry {
-            lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' does it now.")
+            lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }
         return lines
     }
 
     private func exclusion(of item: ItemRecord) throws -> String {
         guard try host.replica.database.exclusion(of: item) == .name else {
-            return "It stays on this machine: the remote has no such items, or does not want it."
+            return "It stays on this machine: the remote does not support or accept it."
         }
         let ignored = host.replica.ignoredNames
         guard let pattern = ignored.pattern(for: item.name) else {
             if !ignored.isSent(item.name) {
-                return "It stays on this machine: its name is not UTF-8, and the remote cannot have such a name."
+                return "It stays on this machine: its name is not UTF-8, which the remote does not support."
             }
-            return "It stays on this machine, because the directory does that it is in."
+            return "It stays on this machine, because its directory does."
         }
-        return "It stays on this machine: what is called like '\(pattern)' is never sent."
+        return "It stays on this machine: a name like '\(pattern)' is never sent."
     }
 
     private func headline(of item: ItemRecord) -> String {
@@ -114,17 +114,17 @@ struct WhyExplanation: Sendable {
             }
         let renamed =
             item.base.name.flatMap { item.name.utf8.elementsEqual($0.utf8) || item.inode.number == .root ? nil : $0 }
-        let other = renamed.map { " On the remote it is called '\($0)', as another item here is." } ?? ""
+        let other = renamed.map { " On the remote its name is '\($0)', which another item has here." } ?? ""
         return "\(what), modified \(time).\(other)"
     }
 
     private func content(of item: ItemRecord) -> String {
         switch (item.inode.kind, item.inode.shownContent) {
-        case (.symbolicLink, _): "Its target is always here."
+        case (.symbolicLink, _): "Its target is always local."
         case (.fifo, _), (.characterDevice, _), (.blockDevice, _), (.socket, _): "It exists on this machine only."
-        case (.directory, .materialized): "Its listing is here and is kept up to date."
+        case (.directory, .materialized): "Its listing is local and is kept up to date."
         case (.directory, .partial): "It is being listed."
-        case (.directory, .dataless): "Its listing is not here: the first who looks lists it."
+        case (.directory, .dataless): "Its listing is not local: the first access lists it."
         case (.file, .materialized): "Its content is here and takes \(ByteText.text(item.inode.localBytes))."
         case (.file, .partial):
             "\(ByteText.text(item.inode.localBytes)) of its content are here; reading the rest downloads it."
@@ -132,7 +132,7 @@ struct WhyExplanation: Sendable {
         }
     }
 
-    /// Whether it can be evicted, by the rule that evicting goes by.
+    /// Whether the item can be evicted, by the rule of the eviction itself.
     private func eviction(of item: ItemRecord) async throws -> [String] {
         let inode = item.inode
         guard inode.kind == .file || inode.kind == .directory, inode.number != .root, item.trashRole == .none else {
@@ -146,7 +146,7 @@ struct WhyExplanation: Sendable {
         }
         switch refusal {
         case .nonEvictable, .isHardLinked:
-            // Of nothing that is here there is nothing to say.
+            // An item without local content has nothing to evict.
             guard inode.localBytes > 0 || inode.kind == .directory || item.trash != nil else { return [] }
         default: break
         }
@@ -155,7 +155,7 @@ struct WhyExplanation: Sendable {
 }
 
 extension EvictionRefusal {
-    /// The reason in words, with the processes that are the cause where there are any.
+    /// The reason in words, with the processes that cause it.
     func words(on number: InodeNumber, of host: DomainHost) async -> String {
         switch self {
         case .isOpen:

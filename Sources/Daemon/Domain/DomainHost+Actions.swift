@@ -6,18 +6,18 @@ import Syscalls
 import SystemPackage
 import Volume
 
-/// What people do with items, as calls with Apple's names. Each is done here at once, and reaches the remote by itself:
-/// no call waits for the network, unless it says so.
+/// Actions on items, with Apple's names. Each is a local change: it is done when the call returns, and is uploaded
+/// later. No call waits for the network unless its documentation says so.
 ///
-/// An item that is new has a temporary identifier until the remote has given the permanent one; both name it in these
-/// calls. Its inode stays the same.
+/// A new item has a temporary identifier until the provider has assigned the permanent one. Both are valid in these
+/// calls. The inode stays the same.
 extension DomainHost {
-    /// Makes a directory.
+    /// Creates a directory.
     ///
-    /// - Returns: the directory: complete, and with a temporary identifier.
-    /// - Throws: `filenameCollision` with the item in the way, `noSuchItem` for the parent; `posix` with EACCES when the
-    ///   parent's capabilities do not allow it, with EINVAL or ENAMETOOLONG for a name that Linux does not take, with
-    ///   EROFS on a domain that cannot be written.
+    /// - Returns: the directory, with a temporary identifier.
+    /// - Throws: `filenameCollision` with the existing item; `noSuchItem` for the parent; `posix` with EACCES if the
+    ///   parent's capabilities do not allow it, with EINVAL or ENAMETOOLONG for an invalid name, and with EROFS on a
+    ///   read-only domain.
     package func createDirectory(
         withName name: String, inParentItemIdentifier parent: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
@@ -27,9 +27,9 @@ extension DomainHost {
         }
     }
 
-    /// Deletes an item for good, a directory with all below it. What was never listed is listed first.
+    /// Deletes an item permanently, a directory recursively. A directory that was never listed is listed first.
     ///
-    /// - Throws: `noSuchItem`, `posix`, what the provider says when it has to be asked.
+    /// - Throws: `noSuchItem`; `posix`; the provider's errors when a directory is listed.
     package func deleteItem(withIdentifier identifier: ItemIdentifier) async throws(FileProviderError) {
         while true {
             do throws(FileProviderError) {
@@ -41,10 +41,10 @@ extension DomainHost {
         }
     }
 
-    /// Copies a file of this machine into a directory.
+    /// Copies a local file into a directory.
     ///
     /// - Returns: the new file, with a temporary identifier.
-    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``, and what reading and writing say.
+    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``, and errors of reading and writing.
     package func importDocument(
         at path: FilePath, toParentItemIdentifier parent: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
@@ -73,7 +73,7 @@ extension DomainHost {
         return try act(on: parent) { changes in try changes.finishFile(number) }
     }
 
-    /// Gives an item another name.
+    /// Renames an item in its directory.
     ///
     /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``.
     package func renameItem(
@@ -82,10 +82,10 @@ extension DomainHost {
         try act(on: identifier, name: name) { changes in try changes.move(identifier, to: nil, named: name) }
     }
 
-    /// Moves an item into another directory, under another name when one is given.
+    /// Moves an item to another directory, optionally with a new name.
     ///
-    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``; `posix` with EINVAL for a directory that would
-    ///   come to lie below itself.
+    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``; `posix` with EINVAL if a directory would
+    ///   become its own descendant.
     package func reparentItem(
         withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier,
         newName: String? = nil
@@ -116,9 +116,9 @@ extension DomainHost {
         try act(on: identifier) { changes in try changes.setTagData(data, of: identifier) }
     }
 
-    /// An item as it is here.
+    /// The local state of an item.
     ///
-    /// - Throws: `noSuchItem`; what the database says as `posix`.
+    /// - Throws: `noSuchItem`; database errors as `posix`.
     package func item(for identifier: ItemIdentifier) throws(FileProviderError) -> FileProviderItem {
         do {
             if let item = try replica.database.describe(identifier) { return item }
@@ -169,7 +169,7 @@ extension DomainHost {
     }
 }
 
-/// What has to be listed before something can be done.
+/// The directory that must be listed first.
 private struct MissingInode: Error {
     var number: InodeNumber
 }

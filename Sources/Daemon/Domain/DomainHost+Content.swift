@@ -5,14 +5,14 @@ import Sync
 import SystemPackage
 import Volume
 
-/// What the system can be asked to do with the content of items, as calls with Apple's names.
-extension DomainHost {
-    /// Makes an item dataless: a file loses its local content, a directory that of all below it, and then its own
-    /// listing. Returns when all is done, or when the first item refuses; what was evicted before that stays evicted.
+/// Eviction, download and reimport of items, with Apple's names.
+extension DomainHost: ManagedDomain {
+    /// Evicts an item: a file loses its local content, a directory that of all descendants and then its listing.
+    /// Returns when this is done, or when the first item refuses; items evicted before that stay evicted.
     ///
-    /// - Throws: `noSuchItem`; `unsyncedEdits` when a local change is not on the remote yet; `nonEvictable` when the item
-    ///   is kept downloaded; `posix` with EBUSY when it is open, with EMLINK when it has several hard links;
-    ///   `nonEvictableChildren` for a directory, with the errors of the children that refused as underlying errors.
+    /// - Throws: `noSuchItem`; `unsyncedEdits` for pending changes; `nonEvictable` if the item is kept downloaded;
+    ///   `posix` with EBUSY for an open item and with EMLINK for a file with several hard links;
+    ///   `nonEvictableChildren` for a directory, with the errors of its descendants as underlying errors.
     package func evictItem(identifier: ItemIdentifier) async throws(FileProviderError) {
         let item = try record(identifier)
         let report: EvictionReport
@@ -32,9 +32,9 @@ extension DomainHost {
         throw FileProviderError(.nonEvictableChildren, itemIdentifier: identifier, underlyingErrors: children)
     }
 
-    /// Brings a file's content here, or a range of it; of a directory its listing, one level deep.
+    /// Fetches a file, a range of it, or the listing of a directory.
     ///
-    /// - Throws: `noSuchItem`, what the provider says.
+    /// - Throws: `noSuchItem`; the provider's errors.
     package func requestDownloadForItem(
         withIdentifier identifier: ItemIdentifier, requestedRange range: Range<Int64>? = nil
     ) async throws(FileProviderError) {
@@ -51,9 +51,9 @@ extension DomainHost {
         }
     }
 
-    /// Has fields of an item sent to the provider, changed or not. Returns when that is queued.
+    /// Queues an upload of fields of an item, changed or not. Returns when the request is stored.
     ///
-    /// - Throws: `noSuchItem`; `ubiquitousFileUnavailable` for the contents of what is not here, or is no file.
+    /// - Throws: `noSuchItem`; `ubiquitousFileUnavailable` for the contents of a dataless item or of a directory.
     package func requestModification(
         of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier
     ) throws(FileProviderError) {
@@ -72,11 +72,11 @@ extension DomainHost {
         }
     }
 
-    /// Says that the identifiers of an item and of all below it are not to be trusted any more. Returns when that is
-    /// recorded: then everything is offered to the provider again, which ends with its `importDidFinish`.
+    /// Declares the identifiers of an item and all its descendants invalid. Returns when the request is stored. The
+    /// items are then offered to the provider again, which ends with its `importDidFinish`.
     ///
-    /// - Throws: `noSuchItem` for what has no representation here, or was not reimported yet after an earlier call;
-    ///   `featureUnsupported` where the remote cannot be written.
+    /// - Throws: `noSuchItem` for an unknown item, and during an earlier reimport of it; `featureUnsupported` if the
+    ///   remote cannot be written.
     package func reimportItems(below identifier: ItemIdentifier) async throws(FileProviderError) {
         let item = try record(identifier)
         do {
@@ -103,7 +103,7 @@ extension DomainHost {
 }
 
 extension EvictionRefusal {
-    /// The refusal as callers of the API see it.
+    /// The refusal as an error of the API.
     func error(for identifier: ItemIdentifier?) -> FileProviderError {
         switch self {
         case .unsyncedEdits: FileProviderError(.unsyncedEdits, itemIdentifier: identifier)

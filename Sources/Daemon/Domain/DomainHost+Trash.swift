@@ -4,17 +4,15 @@ import Sync
 import Syscalls
 import SystemPackage
 
-/// The trash, as calls with Apple's names. Both are done here at once and reach the remote by themselves.
+/// The trash, with Apple's names. Both actions are local changes, and are uploaded later.
 extension DomainHost {
-    /// Moves an item into the trash: a directory with all below it. Its content stays, and what is not here of it
-    /// comes.
+    /// Moves an item to the trash, a directory with all descendants. Its content stays, and missing content is
+    /// downloaded. An item in the trash stays unchanged.
     ///
-    /// One that lies in the trash already stays as it is.
-    ///
-    /// - Returns: the item as it was, but for being trashed.
-    /// - Throws: `featureUnsupported` where the remote has no trash; `noSuchItem`; `posix` with EACCES without the
-    ///   capability `allowsTrashing` and for a parent that nothing may be taken from, with EBUSY for the root and the
-    ///   trash itself, with EROFS on a domain that cannot be written.
+    /// - Returns: the trashed item.
+    /// - Throws: `featureUnsupported` if the remote has no trash; `noSuchItem`; `posix` with EACCES without the
+    ///   capability `allowsTrashing` or if the parent allows no removal, with EBUSY for the root and the trash
+    ///   itself, and with EROFS on a read-only domain.
     @discardableResult
     package func trashItem(withIdentifier identifier: ItemIdentifier) throws(FileProviderError) -> FileProviderItem {
         guard engine.hasTrash else {
@@ -24,14 +22,14 @@ extension DomainHost {
         return try act(on: identifier) { changes in try changes.trash(identifier, user: user, group: group) }
     }
 
-    /// Takes an item out of the trash.
+    /// Restores an item from the trash.
     ///
-    /// - Parameter parent: where to; nil puts it back where it was, or into the nearest directory that is left of
-    ///   where it was. Where its name is taken it gets another.
+    /// - Parameter parent: the destination; nil for the original directory, or its nearest existing ancestor. If the
+    ///   name is taken, the item gets another one.
     /// - Returns: the item.
-    /// - Throws: `noSuchItem` for what is not in the trash, and for the parent; `posix` with EACCES when nothing may be
-    ///   added to the parent, with EINVAL when that is trashed itself and ENOTDIR when it is no directory, with EROFS on
-    ///   a domain that cannot be written.
+    /// - Throws: `noSuchItem` if the item is not in the trash, and for the parent; `posix` with EACCES if the parent
+    ///   allows no addition, with EINVAL if it is trashed itself, with ENOTDIR if it is not a directory, and with
+    ///   EROFS on a read-only domain.
     @discardableResult
     package func untrashItem(
         withIdentifier identifier: ItemIdentifier, toParentItemIdentifier parent: ItemIdentifier? = nil

@@ -1,3 +1,4 @@
+import FUSE
 import FileProvider
 import Foundation
 import Logging
@@ -9,7 +10,7 @@ import Syscalls
 import SystemPackage
 import Volume
 
-/// A domain that is mounted: replica, volume, engine, provider and mount, put together.
+/// A mounted domain: its replica, engine, volume and mount. The initializer is the composition root.
 package final class DomainHost: Sendable {
     package let name: String
     package let source: String
@@ -17,40 +18,43 @@ package final class DomainHost: Sendable {
     package let replica: Replica
     package let engine: SyncEngine
     let volume: Volume
-    let mounted: MountedVolume
-    private let present: Mutex<DomainOptions>
-    /// How much each process may have fetched.
+    let mounted: VolumeMount
+    /// The fetch budgets of processes.
     let budget: FetchBudget
-    private let kernel: KernelForgetting
+    private let present: Mutex<DomainOptions>
     private let directory: FilePath
-    /// Names that are never sent, in any domain.
+    /// The name patterns that are excluded from sync in every domain.
     private let ignoredNames: IgnoredNames
     private let hasStopped = Mutex(false)
 
-    /// Makes a provider for a domain.
+    /// Creates the provider of a domain.
     package typealias ProviderMaker =
         @Sendable (any FileProviderManager) throws -> any FileProviderReplicatedExtension
 
-    /// Opens a domain's replica, or makes a new one, and mounts it. When this returns, the mount can be used. Blocks for
-    /// as long as the disk does, and the provider's maker.
+    /// Opens or creates a domain's replica and mounts it. The mount is usable when this returns. Blocks on the disk and on
+    /// `makeProvider`.
+    ///
+    /// Each part is constructed from the parts above it. Only the manager is connected later: a provider is constructed
+    /// with its manager and may call it at once, and the host needs the provider. The manager keeps what it is told until
+    /// then.
     ///
     /// - Parameters:
     ///   - directory: holds the replica.
     ///   - mountpoint: an empty directory.
-    ///   - gatekeeper: decides which processes may have something fetched; nil for the usual rules.
-    ///   - ignoredNames: names that are never sent, beside those of the options.
-    /// - Throws: ``FileProviderError``: what the provider says, `posix` with what `mount` says; what the replica says.
+    ///   - policy: decides which processes may materialize; nil for the default rules.
+    ///   - ignoredNames: name patterns that are excluded from sync, in addition to those of the options.
+    /// - Throws: ``FileProviderError``: the provider's, or `posix` with the error of `mount`; the replica's errors.
     package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
-        gatekeeper: Gatekeeper? = nil, ignoredNames: IgnoredNames = .usual, logger: Logger,
+        policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual, logger: Logger,
         makeProvider: ProviderMaker
     ) throws {
-        let gatekeeper = gatekeeper ?? Gatekeeper(rules: .usual, logger: logger)
+        let policy = policy ?? MaterializationPolicy(rules: .usual, logger: logger)
         var domain = domain
         domain.isReadOnly = options.isReadOnly
         var logger = logger
         logger[metadataKey: "domain"] = "\(domain.identifier)"
-        let replica = try Replica(at: directory, readers: MountedVolume.threads + Self.otherReaders, logger: logger)
+        let replica = try Replica(at: directory, readers: VolumeMount.threads + Self.otherReaders, logger: logger)
         do {
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
@@ -60,48 +64,32 @@ package final class DomainHost: Sendable {
             var ignoredNames = ignoredNames
             ignoredNames.sendsByteNames = provider.features.byteNames
             try replica.ignore(ignoredNames.adding(options))
-            let kernel = KernelForgetting()
-            let closing = ClosedInodes()
-            let volume = Volume(
-                replica: replica,
-                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
-                isReadOnly: isReadOnly,
-                waitsForRemote: options.waitsForRemote ?? false, logger: logger,
-                didClose: { closing.engine?.inodeWasClosed($0) },
-                didOpenDirectory: { number, caller in
-                    Task {
-                        // What may have nothing fetched has nothing fetched ahead of it either.
-                        guard gatekeeper.refusal(of: caller?.processIdentifier) == nil else { return }
-                        closing.engine?.directoryWasOpened(number)
-                    }
-                },
-                didMissName: { closing.engine?.nameWasMissed(in: $0) },
-                didOpenFile: { closing.engine?.inodeWasOpened($0) },
-                remoteRoom: { closing.engine?.room.present },
-                didChange: { effects in
-                    for defect in effects.defects { closing.engine?.warnings.report(defect) }
-                    kernel.forget(effects.invalidations)
-                    closing.engine?.localChange()
-                })
-            let engine = SyncEngine(
-                provider: provider, replica: replica, open: volume.openInodes, kernel: kernel,
+            let session = try VolumeMount.makeSession(
+                source: Mountpoint.source(of: domain.identifier), rights: options.mountRights,
+                // For tests of mounts without passthrough.
+                allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
+            let kernel = KernelInvalidator(notifications: session.notifications)
+            let files = OpenFiles()
+            engine = SyncEngine(
+                provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
-                isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: gatekeeper.budget,
+                isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: policy.budget,
                 conflictLabel: Replica.conflictLabel, logger: logger)
             if options.isPaused == true { engine.connection.pause(true) }
-            closing.attach(engine)
-            manager.attach(engine)
-            let mounted = try MountedVolume(
-                volume: volume, source: MountPlace.source(of: domain.identifier), rights: options.mountRights,
-                provisioning: Provisioner(engine: engine, gatekeeper: gatekeeper, domain: domain.identifier),
-                // For tests of what happens where the kernel or the rights do not allow it.
-                allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
+            volume = Volume(
+                replica: replica, files: files,
+                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
+                isReadOnly: isReadOnly, waitsForRemote: options.waitsForRemote ?? false, logger: logger,
+                observer: EngineObserver(engine: engine, kernel: kernel, policy: policy))
+            mounted = VolumeMount(
+                session: session, volume: volume,
+                provisioning: Provisioner(engine: engine, policy: policy, domain: domain.identifier))
             do {
                 try mounted.mount(at: mountpoint)
             } catch {
                 throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
             }
-            // What was said is kept once it has worked.
+            // The options are stored only after they have worked.
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
             try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
@@ -112,13 +100,8 @@ package final class DomainHost: Sendable {
             self.directory = directory
             self.ignoredNames = ignoredNames
             self.replica = replica
-            self.engine = engine
-            self.volume = volume
-            budget = gatekeeper.budget
-            self.mounted = mounted
-            self.kernel = kernel
-            kernel.attach(mounted)
-            manager.attach(self)
+            budget = policy.budget
+            manager.connect(to: self)
             engine.start()
         } catch {
             try? replica.close()
@@ -126,14 +109,13 @@ package final class DomainHost: Sendable {
         }
     }
 
-    /// Readers of the database that are no threads of the mount: the engine, the provider and the control socket.
+    /// Database readers for the engine, the provider and the control socket, in addition to the serving threads.
     private static let otherReaders = 6
 
-    /// How the domain is mounted.
+    /// The current options.
     var options: DomainOptions { present.withLock { $0 } }
 
-    /// Applies other options, and keeps them. Whether it is read-only, and where the remote is, stays as it is until it is
-    /// mounted anew.
+    /// Applies and stores new options. `isReadOnly` and the object store take effect at the next mount.
     func apply(_ options: DomainOptions) async throws {
         try options.keep(in: replica, of: source, on: mountpoint.string, directory)
         let old = present.withLock { present in
@@ -151,7 +133,7 @@ package final class DomainHost: Sendable {
         }
     }
 
-    /// Leaves the remote alone, or goes on, and keeps that for later mounts.
+    /// Pauses or resumes all calls of the provider, also for later mounts.
     func pause(_ isPaused: Bool) async throws {
         var options = options
         options.isPaused = isPaused ? true : nil
@@ -159,22 +141,21 @@ package final class DomainHost: Sendable {
         await engine.pause(isPaused)
     }
 
-    /// Which inodes processes have open.
+    /// The inodes that processes have open.
     package var openInodes: any OpenInodes { volume.openInodes }
 
-    /// Whether the mount is there.
+    /// Whether the mount exists.
     package var isMounted: Bool { mounted.isMounted }
 
-    /// Takes the mount away and closes the replica. What is pending stays for the next time. Never waits for a remote
-    /// that does not answer.
+    /// Unmounts and closes the replica. Pending changes stay for the next mount. Never waits for a remote that does not
+    /// answer.
     package func stop() async {
         let isFirst = hasStopped.withLock { hasStopped in
             defer { hasStopped = true }
             return !hasStopped
         }
         guard isFirst else { return await mounted.waitUntilEnded() }
-        kernel.attach(nil)
-        // What waits for the provider is answered first: nothing on the mount may hang because the mount goes.
+        // Requests that wait for the provider are answered first: no process may hang because of the unmount.
         await engine.stop()
         try? mounted.unmount()
         let isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
@@ -183,15 +164,14 @@ package final class DomainHost: Sendable {
         try? replica.close()
     }
 
-    /// Returns when the mount has gone, whoever took it away.
+    /// Returns when the mount has ended, also when another process has unmounted it.
     package func waitUntilUnmounted() async {
         await mounted.waitUntilEnded()
     }
 
-    /// Returns when the kernel has forgotten what was changed up to now. Until then a process may still come to an item by
-    /// the name that it had, and write into it.
-    ///
-    /// A process that waits for the remote with a directory locked is not waited for longer than for a moment.
+    /// Returns when the kernel has processed all invalidations so far. Before that, a process may still reach an item
+    /// by its old name and write to it. The wait is limited, because a process that waits for the remote may hold the
+    /// lock of a directory.
     package func tellKernel() async {
         _ = await Self.within(Self.timeForKernel) { [mounted] in await mounted.drainNotifications() }
     }
@@ -223,32 +203,9 @@ package final class DomainHost: Sendable {
     }
 }
 
-extension DomainOptions {
-    func keep(
-        in replica: Replica, of source: String, on mountpoint: String?, _ directory: FilePath
-    ) throws {
-        try replica.database.set(.options, to: json)
-        let sidecar = DomainSidecar(source: source, mountpoint: mountpoint, options: json)
-        // What is as it was needs no room on a full disk.
-        guard DomainSidecar(in: directory) != sidecar else { return }
-        try replica.database.withReserve { try sidecar.write(in: directory) }
-    }
-}
-
 extension IgnoredNames {
-    /// With those of one domain.
+    /// These patterns and those of one domain.
     fileprivate func adding(_ options: DomainOptions) -> IgnoredNames {
         IgnoredNames(patterns + (options.ignoredNames ?? []), sendsByteNames: sendsByteNames)
     }
-}
-
-/// Tells the engine of what happens in the volume, which is made before it.
-private final class ClosedInodes: Sendable {
-    private let state = Mutex<SyncEngine?>(nil)
-
-    func attach(_ engine: SyncEngine) {
-        state.withLock { $0 = engine }
-    }
-
-    var engine: SyncEngine? { state.withLock { $0 } }
 }

@@ -5,7 +5,19 @@ import Sync
 import Synchronization
 import SystemPackage
 
-/// A domain as its provider sees it.
+/// A mounted domain, as far as its provider's manager needs it.
+protocol ManagedDomain: AnyObject, Sendable {
+    var engine: SyncEngine { get }
+    func evictItem(identifier: ItemIdentifier) async throws(FileProviderError)
+    func requestDownloadForItem(
+        withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>?
+    ) async throws(FileProviderError)
+    func requestModification(
+        of fields: ItemFields, forItemWithIdentifier identifier: ItemIdentifier
+    ) throws(FileProviderError)
+}
+
+/// The manager of a domain: the provider's view of the system.
 final class DomainManager: FileProviderManager {
     let domain: FileProviderDomain
     let stateDirectory: FilePath
@@ -14,12 +26,10 @@ final class DomainManager: FileProviderManager {
     private let state = Mutex(State())
 
     private struct State {
-        /// Held by the domain. A strong reference would be a cycle (engine, provider, manager), which would keep the
-        /// provider's descriptors open after the unmount.
-        weak var engine: SyncEngine?
-        /// Not kept by its provider.
-        weak var host: DomainHost?
-        /// What the provider said before there was an engine to say it to.
+        /// Weak, because the host retains the provider, which retains its manager. A cycle would keep the provider's
+        /// descriptors open after the unmount.
+        weak var host: (any ManagedDomain)?
+        /// Signals and warnings of the provider before the domain is mounted.
         var isSignalled = false
         var warnings: [String] = []
     }
@@ -31,40 +41,38 @@ final class DomainManager: FileProviderManager {
         self.logger = logger
     }
 
-    func attach(_ engine: SyncEngine) {
+    /// Connects the manager to the mounted domain, and delivers earlier signals and warnings. Called once.
+    func connect(to host: any ManagedDomain) {
         let (isSignalled, warnings) = state.withLock { state in
-            state.engine = engine
+            state.host = host
             return (state.isSignalled, state.warnings)
         }
-        for warning in warnings { engine.warnings.report(warning) }
-        if isSignalled { engine.signal() }
+        for warning in warnings { host.engine.warnings.report(warning) }
+        if isSignalled { host.engine.signal() }
     }
 
-    /// The domain is mounted: its items can be acted on.
-    func attach(_ host: DomainHost) {
-        state.withLock { $0.host = host }
-    }
+    private var host: (any ManagedDomain)? { state.withLock { $0.host } }
 
     var store: any ProviderStore { replica.providerStore }
 
     func signalEnumerator() {
-        let engine = state.withLock { state in
+        let host = state.withLock { state in
             state.isSignalled = true
-            return state.engine
+            return state.host
         }
-        engine?.signal()
+        host?.engine.signal()
     }
 
     func signalErrorResolved(_ code: FileProviderError.Code) {
-        state.withLock { $0.engine }?.errorWasResolved()
+        host?.engine.errorWasResolved()
     }
 
     func reimportItems(below identifier: ItemIdentifier) async throws {
         guard let item = try replica.database.known(identifier) else {
             throw FileProviderError(.noSuchItem, itemIdentifier: identifier)
         }
-        guard let engine = state.withLock({ $0.engine }) else {
-            // Whoever starts the engine finds it.
+        guard let engine = host?.engine else {
+            // The engine finds the recorded reimport when it starts.
             return try await replica.beginReimport(below: item.inode.number)
         }
         try await engine.reimport(below: item.inode.number)
@@ -86,8 +94,8 @@ final class DomainManager: FileProviderManager {
         try mounted().requestModification(of: fields, forItemWithIdentifier: identifier)
     }
 
-    private func mounted() throws -> DomainHost {
-        guard let host = state.withLock({ $0.host }) else {
+    private func mounted() throws -> any ManagedDomain {
+        guard let host else {
             throw FileProviderError(.domainDisabled, "the domain is not mounted yet")
         }
         return host
@@ -122,7 +130,7 @@ final class DomainManager: FileProviderManager {
     }
 
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
-        // Whatever cannot be looked up might be known.
+        // When the database cannot be read, any of them may be known.
         known { try replica.database.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
     }
 
@@ -135,16 +143,16 @@ final class DomainManager: FileProviderManager {
     func enumeratorForPendingItems() -> any FileProviderEnumerator { enumerator(of: .pending) }
 
     private func enumerator(of set: LocalSet) -> any FileProviderEnumerator {
-        let engine = state.withLock { $0.engine }
+        let engine = host?.engine
         return LocalSetEnumerator(set: set, database: replica.database) { try engine?.noteWrittenFiles() }
     }
 
     func report(_ warning: String) {
-        let engine = state.withLock { state in
-            if state.engine == nil, state.warnings.count < 100 { state.warnings.append(warning) }
-            return state.engine
+        let host = state.withLock { state in
+            if state.host == nil, state.warnings.count < 100 { state.warnings.append(warning) }
+            return state.host
         }
-        engine?.warnings.report(warning)
+        host?.engine.warnings.report(warning)
     }
 
     private func known<Value>(_ query: () throws -> Value) -> Value? {

@@ -3,12 +3,12 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Lists one of the two sets that the system keeps, and tells how it changes. Anchors are of the replica: they hold for as
-/// long as that does, and expire when too much has happened since.
+/// Enumerates one of the two local sets and its changes. Anchors belong to the replica: they stay valid with it, and
+/// expire after too many changes.
 struct LocalSetEnumerator: FileProviderEnumerator {
     let set: LocalSet
     let database: ReplicaDatabase
-    /// Called before the set is looked at: brings it up to date.
+    /// Updates the set; called before each access.
     let prepare: @Sendable () throws -> Void
 
     private static let largestPage = 1000
@@ -64,7 +64,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
         }
     }
 
-    /// What tells the anchors of this replica and this set from all others.
+    /// The prefix of the anchors of this replica and this set.
     private func name() throws -> String {
         "\(set.rawValue).\(try database.value(of: .identity) ?? "")."
     }
@@ -76,24 +76,6 @@ struct LocalSetEnumerator: FileProviderEnumerator {
             throw error
         } catch {
             throw FileProviderError.posix(.ioError, "the replica cannot be read: \(error)")
-        }
-    }
-}
-
-extension DomainHost {
-    /// The items whose content is here: files that are here whole and directories whose listing is. Items come with the
-    /// identifiers, names and places that they have here.
-    package func enumeratorForMaterializedItems() -> any FileProviderEnumerator {
-        LocalSetEnumerator(set: .materialized, database: replica.database) { [engine] in
-            try engine.noteWrittenFiles()
-        }
-    }
-
-    /// The items that the remote has not got as they are here, new ones with their temporary identifiers and those that
-    /// are to be deleted included; all of them, whatever their number.
-    package func enumeratorForPendingItems() -> any FileProviderEnumerator {
-        LocalSetEnumerator(set: .pending, database: replica.database) { [engine] in
-            try engine.noteWrittenFiles()
         }
     }
 }

@@ -5,25 +5,25 @@ import Sync
 import SystemPackage
 import Volume
 
-/// Where volume and sync meet: what a request lacks, the engine provides.
+/// Fulfils the prerequisites of a volume's requests by the sync engine.
 struct Provisioner: Provisioning {
     let engine: SyncEngine
-    let gatekeeper: Gatekeeper
-    /// What the user calls the domain.
+    let policy: MaterializationPolicy
+    /// The name of the domain.
     let domain: String
 
     func provide(
-        _ absence: Absence, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+        _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
     ) -> any Cancellation {
         let completion: @Sendable (Errno?) -> Void = { error in
-            // Linux replaces an EAGAIN of setxattr by EOPNOTSUPP, which says that asking again is of no use.
-            let isLost = error == .resourceTemporarilyUnavailable && absence.isAskedByAttribute
+            // The kernel replaces EAGAIN of setxattr by EOPNOTSUPP, which means that a retry is useless.
+            let isLost = error == .resourceTemporarilyUnavailable && prerequisite.isAskedByAttribute
             completion(isLost ? .resourceBusy : error)
         }
         return TaskCancellation(
             task: Task {
                 do {
-                    completion(try await provide(absence, for: caller))
+                    completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
                     completion(error.readerErrno)
                 } catch is CancellationError {
@@ -34,10 +34,12 @@ struct Provisioner: Provisioning {
             })
     }
 
-    private func provide(_ absence: Absence, for caller: Requester) async throws -> Errno? {
-        if gatekeeper.refusal(of: caller.processIdentifier) != nil, await !isHere(absence) { return .remote }
-        if let number = absence.fileRead, await isOverBudget(caller, number), await !isHere(absence) { return .remote }
-        switch absence {
+    private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {
+        if policy.refusal(of: caller.processIdentifier) != nil, await !isHere(prerequisite) { return .remote }
+        if let number = prerequisite.fileRead, await isOverBudget(caller, number), await !isHere(prerequisite) {
+            return .remote
+        }
+        switch prerequisite {
         case .listing(let number, let beyond):
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
         case .content(let number, let version, let range):
@@ -57,18 +59,18 @@ struct Provisioner: Provisioning {
         return nil
     }
 
-    /// Whether a process has had as much fetched as it may.
+    /// Whether a process has exceeded its fetch budget.
     private func isOverBudget(_ caller: Requester, _ number: InodeNumber) async -> Bool {
         let process = ObservedProcess.leader(of: caller.processIdentifier)
-        guard let (reader, isNews) = gatekeeper.budget.refusal(of: process) else { return false }
-        gatekeeper.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
+        guard let (reader, isNews) = policy.budget.refusal(of: process) else { return false }
+        policy.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
         if isNews { engine.tellOverBudget(number, process: reader.words, fetched: reader.fetched) }
         return true
     }
 
-    /// Whether nothing has to be fetched: the bytes are here, and the database does not know yet.
-    private func isHere(_ absence: Absence) async -> Bool {
-        switch absence {
+    /// Whether no fetch is needed: the bytes are here, but not recorded in the database yet.
+    private func isHere(_ prerequisite: Prerequisite) async -> Bool {
+        switch prerequisite {
         case .eviction, .upload: true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
@@ -84,7 +86,7 @@ struct Provisioner: Provisioning {
 }
 
 extension Requester {
-    /// What the provider is told of a process that waits.
+    /// The request that the provider receives for this process.
     func request(_ reason: FileProviderRequest.Reason) -> FileProviderRequest {
         FileProviderRequest(
             reason: reason, processIdentifier: ObservedProcess.leader(of: processIdentifier),
@@ -94,8 +96,8 @@ extension Requester {
     }
 }
 
-extension Absence {
-    /// Whether a process may have asked for it by writing an extended attribute.
+extension Prerequisite {
+    /// Whether the prerequisite may come from setxattr.
     fileprivate var isAskedByAttribute: Bool {
         switch self {
         case .download, .upload, .eviction: true
@@ -103,7 +105,7 @@ extension Absence {
         }
     }
 
-    /// The file whose content a process wants to read; nil for anything else.
+    /// The file that a process reads; nil for other prerequisites.
     fileprivate var fileRead: InodeNumber? {
         switch self {
         case .content(let number, _, _), .whole(let number): number
@@ -113,7 +115,7 @@ extension Absence {
 }
 
 extension EvictionRefusal {
-    /// What a process sees that asked by attribute.
+    /// The errno of an eviction that was requested by attribute.
     var errno: Errno {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: .nowInProgress
@@ -126,7 +128,7 @@ extension EvictionRefusal {
         }
     }
 
-    /// The code that scripts see.
+    /// The code in JSON.
     var code: String {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: "unsyncedEdits"

@@ -1,31 +1,30 @@
 import CFUSEShim
 import Synchronization
 
-/// Lets the threads that answer run where the one who asks runs, as long as it is a single thread that asks for one
-/// thing after the other.
+/// Moves the serving threads to the processor of the caller while a single thread makes all requests.
 ///
-/// Such a caller sleeps while it is answered, and wakes when it is: on two processors each question costs two wake-ups
-/// across processors, which in a virtual machine take longer than most answers (45 microseconds against 5). The kernel
-/// hands a request to whichever thread has waited longest, so all of them move. As soon as somebody else asks, they may
-/// run anywhere again.
+/// Such a caller sleeps while a request is answered. On different processors every request costs two wake-ups across
+/// processors, which in a virtual machine take longer than most answers (45 microseconds against 5). The kernel gives a
+/// request to the serving thread that has waited longest, so all of them move. When a second caller appears, the threads
+/// may run anywhere again.
 final class CallerLocality: Sendable {
-    /// So many requests in a row are a caller's, before it is followed.
+    /// The number of consecutive requests by one thread before the serving threads follow it.
     private static let patience: UInt32 = 64
-    /// After so many more it is looked for again: it may have been moved.
+    /// The number of requests after which the caller's processor is read again.
     private static let interval: UInt32 = 32
 
-    /// Who asked last, and how often in a row. Two threads may count at once and lose one of the other's: it is a hint.
+    /// The last caller and the number of its consecutive requests. Concurrent updates may lose a count; it is a hint.
     private let streak = Atomic<UInt64>(0)
     private let isFollowing = Atomic<Bool>(false)
     private let threads = Mutex(Threads())
 
     private struct Threads {
-        /// The kernel's numbers of the threads that answer, and where each of them may run by itself.
+        /// The affinity of each serving thread without this type, by thread number.
         var allowed: [Int32: fuseshim_processors] = [:]
         var processor: Int32 = -1
     }
 
-    /// The calling thread answers from now on, until ``leave()``.
+    /// Registers the calling thread as a serving thread, until ``leave()``.
     func join() {
         var allowed = fuseshim_processors()
         guard fuseshim_thread_allowed(&allowed) == 0 else { return }
@@ -36,9 +35,9 @@ final class CallerLocality: Sendable {
         threads.withLock { $0.allowed[fuseshim_thread_number()] = nil }
     }
 
-    /// A thread has asked for something small.
+    /// Counts a request that transfers no file content.
     func note(_ caller: Int32) {
-        // The kernel itself: what it writes back, what it reads ahead.
+        // Requests of the kernel itself (writeback, readahead) have no caller.
         guard caller > 0 else { return }
         let (last, count) = Self.parts(streak.load(ordering: .relaxed))
         guard caller == last else {
@@ -50,7 +49,7 @@ final class CallerLocality: Sendable {
         if count == Self.patience || (count > Self.patience && count % Self.interval == 0) { follow(caller) }
     }
 
-    /// Somebody asks for what is worth another processor: bytes.
+    /// Counts a request that transfers file content: copying on another processor is worth the wake-ups.
     func noteTransfer() {
         streak.store(0, ordering: .relaxed)
         stop()

@@ -3,9 +3,9 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// One connection to the kernel: the shim's session, the file system that answers, and where it is mounted. It lives as
-/// long as anybody can still use the session: its threads, unanswered replies, the owner.
-// Unchecked: the pointer is set once, and libfuse locks what it keeps behind it.
+/// One connection to the kernel: the shim's session and its mount point. The session, the serving threads and unanswered
+/// replies retain it.
+// Unchecked: the pointer never changes, and libfuse locks the state behind it.
 final class Connection: @unchecked Sendable {
     enum Phase: Sendable {
         case new
@@ -18,25 +18,23 @@ final class Connection: @unchecked Sendable {
         var phase = Phase.new
         var features: ConnectionFeatures?
         var mountPoint: FilePath?
-        /// The mount's `major:minor`; nil before it is mounted.
+        /// The mount's `major:minor`; nil before the mount.
         var device: String?
-        /// Why serving ended, when it was not because the mount went.
+        /// The error that ended serving; nil after an unmount.
         var failure: Errno?
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     let shim: OpaquePointer
-    let fileSystem: any FileSystem
     let interrupts = InterruptTable()
     let locality = CallerLocality()
     let state = Monitor(State())
     private let lastUnique = Atomic<UInt64>(0)
 
-    init(fileSystem: any FileSystem, options: SessionOptions) throws(Errno) {
-        self.fileSystem = fileSystem
+    init(options: SessionOptions, operations: fuseshim_operations) throws(Errno) {
         var shimOptions = fuseshim_options()
         shimOptions.read_only = options.isReadOnly
-        // libfuse and fusermount3 only print why they refuse these.
+        // libfuse and fusermount3 only print why they reject these options.
         guard !options.allowsOthers || SessionOptions.canAllowOthers else { throw .notPermitted }
         guard !(options.allowsDevices || options.allowsSetID) || geteuid() == 0 else { throw .notPermitted }
         shimOptions.allow_other = options.allowsOthers
@@ -55,13 +53,12 @@ final class Connection: @unchecked Sendable {
             options.subtype.withCString { subtype in
                 shimOptions.source = source
                 shimOptions.subtype = subtype
-                var operations = makeOperations()
+                var operations = operations
                 return fuseshim_session_create(&shimOptions, &operations)
             }
         }
         guard let created else { throw Errno(rawValue: errno) }
         shim = created
-        fuseshim_session_set_owner(created, Unmanaged.passUnretained(self).toOpaque())
     }
 
     deinit { fuseshim_session_destroy(shim) }
@@ -75,7 +72,7 @@ final class Connection: @unchecked Sendable {
         state.update { $0.features = features }
     }
 
-    /// Whether the mount is still in the table of mounts.
+    /// Whether the mount is still in the mount table.
     func isAttached() -> Bool {
         let (device, mountPoint) = state.read { ($0.device, $0.mountPoint) }
         guard let device, let mountPoint, let table = try? MountTable() else { return false }

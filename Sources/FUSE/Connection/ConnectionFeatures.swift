@@ -1,27 +1,27 @@
 import CFUSEShim
 
-/// What was agreed with the kernel when the connection began.
+/// The features negotiated with the kernel in FUSE_INIT.
 package struct ConnectionFeatures: Hashable, Sendable {
-    /// The kernel's minor version of protocol 7, as far as libfuse shows it.
+    /// The minor version of FUSE protocol 7, as reported by libfuse.
     package var protocolMinor: UInt32
     package var maxWrite: Int
     package var maxReadAhead: Int
     package var maxBackground: Int
-    /// Opened files can be passed through to a backing file.
+    /// Open files can be passed through to a backing file.
     package var passthrough: Bool
-    /// The kernel collects writes and keeps size and times meanwhile.
+    /// The kernel uses a writeback cache and owns size and times.
     package var writebackCache: Bool
     package var readDirectoryPlus: Bool
     package var parallelDirectoryOperations: Bool
     package var cachesSymbolicLinks: Bool
-    /// Cached contents go only when a notification says so.
+    /// The kernel drops cached pages only after a notification.
     package var explicitInvalidation: Bool
     package var atomicTruncate: Bool
     package var spliceRead: Bool
     package var spliceWrite: Bool
-    /// Clearing set-ID bits is the file system's business.
+    /// The file system clears set-ID bits (FUSE_HANDLE_KILLPRIV).
     package var clearsPrivileges: Bool
-    /// And so the kernel need not ask for `security.capability` before each write.
+    /// The kernel need not request `security.capability` before each write (FUSE_HANDLE_KILLPRIV_V2).
     package var clearsPrivilegesWithoutAsking: Bool
     /// The kernel checks POSIX ACLs.
     package var accessControlLists: Bool

@@ -3,26 +3,26 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// What to do when the caller of a request is interrupted, by the request's number, and the thread that does it.
+/// Maps the number of a waiting request to its interrupt handler, and runs handlers on a thread of its own.
 ///
-/// libfuse tells of an interruption with its locks held, and the request may be answered at that very moment. So only
-/// a number comes in, and what belongs to it, if it is still here, runs elsewhere.
+/// libfuse reports an interrupt with its locks held, possibly while the request is being answered. It therefore passes
+/// only the number; the handler, if it is still registered, runs on another thread.
 ///
-/// The kernel tells of it once, whatever the reason. Who is only stopped (Ctrl-Z), is traced, or hears of a child's end
-/// expects no EINTR of a file for it, and most programs would take that for a broken file: his request waits on, and
-/// he is looked at again and again until there is another signal for him.
+/// The kernel reports an interrupt once, for any signal. A program that is only stopped (Ctrl-Z) or traced, or whose child
+/// has ended, does not expect EINTR from a regular file. Its request continues to wait, and its pending signals are polled
+/// until one of them is of another kind.
 final class InterruptTable: Sendable {
     typealias Handler = @Sendable () -> Void
 
     private struct Watch: Sendable {
-        /// The thread that waits for the answer.
+        /// The number of the thread that waits for the answer.
         var caller: Int32
         var handler: Handler
     }
 
-    // Cold: only requests that wait are here.
+    // Uncontended: only parked requests are registered.
     private let watches = Mutex<[UInt64: Watch]>([:])
-    private let runner = MessageThread<@Sendable () -> Void>(name: "fuse-interrupt") { $0() }
+    private let runner = MessageThread<@Sendable () -> Void>(name: "fuse-interrupt")
     private static let pause = DispatchTimeInterval.milliseconds(100)
 
     func insert(_ unique: UInt64, caller: Int32, handler: @escaping Handler) {
@@ -30,12 +30,11 @@ final class InterruptTable: Sendable {
     }
 
     func remove(_ unique: UInt64) {
-        // What the handler holds may end here, and do anything: not under the lock.
+        // The handler is released outside the lock, because the objects that it captures may run any code.
         _ = watches.withLock { $0.removeValue(forKey: unique) }
     }
 
-    /// Has the handler run, if there is one and the caller is to be woken. Takes no lock for long: libfuse calls this
-    /// with its own held.
+    /// Schedules the handler of a request. Takes no lock for long, because libfuse calls this with its own locks held.
     func fire(_ unique: UInt64) {
         let wake: @Sendable () -> Void = { [weak self] in self?.wake(unique) }
         runner.send(wake)
@@ -50,7 +49,7 @@ final class InterruptTable: Sendable {
         }
     }
 
-    /// Whether there is no signal for a thread that it would want to be woken for.
+    /// Whether all pending signals of a thread are of the kinds that do not interrupt a request.
     private static func canWait(_ caller: Int32) -> Bool {
         var signals: UInt64 = 0
         guard caller > 0, fuseshim_thread_signals(caller, &signals) == 0 else { return false }
@@ -58,8 +57,8 @@ final class InterruptTable: Sendable {
         return mild.reduce(signals) { $0 & ~(1 << UInt64($1 - 1)) } == 0
     }
 
-    func start() { runner.start() }
+    func start() { runner.start { $0() } }
 
-    /// No handler runs any more that has not begun.
+    /// After this no further handler starts.
     func finish() { runner.finish() }
 }

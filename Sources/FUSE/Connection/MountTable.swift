@@ -1,8 +1,8 @@
 import CFUSEShim
 import SystemPackage
 
-/// The mounts this process sees, without touching any of them: a look at a mount asks its file system, and a dead one
-/// never answers. (/proc/self/mountinfo)
+/// The mounts in this process's namespace, from /proc/self/mountinfo. The mounts themselves are not accessed, because a
+/// dead one may never answer.
 package struct MountTable: Sendable {
     package struct Mount: Hashable, Sendable {
         /// `major:minor`, the same for all mounts of one file system.
@@ -11,11 +11,11 @@ package struct MountTable: Sendable {
         package var path: [UInt8]
         /// The file system's type, such as `fuse.yonder`.
         package var type: String
-        /// What is mounted, as the file system says.
+        /// The source as reported by the file system.
         package var source: String
     }
 
-    /// In the order in which they were mounted.
+    /// In mount order.
     package let mounts: [Mount]
 
     /// Reads the table. (open, read)
@@ -37,19 +37,19 @@ package struct MountTable: Sendable {
         }
     }
 
-    /// The mount on top at a path.
+    /// The topmost mount at a path.
     package func mount(at path: FilePath) -> Mount? {
         let bytes = path.withPlatformString { FileName($0).bytes }
         return mounts.last { $0.path == bytes }
     }
 
-    /// The device on top at a path.
+    /// The device of the topmost mount at a path.
     func device(at path: FilePath) -> String? { mount(at: path)?.device }
 
-    /// Takes away what is mounted on a path, also when nobody serves it any more: as root by itself, as anybody else
-    /// through `fusermount3`. Blocks for moments.
+    /// Lazily unmounts a path, also a dead mount: directly as root, through `fusermount3` as any other user. Blocks
+    /// briefly.
     ///
-    /// - Throws: what `umount` says.
+    /// - Throws: the error of `umount`.
     package static func detach(_ path: FilePath) throws(Errno) {
         let failure = path.withPlatformString { fuseshim_unmount($0, true) }
         guard failure == 0 else { throw Errno(rawValue: failure) }
@@ -70,7 +70,7 @@ package struct MountTable: Sendable {
         }
     }
 
-    /// Blank, tab, newline and backslash stand there as a backslash and three octal digits.
+    /// Decodes space, tab, newline and backslash, which the table has as a backslash and three octal digits.
     private static func unescape(_ field: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         var rest = field

@@ -1,44 +1,43 @@
 import CFUSEShim
 
-/// How a session mounts, and what it asks of the kernel. What the kernel or the user's rights do not allow is left out;
-/// ``Session/negotiated`` tells what is had.
+/// Mount options and requested kernel features. A feature that the kernel or the user's rights do not allow is left out;
+/// see ``Session/negotiated``.
 package struct SessionOptions: Hashable, Sendable {
-    /// The first field in /proc/mounts, any text.
+    /// The source field in /proc/mounts; any text.
     package var source: String
-    /// The type there is `fuse.` and this.
+    /// The type in /proc/mounts is `fuse.` followed by this.
     package var subtype: String
     package var isReadOnly = false
-    /// Other users may use the mount, as far as its permissions let them. Only where ``canAllowOthers``.
+    /// Other users may access the mount, subject to permissions. Requires ``canAllowOthers``.
     package var allowsOthers = false
-    /// Device files can be opened. For root alone.
+    /// Device files can be opened. For root only.
     package var allowsDevices = false
-    /// Set-user-ID and set-group-ID bits and file capabilities count. For root alone.
+    /// Set-user-ID and set-group-ID bits and file capabilities are honoured. For root only.
     package var allowsSetID = false
-    /// The kernel checks permissions by mode, owner and group.
+    /// The kernel checks permissions by mode, owner and group (`default_permissions`).
     package var defaultPermissions = true
-    /// Opened files can be passed through to backing files. Needs CAP_SYS_ADMIN and Linux 6.9.
+    /// Open files can use passthrough. Needs CAP_SYS_ADMIN and Linux 6.9.
     package var passthrough = true
-    /// The kernel collects writes. Only where there is no passthrough: they exclude each other.
+    /// The kernel uses a writeback cache. Excludes passthrough.
     package var writebackCache = false
-    /// The kernel reads ahead with several requests at once. Nobody waits for these as such, so nobody's interruption
-    /// is told (``Reply/onInterrupt(_:)``): a reader that is killed just goes, one that catches its signal waits on.
+    /// The kernel reads ahead with several requests at once. The kernel does not report the interruption of such a
+    /// request (``Reply/onInterrupt(_:)``): a reader that catches its signal continues to wait.
     package var asynchronousRead = true
-    /// Requests come through a pipe, so that what is written can move on without passing through memory. It costs every
-    /// request a system call more.
+    /// Requests are read through a pipe, so that written data can be spliced. Costs one more system call per request.
     package var spliceRead = true
-    /// The umask is applied by the file system, not by the kernel.
+    /// The file system applies the umask, not the kernel.
     package var keepsUmask = false
-    /// The kernel checks permissions by POSIX ACLs as well, and asks for them as extended attributes. It checks by mode,
-    /// owner and group then in any case, and the file system keeps mode and ACL in step.
+    /// The kernel also checks POSIX ACLs, which it requests as extended attributes. Implies `default_permissions`; the
+    /// file system keeps mode and ACL consistent.
     package var accessControlLists = false
     package var maxWrite = 1 << 20
-    /// How many requests that nobody waits for (reading ahead) may be unanswered. More than the kernel's 12, because a
-    /// parked one counts too.
+    /// The maximum number of unanswered background requests (readahead). More than the kernel's default of 12, because
+    /// parked requests count.
     package var maxBackground = 64
-    /// How many threads answer the kernel.
+    /// The number of serving threads.
     package var threads = 8
 
-    /// Whether this user may let others use a mount: root, or everybody where /etc/fuse.conf has `user_allow_other`.
+    /// Whether this user may use ``allowsOthers``: root, or any user if /etc/fuse.conf has `user_allow_other`.
     package static var canAllowOthers: Bool { fuseshim_may_allow_other() }
 
     package init(source: String, subtype: String) {

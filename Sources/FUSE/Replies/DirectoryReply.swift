@@ -1,37 +1,36 @@
 import CFUSEShim
 import SystemPackage
 
-/// The answer to `readDirectory`, put together name by name.
+/// The reply to READDIR and READDIRPLUS, built entry by entry.
 package struct DirectoryReply: ~Copyable, Reply {
-    private var pending: PendingReply
+    private var reply: KernelReply<Answers.Directory>
     private let buffer: Buffer
     private var used = 0
 
-    /// Whether the kernel asks for whole entries (READDIRPLUS). It then counts one lookup of every node that is listed
-    /// with ``append(_:entry:offset:)``, except of `.` and `..`.
+    /// Whether the kernel asks for attributes as well (READDIRPLUS). It then counts one lookup of every node that is
+    /// listed with ``append(_:entry:offset:)``, except for `.` and `..`.
     package let wantsEntries: Bool
 
-    /// How many bytes the kernel has room for; an entry takes some 150 and its name.
+    /// The size of the kernel's buffer in bytes. An entry takes about 150 bytes and its name.
     package var capacity: Int { buffer.capacity }
 
-    init(_ pending: consuming PendingReply, capacity: Int, wantsEntries: Bool) {
-        self.pending = pending
-        self.buffer = Buffer(capacity: capacity)
+    init(_ reply: consuming KernelReply<Answers.Directory>, wantsEntries: Bool) {
+        buffer = Buffer(capacity: reply.capacity)
+        self.reply = reply
         self.wantsEntries = wantsEntries
     }
 
-    /// Adds a name with all that is known of it. Where the kernel did not ask for that much, its node and kind are
-    /// sent.
+    /// Appends an entry with its attributes. For a plain READDIR only the node and the kind are sent.
     ///
-    /// - Parameter offset: what `readDirectory` is to be given to go on after this name; never 0.
-    /// - Returns: false when it does not fit any more: then it was not added, and it is time to `succeed`.
+    /// - Parameter offset: the offset at which `readDirectory` continues after this entry; never 0.
+    /// - Returns: false when the buffer is full: the entry was not appended, and the caller should call ``succeed()``.
     package mutating func append(_ name: FileName, entry: Entry, offset: Int64) -> Bool {
         add(name, entry.shim, offset)
     }
 
-    /// Adds a name with its node and kind only; the kernel looks it up when it needs more, and counts nothing.
+    /// Appends a name with its node and kind only. The kernel counts no lookup, and looks the name up when it needs more.
     ///
-    /// - Returns: false when it does not fit any more, as above.
+    /// - Returns: false when the buffer is full.
     package mutating func append(_ name: FileName, node: NodeID, kind: FileKind, offset: Int64) -> Bool {
         var entry = Entry(attributes: FileAttributes(node: node, kind: kind, permissions: 0))
         entry.node = .none
@@ -40,19 +39,19 @@ package struct DirectoryReply: ~Copyable, Reply {
         return add(name, entry.shim, offset)
     }
 
-    /// Sends what was added; nothing added means the end of the directory.
+    /// Sends the appended entries; none means the end of the directory.
     ///
-    /// - Returns: false when the kernel had given up on the request and has counted no lookups.
+    /// - Returns: false when the kernel had given up on the request and counted no lookups.
     @discardableResult
     package consuming func succeed() -> Bool {
         let start = buffer.start
         let count = used
-        return pending.answer { fuseshim_reply_bytes($0, start, count) }
+        return reply.answer { fuseshim_reply_bytes($0, start, count) }
     }
 
-    package consuming func fail(_ error: Errno) { pending.fail(error) }
+    package consuming func fail(_ error: Errno) { reply.fail(error) }
 
-    package mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void) { pending.onInterrupt(handler) }
+    package mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void) { reply.onInterrupt(handler) }
 
     private mutating func add(_ name: FileName, _ entry: fuseshim_entry, _ offset: Int64) -> Bool {
         var entry = entry
@@ -64,8 +63,8 @@ package struct DirectoryReply: ~Copyable, Reply {
         return added > 0
     }
 
-    /// Memory for the names, as much as the kernel has asked for.
-    // Unchecked: owned by one reply, and that is noncopyable.
+    /// Memory for the entries, of the size of the kernel's buffer.
+    // Unchecked: owned by one noncopyable reply.
     private struct Buffer: ~Copyable, @unchecked Sendable {
         let start: UnsafeMutableRawPointer
         let capacity: Int

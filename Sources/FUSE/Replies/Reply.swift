@@ -1,18 +1,19 @@
 import SystemPackage
 
-/// The duty to answer a request of the kernel.
+/// The obligation to answer one kernel request.
 ///
-/// A reply is answered exactly once, by `fail` or by one of its own consuming functions, on any thread; one that is
-/// forgotten answers EIO. No answer waits for anybody but the disk. To answer later, hand it to a ``Parked``.
+/// A reply is answered exactly once, from any thread, by ``fail(_:)`` or by one of the consuming `succeed` functions of
+/// its type. A reply that is dropped answers EIO. Answering may wait for the disk and for nothing else. To answer after
+/// the callback has returned, store the reply in a ``ParkedReply``.
 package protocol Reply: ~Copyable, Sendable {
     /// Answers with an error.
     consuming func fail(_ error: Errno)
 
-    /// Registers what to do when the calling process is interrupted before the answer: a signal, also a fatal one, but
-    /// not one that only stops it, or that is of no consequence by itself (`SIGCHLD`, `SIGWINCH`, `SIGURG`).
+    /// Registers a handler for FUSE_INTERRUPT: the calling thread has received a signal, possibly a fatal one. Signals
+    /// that only stop the process or are ignored by default (`SIGCHLD`, `SIGWINCH`, `SIGURG`) do not count.
     ///
-    /// The handler runs at most once, on a thread of the connection's own without any lock held, so that it may answer;
-    /// also when the interruption was there before. It may still run when the answer was given at that very moment.
-    /// It should be quick: others wait behind it. A second registration replaces the first.
+    /// The handler runs at most once, on a thread of the connection and with no lock held, so it may answer the reply.
+    /// It also runs if the interrupt arrived before the registration, and it may run concurrently with the answer. It
+    /// must be quick, because other handlers queue behind it. A second registration replaces the first.
     mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void)
 }

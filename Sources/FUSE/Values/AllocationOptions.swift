@@ -1,4 +1,4 @@
-/// The mode of `fallocate(2)`; empty means to allocate and, if need be, to grow.
+/// The mode of `fallocate(2)`; empty allocates and extends the file if needed.
 package struct AllocationOptions: OptionSet, Hashable, Sendable {
     package var rawValue: Int32
 

@@ -1,8 +1,8 @@
 import CFUSEShim
 
-/// What `setAttributes` is to change; nil stays as it is.
+/// The attributes that a SETATTR changes; nil leaves one unchanged.
 package struct AttributeChanges: Hashable, Sendable {
-    /// A time to set: the file system's own now, or a given one.
+    /// A time to set: the current time, or a given one.
     package enum Time: Hashable, Sendable {
         case now
         case at(FileTime)
@@ -15,7 +15,7 @@ package struct AttributeChanges: Hashable, Sendable {
     package var size: UInt64?
     package var accessTime: Time?
     package var modificationTime: Time?
-    /// Only sent with the writeback cache, when the kernel keeps the times.
+    /// Only sent with the writeback cache.
     package var changeTime: FileTime?
 
     package init() {}

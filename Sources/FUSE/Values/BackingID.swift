@@ -1,4 +1,4 @@
-/// The kernel's number for a file that opened files can be passed through to.
+/// The kernel's number of a registered backing file.
 package struct BackingID: RawRepresentable, Hashable, Sendable {
     package var rawValue: Int32
 

@@ -1,9 +1,9 @@
 import CFUSEShim
 
-/// What a name stands for, and how long the kernel may believe it.
+/// The node of a name, and how long the kernel may cache the answer.
 package struct Entry: Hashable, Sendable {
     package var node: NodeID
-    /// Tells nodes apart that have had the same number; 0 where numbers are never used again.
+    /// Distinguishes nodes that reuse a number; 0 where numbers are never reused.
     package var generation: UInt64
     package var attributes: FileAttributes
     package var entryLifetime: Lifetime
@@ -20,7 +20,7 @@ package struct Entry: Hashable, Sendable {
         self.attributesLifetime = attributesLifetime
     }
 
-    /// The answer that a name does not exist, which the kernel remembers for a while; ENOENT is one it forgets.
+    /// A negative entry: the kernel caches that the name does not exist. It does not cache ENOENT.
     package static func absent(for lifetime: Lifetime) -> Entry {
         Entry(
             attributes: FileAttributes(node: .none, kind: .regular, permissions: 0), entryLifetime: lifetime,

@@ -7,14 +7,14 @@ package struct FileAttributes: Hashable, Sendable {
     /// Permissions, set-ID and sticky bits; without the kind.
     package var permissions: UInt32
     package var size: UInt64
-    /// The space it takes, in units of 512 bytes.
+    /// The allocated space in units of 512 bytes.
     package var blocks: UInt64
     package var linkCount: UInt32
     package var owner: UInt32
     package var group: UInt32
-    /// What device a device file stands for.
+    /// The device number of a device file (`st_rdev`).
     package var device: UInt32
-    /// The size of input and output that suits it.
+    /// The preferred I/O size in bytes.
     package var blockSize: UInt32
     package var accessTime: FileTime
     package var modificationTime: FileTime

@@ -1,4 +1,4 @@
-/// The file system's own number for an open file or directory, given with the answer to `open`.
+/// The file system's number for an open file or directory, returned in the reply to OPEN.
 package struct FileHandle: RawRepresentable, Hashable, Sendable {
     package var rawValue: UInt64
 

@@ -1,13 +1,13 @@
 import FileNames
 import Glibc
 
-/// The name of a file in its directory: bytes, as Linux has it. Two names are equal when their bytes are.
+/// A file name as the bytes that Linux uses. Two names are equal when their bytes are equal.
 package struct FileName: Hashable, Sendable {
     package var bytes: [UInt8]
 
     package init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// - Parameter text: as ``FileNameText`` has it.
+    /// - Parameter text: encoded by ``FileNameText``.
     package init(_ text: String) { bytes = FileNameText.bytes(of: text) }
 
     init(_ string: UnsafePointer<CChar>?) {
@@ -18,10 +18,10 @@ package struct FileName: Hashable, Sendable {
         bytes = [UInt8](UnsafeRawBufferPointer(start: string, count: strlen(string)))
     }
 
-    /// The name as text, also where its bytes are not UTF-8 (``FileNameText``).
+    /// The name as text, also for bytes that are not UTF-8 (``FileNameText``).
     package var text: String { FileNameText.text(of: bytes) }
 
-    /// `.` and `..`, which the kernel looks up itself.
+    /// Whether this is `.` or `..`, which the kernel resolves itself.
     package var isDotOrDotDot: Bool {
         bytes.first == UInt8(ascii: ".") && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: ".")))
     }

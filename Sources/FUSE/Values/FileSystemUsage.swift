@@ -4,7 +4,7 @@ import CFUSEShim
 package struct FileSystemUsage: Hashable, Sendable {
     package var blocks: UInt64
     package var freeBlocks: UInt64
-    /// What an ordinary user may still take.
+    /// The number of blocks available to unprivileged users.
     package var availableBlocks: UInt64
     package var files: UInt64
     package var freeFiles: UInt64

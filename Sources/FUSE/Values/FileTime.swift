@@ -1,7 +1,7 @@
-/// A moment as file systems keep it: seconds since 1970, possibly negative, and nanoseconds.
+/// A timestamp: seconds since 1970, possibly negative, and nanoseconds.
 package struct FileTime: Hashable, Sendable {
     package var seconds: Int64
-    /// 0 up to 999,999,999.
+    /// 0 to 999,999,999.
     package var nanoseconds: Int64
 
     package init(seconds: Int64, nanoseconds: Int64 = 0) {

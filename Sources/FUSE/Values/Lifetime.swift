@@ -1,6 +1,6 @@
 import CFUSEShim
 
-/// How long the kernel may believe what it was told without asking again.
+/// How long the kernel may cache an answer.
 package struct Lifetime: Hashable, Sendable {
     package var seconds: UInt64
     package var nanoseconds: UInt32
@@ -10,10 +10,10 @@ package struct Lifetime: Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Ask every time.
+    /// Not cached.
     package static var zero: Lifetime { Lifetime(seconds: 0) }
 
-    /// Until a notification says otherwise. Longer than any kernel can count.
+    /// Until a notification invalidates it: longer than the kernel can count.
     package static var infinite: Lifetime { Lifetime(seconds: UInt64(Int64.max)) }
 
     var shim: fuseshim_lifetime { fuseshim_lifetime(seconds: seconds, nanoseconds: nanoseconds) }

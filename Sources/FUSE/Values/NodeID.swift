@@ -1,4 +1,4 @@
-/// The kernel's name for a file of the mount. The same number is the file's inode number there.
+/// The kernel's number for a node of the mount; also its inode number (`st_ino`).
 package struct NodeID: RawRepresentable, Hashable, Sendable {
     package var rawValue: UInt64
 
@@ -9,7 +9,7 @@ package struct NodeID: RawRepresentable, Hashable, Sendable {
     /// The root of the mount.
     package static var root: NodeID { NodeID(1) }
 
-    /// No node: an entry with it says that a name does not exist.
+    /// No node; the node of a negative entry.
     package static var none: NodeID { NodeID(0) }
 }
 

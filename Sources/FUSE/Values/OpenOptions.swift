@@ -1,6 +1,6 @@
 import CFUSEShim
 
-/// What the answer to `open` tells the kernel of its caches.
+/// The cache flags in the reply to OPEN.
 package struct OpenOptions: OptionSet, Hashable, Sendable {
     package var rawValue: UInt32
 
@@ -8,16 +8,16 @@ package struct OpenOptions: OptionSet, Hashable, Sendable {
 
     private init(_ flag: Int) { rawValue = UInt32(flag) }
 
-    /// Every read and write comes to the file system.
+    /// Reads and writes bypass the page cache.
     package static var directIO: OpenOptions { OpenOptions(FUSESHIM_OPEN_DIRECT_IO) }
-    /// What is in the page cache is still good. For directories: what is in their cache.
+    /// Cached pages stay valid. For a directory: its cached listing stays valid.
     package static var keepCache: OpenOptions { OpenOptions(FUSESHIM_OPEN_KEEP_CACHE) }
     package static var nonSeekable: OpenOptions { OpenOptions(FUSESHIM_OPEN_NONSEEKABLE) }
-    /// The kernel may keep the directory's listing.
+    /// The kernel may cache the directory's listing.
     package static var cacheDirectory: OpenOptions { OpenOptions(FUSESHIM_OPEN_CACHE_DIRECTORY) }
-    /// No `flush` is wanted when a descriptor is closed.
+    /// The kernel sends no FLUSH when a descriptor is closed.
     package static var noFlush: OpenOptions { OpenOptions(FUSESHIM_OPEN_NO_FLUSH) }
-    /// Direct writes need not wait for each other.
+    /// Direct writes may run in parallel.
     package static var parallelDirectWrites: OpenOptions {
         OpenOptions(FUSESHIM_OPEN_PARALLEL_DIRECT_WRITES)
     }

@@ -1,6 +1,6 @@
-/// What is known of a request beside its arguments.
+/// The metadata of a request.
 package struct Request: Hashable, Sendable {
     package let caller: Caller
-    /// A number of its own in this session, for logs and tables. Not the kernel's.
+    /// A number that is unique in this session, for logs and tables; not the kernel's.
     package let unique: UInt64
 }

@@ -1,4 +1,4 @@
-/// What `lseek(2)` looks for. The kernel answers the other kinds of seeking itself.
+/// The target of an `lseek(2)` that the kernel does not handle itself.
 package enum SeekTarget: Int32, Hashable, Sendable {
     case data = 3
     case hole = 4

@@ -1,26 +1,26 @@
 import CFUSEShim
 import SystemPackage
 
-/// The bytes of a write request, in memory or still in a pipe. Good only until `write` returns, and every byte can be
-/// taken once: what one call has taken, the next does not see.
+/// The data of a WRITE request, in memory or in a pipe. Valid only until `write` returns. Every byte can be consumed
+/// once: a later call continues after the bytes that an earlier call has consumed.
 package struct WriteData: ~Copyable {
     private let data: OpaquePointer
 
     init(_ data: OpaquePointer) { self.data = data }
 
-    /// How many bytes are left to take.
+    /// The number of bytes left to consume.
     package var count: Int { fuseshim_data_size(data) }
 
-    /// Moves all bytes into a file at an offset, without copying them through memory where the kernel can.
+    /// Moves all bytes into a file, by splicing where the kernel can.
     ///
-    /// - Returns: how many were moved. (splice, pwrite)
+    /// - Returns: the number of bytes moved. (splice, pwrite)
     package borrowing func copy(to file: FileDescriptor, at offset: Int64) throws(Errno) -> Int {
         let moved = fuseshim_data_write(data, file.rawValue, offset)
         if moved < 0 { throw Errno(rawValue: Int32(-moved)) }
         return Int(moved)
     }
 
-    /// All bytes, in memory: for a write that has to wait.
+    /// Copies all bytes into memory, for a write that has to wait.
     package borrowing func bytes() throws(Errno) -> [UInt8] {
         var moved: Int64 = 0
         let capacity = count

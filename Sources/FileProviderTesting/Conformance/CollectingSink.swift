@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// Takes a file's content into memory, and knows which bytes of it came.
+/// A sink that stores a file's content in memory and records which bytes were written.
 public final class CollectingSink: ContentSink {
     private struct State {
         var pieces: [(offset: Int64, bytes: [UInt8])] = []
@@ -12,17 +12,17 @@ public final class CollectingSink: ContentSink {
     private let state = Mutex(State())
     private let beforeWriting: @Sendable () throws -> Void
 
-    /// - Parameter beforeWriting: called before each piece is taken; may block, and refuse by throwing.
+    /// - Parameter beforeWriting: called before each write; may block, and may reject the write by throwing.
     public init(beforeWriting: @escaping @Sendable () throws -> Void = {}) {
         self.beforeWriting = beforeWriting
     }
 
-    /// How many bytes came, those that came twice counted twice.
+    /// The number of bytes written; bytes written twice count twice.
     public var count: Int { state.withLock { $0.pieces.reduce(0) { $0 + $1.bytes.count } } }
 
     /// The bytes of a range.
     ///
-    /// - Throws: ``ConformanceFailure`` when some of them did not come.
+    /// - Throws: ``ConformanceFailure`` if some of them were not written.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let pieces = state.withLock { $0.pieces }.sorted { $0.offset < $1.offset }
         var bytes: [UInt8] = []
@@ -49,7 +49,7 @@ public final class CollectingSink: ContentSink {
 
     public func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
         try beforeWriting()
-        // Opened anew, because the provider's own position in the file is not to be moved.
+        // Opened separately, because the provider's file position must not change.
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/self/fd/\(descriptor.rawValue)"))
         defer { try? file.close() }
         try file.seek(toOffset: UInt64(offset))

@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What a provider did otherwise than promised.
+/// A violation of the provider contract.
 public struct ConformanceFailure: Error, CustomStringConvertible {
     public var description: String
 
@@ -9,12 +9,12 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
     }
 }
 
-/// Throws when something is not so.
+/// Throws if a condition is false.
 func expect(_ isSo: Bool, _ otherwise: @autoclosure () -> String) throws {
     if !isSo { throw ConformanceFailure(otherwise()) }
 }
 
-/// Throws unless a body fails with an error of this kind.
+/// Throws unless `body` fails with this code.
 func expect(
     _ code: FileProviderError.Code, from what: String, _ body: () async throws -> Void
 ) async throws {

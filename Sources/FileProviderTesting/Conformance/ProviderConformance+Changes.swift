@@ -1,6 +1,6 @@
 import FileProvider
 
-/// The history of changes, for providers that keep one.
+/// Checks of the change feed, for providers with a history.
 extension ProviderConformance.Subject {
     func checkChanges() async throws {
         guard features.changeFeed else { return }
@@ -10,7 +10,7 @@ extension ProviderConformance.Subject {
             try await remote.write(Array(name.utf8), to: "directory/\(name)")
         }
         let anchor = try await session.anchor()
-        // What is not listed is not in the working set.
+        // Unlisted items are not in the working set.
         let written = try await session.find("directory/written")
         let other = try await session.find("other").itemIdentifier
         try await session.list(other)

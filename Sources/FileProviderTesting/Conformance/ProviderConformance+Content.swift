@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import SystemPackage
 
-/// Content: exact bytes, of the version that was asked for, and calls that end when they are told to.
+/// Checks of content: exact bytes of the requested version, and cancellation.
 extension ProviderConformance.Subject {
     private static let size: Int64 = (2 << 20) + 12_345
 
@@ -83,7 +83,7 @@ extension ProviderConformance.Subject {
         let result = await call.result
         let duration = ContinuousClock.now - start
         try expect(duration < .seconds(1), "a cancelled fetch returns only after \(duration)")
-        // A fetch that had given everything may succeed all the same.
+        // A fetch that has delivered everything may succeed.
         if case .failure(let error) = result {
             let isCancellation =
                 error is CancellationError || (error as? FileProviderError)?.code == .userCancelled
@@ -93,9 +93,9 @@ extension ProviderConformance.Subject {
         try expect(looked.documentSize == 24 << 20, "after a cancelled fetch a lookup gives \(looked)")
     }
 
-    /// Takes its time, and nothing else.
+    /// A sink that blocks.
     private struct SlowSink: ContentSink {
-        /// Opened by the first bytes.
+        /// Opened by the first write.
         let gate: Gate
 
         func write(_ bytes: RawSpan, at offset: Int64) throws { wait() }

@@ -1,8 +1,8 @@
 import FileProvider
 
-/// New items: exactly as they were offered, once, and under no name that is taken.
+/// Checks of creation: items are stored exactly once, and existing names are not overwritten.
 extension ProviderConformance.Subject {
-    /// The remote has just this item, and lookups and listings agree about it.
+    /// Verifies that the remote has exactly this item, in lookups and listings.
     func expectStored(
         _ stored: ProviderSession.Stored, at path: String, _ content: [UInt8]? = nil
     ) async throws {
@@ -93,7 +93,7 @@ extension ProviderConformance.Subject {
         }
         let items = try await session.list()
         try expect(items.count == templates.count, "made twice, \(templates.count) items are \(items.count)")
-        // Only what is equal is the same.
+        // Only an equal item is recognized.
         let there = try await session.find("file")
         try await expect(.filenameCollision, from: "making a file where a different one is") {
             let other = ProviderSession.template("file")

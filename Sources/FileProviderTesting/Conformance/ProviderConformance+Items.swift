@@ -1,6 +1,6 @@
 import FileProvider
 
-/// Items: where they are, how they are called, what identifies them.
+/// Checks of identifiers, names and parents.
 extension ProviderConformance.Subject {
     func checkRoot() async throws {
         let root = try await session.item(.rootContainer)

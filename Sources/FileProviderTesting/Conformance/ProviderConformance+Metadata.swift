@@ -1,8 +1,8 @@
 import FileProvider
 
-/// Attributes, each for itself, and deletions.
+/// Checks of single attributes, and of deletion.
 extension ProviderConformance.Subject {
-    /// Each field with a way to change it, and whether two items have the same of it.
+    /// Each field with a change of it, and a comparison.
     private var fields: [(field: ItemFields, set: (inout FileProviderItem) -> Void)] {
         [
             (.permissions, { $0.permissions = 0o604 }),
@@ -24,7 +24,7 @@ extension ProviderConformance.Subject {
             let before = try await session.find("file")
             var changed = before
             set(&changed)
-            // Other fields of the item are none of the provider's business.
+            // The provider must ignore fields that are not in the change.
             var sent = changed
             sent.filename = "not this one"
             let stored = try await session.modify(sent, field)
@@ -32,7 +32,7 @@ extension ProviderConformance.Subject {
             try expectField(field, set, stored, over: before)
             try await expectStored(stored, at: "file", Array("content".utf8))
         }
-        // All of them with a new item, and with an upload.
+        // All fields in a creation and in an upload.
         var template = ProviderSession.template("new")
         for (_, set) in fields { set(&template) }
         let all = fields.reduce(into: ItemFields()) { $0.formUnion($1.field) }
@@ -54,7 +54,7 @@ extension ProviderConformance.Subject {
         }
     }
 
-    /// A field was stored, or is said to be still pending.
+    /// Verifies that a field was stored or returned as still pending.
     private func expectField(
         _ field: ItemFields, _ set: (inout FileProviderItem) -> Void, _ stored: ProviderSession.Stored,
         over before: FileProviderItem

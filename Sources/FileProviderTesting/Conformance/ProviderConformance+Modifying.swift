@@ -1,6 +1,6 @@
 import FileProvider
 
-/// Changes: whole or not at all, and never over somebody else's.
+/// Checks of modification: atomic, and never overwriting a change by others.
 extension ProviderConformance.Subject {
     private struct Broken: Error {}
 
@@ -40,7 +40,7 @@ extension ProviderConformance.Subject {
         let theirs = try await session.find("file")
         let bytes = try await session.fetch(theirs.itemIdentifier).bytes
         try expect(bytes == Array("theirs, meanwhile".utf8), "an upload on an old version leaves other content")
-        // What belongs to no version is no conflict.
+        // A field that has no version cannot conflict.
         var renamed = base
         renamed.filename = "renamed"
         let stored = try await session.modify(renamed, .filename)
@@ -97,7 +97,7 @@ extension ProviderConformance.Subject {
         (file.filename, file.parentItemIdentifier) = ("moved", to)
         stored = try await session.modify(file, [.filename, .parentItemIdentifier])
         try await expectStored(stored, at: "to/moved", Array("content".utf8))
-        // Content, name and place at once.
+        // Content, name and parent in one change.
         file = stored.item
         (file.filename, file.parentItemIdentifier) = ("both", .rootContainer)
         stored = try await session.modify(file, [.filename, .parentItemIdentifier], content: Array("new".utf8))

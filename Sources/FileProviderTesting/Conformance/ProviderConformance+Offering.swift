@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What is offered again because identifiers are not trusted any more: known again, left as it is, never made twice.
+/// Checks of reimports: items are recognized, left unchanged, and never created twice.
 extension ProviderConformance.Subject {
     func checkOfferedItems() async throws {
         let content = Array("content".utf8)
@@ -13,7 +13,7 @@ extension ProviderConformance.Subject {
         try await checkMissing()
     }
 
-    /// With `keepExisting` the answer is what is there, though the template says otherwise of it.
+    /// With `keepExisting` the answer is the existing item, even if the template differs.
     private func checkRecognition(of name: String, kind: ItemKind, _ content: [UInt8]?) async throws {
         let there = try await session.find(name)
         var template = ProviderSession.template(name, kind: kind, size: there.documentSize)
@@ -42,7 +42,7 @@ extension ProviderConformance.Subject {
         try expect(bytes == Array("content".utf8), "a file has other content after another was offered in its place")
     }
 
-    /// With `recognizeOnly` nothing is made.
+    /// With `recognizeOnly` nothing is created.
     private func checkMissing() async throws {
         let options: CreateItemOptions = [.mayAlreadyExist, .keepExisting, .recognizeOnly]
         for (name, kind) in [("no file", ItemKind.file), ("no directory", .directory)] {
@@ -56,7 +56,7 @@ extension ProviderConformance.Subject {
         }
         let names = try await session.list().map(\.filename).sorted()
         try expect(names == ["directory", "file"], "after what is not there was offered the root lists \(names)")
-        // Without it, what is here is made.
+        // Without it, a local item is created.
         let made = try await session.create(
             ProviderSession.template("new"), content: [1, 2], options: [.mayAlreadyExist, .keepExisting])
         try await expectStored(made, at: "new", [1, 2])

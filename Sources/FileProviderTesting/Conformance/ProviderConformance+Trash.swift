@@ -1,6 +1,6 @@
 import FileProvider
 
-/// The trash: an item there is what it was, and comes back as that.
+/// Checks of the trash: an item stays unchanged in it, and can be restored.
 extension ProviderConformance.Subject {
     func checkMissingTrash() async throws {
         guard !features.trash else { return }
@@ -23,7 +23,7 @@ extension ProviderConformance.Subject {
         try expect(nothing.isEmpty, "the trash of a new remote holds \(nothing.map(\.filename))")
         let inner = try await session.find("directory/inner")
         var trashed: [(item: FileProviderItem, bytes: [UInt8]?)] = []
-        // Two of them have one name.
+        // Two items with one name.
         for (path, text) in [("file", "one"), ("other/file", "two"), ("directory", nil)] as [(String, String?)] {
             let item = try await session.find(path)
             try expect(item.capabilities.contains(.allowsTrashing), "'\(path)' cannot be trashed")
@@ -66,7 +66,7 @@ extension ProviderConformance.Subject {
         try await expectStored(stored, at: "from/file", Array("text".utf8))
         var moved = try await trash(stored.item)
         (moved.parentItemIdentifier, moved.filename) = (to, "another name")
-        // With new content at once.
+        // Together with new content.
         let elsewhere = try await session.modify(
             moved, [.parentItemIdentifier, .filename], content: Array("new text".utf8))
         try await expectStored(elsewhere, at: "to/another name", Array("new text".utf8))
@@ -114,7 +114,7 @@ extension ProviderConformance.Subject {
         }
         let listed = try await session.list(.trashContainer)
         try expect(listed.allSatisfy { !$0.isShared }, "the trash lists something as shared")
-        // It is for its owner to share it again.
+        // Restoring must not share the item again.
         (trashed.parentItemIdentifier, trashed.filename) = (.rootContainer, "file")
         let restored = try await session.modify(trashed, [.parentItemIdentifier, .filename])
         try expect(!restored.item.isShared, "what comes back from the trash is shared again")

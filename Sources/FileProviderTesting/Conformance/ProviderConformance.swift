@@ -7,7 +7,7 @@ import FileProvider
 ///         try await ProviderConformance { try MyRemote() }.run(check)
 ///     }
 public struct ProviderConformance: Sendable {
-    /// The checks, by name.
+    /// The checks.
     public enum Check: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
         case rootIsThere
         case listingsAreComplete
@@ -26,7 +26,7 @@ public struct ProviderConformance: Sendable {
         case documentsAreFollowed
         case cancelledCallsReturnSoon
         case callsMayBeConcurrent
-        // Asked only of providers that write.
+        // For providers that can be written.
         case newItemsAreThere
         case anyNameIsKept
         case aCreationMadeAgainIsTheSameItem
@@ -64,14 +64,14 @@ public struct ProviderConformance: Sendable {
 
     private let makeRemote: @Sendable () async throws -> any RemoteUnderTest
 
-    /// - Parameter makeRemote: makes a new, empty remote for each check.
+    /// - Parameter makeRemote: creates a new, empty remote for each check.
     public init(_ makeRemote: @escaping @Sendable () async throws -> any RemoteUnderTest) {
         self.makeRemote = makeRemote
     }
 
-    /// Puts the provider to one check. What it does not claim to be able to do is not asked of it.
+    /// Runs one check. A check for a feature that the provider does not declare succeeds.
     ///
-    /// - Throws: ``ConformanceFailure`` with what is wrong; what the remote throws.
+    /// - Throws: ``ConformanceFailure``; the errors of the remote.
     public func run(_ check: Check) async throws {
         let remote = try await makeRemote()
         do {
@@ -92,7 +92,7 @@ public struct ProviderConformance: Sendable {
         await remote.dispose()
     }
 
-    /// What a check is about.
+    /// The remote and the session of a check.
     struct Subject: Sendable {
         let remote: any RemoteUnderTest
         let session: ProviderSession

@@ -1,16 +1,16 @@
 import FileProvider
 import Foundation
 
-/// Changes, sent as the system sends them. What the provider answers the manager learns.
+/// Writing calls, as the system makes them. The answers are recorded in the manager.
 extension ProviderSession {
-    /// What a provider made of a change.
+    /// The result of a change.
     public struct Stored: Sendable {
         public var item: FileProviderItem
         public var stillPending: ItemFields
         public var shouldFetchContent: Bool
     }
 
-    /// The reason with which a provider would not have an item.
+    /// The reason of a refused item.
     public struct Refusal: Error, Hashable, Sendable {
         public var reason: String
 
@@ -19,7 +19,7 @@ extension ProviderSession {
         }
     }
 
-    /// A new item as the system would offer it, with an identifier of its own.
+    /// The template of a new item, with a temporary identifier.
     public static func template(
         _ name: String, in parent: ItemIdentifier = .rootContainer, kind: ItemKind = .file, size: Int64? = nil,
         target: String? = nil
@@ -30,10 +30,10 @@ extension ProviderSession {
             symlinkTargetPath: target)
     }
 
-    /// Makes an item.
+    /// Creates an item.
     ///
-    /// - Parameter fields: what is set beside the name, the place and the content.
-    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an answer that no system would accept; what the provider throws.
+    /// - Parameter fields: the fields to set besides name, parent and content.
+    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an invalid answer; the provider's errors.
     @discardableResult
     public func create(
         _ template: FileProviderItem, content: [UInt8]? = nil, fields: ItemFields = [],
@@ -43,7 +43,7 @@ extension ProviderSession {
         return try await create(template, source: content?.source, fields: fields, options: options)
     }
 
-    /// As the other, with content that does not stay as it is.
+    /// The same with a content source that may fail to confirm.
     @discardableResult
     public func create(
         _ template: FileProviderItem, source: ContentSource?, fields: ItemFields = [],
@@ -57,9 +57,9 @@ extension ProviderSession {
         return try learn(change, insteadOf: nil)
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     ///
-    /// - Returns: nil when the remote cannot hold any.
+    /// - Returns: nil if the remote does not support links.
     public func createLink(
         _ name: String, in parent: ItemIdentifier = .rootContainer, to target: String
     ) async throws -> Stored? {
@@ -72,7 +72,7 @@ extension ProviderSession {
         }
     }
 
-    /// Changes an item. Its version is the one that the change is based on.
+    /// Changes an item; its version is the base version.
     @discardableResult
     public func modify(
         _ item: FileProviderItem, _ fields: ItemFields, content: [UInt8]? = nil, base: ItemVersion? = nil
@@ -81,7 +81,7 @@ extension ProviderSession {
         return try await modify(item, fields, source: content?.source, base: base)
     }
 
-    /// As the other, with content that does not stay as it is.
+    /// The same with a content source that may fail to confirm.
     @discardableResult
     public func modify(
         _ item: FileProviderItem, _ fields: ItemFields, source: ContentSource?, base: ItemVersion? = nil
@@ -95,7 +95,7 @@ extension ProviderSession {
         return try learn(change, insteadOf: item.itemIdentifier)
     }
 
-    /// Deletes an item. Its version is the one that the deletion is based on.
+    /// Deletes an item; its version is the base version.
     public func delete(_ item: FileProviderItem, recursively: Bool = false) async throws {
         try await provider.deleteItem(
             identifier: item.itemIdentifier, baseVersion: item.itemVersion, options: recursively ? .recursive : [],

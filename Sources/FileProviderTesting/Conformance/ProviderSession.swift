@@ -1,7 +1,7 @@
 import FileProvider
 
-/// Uses a provider as the system does: lists page by page, follows changes, fetches; and lets a ``TestManager`` know what
-/// it heard, as a replica would.
+/// Uses a provider as the system does: lists page by page, follows changes, fetches content; and records the results
+/// in a ``TestManager``.
 public struct ProviderSession: Sendable {
     public let provider: any FileProviderReplicatedExtension
     public let manager: TestManager
@@ -16,9 +16,9 @@ public struct ProviderSession: Sendable {
         try await provider.item(for: identifier, request: request)
     }
 
-    /// Lists a directory to its end.
+    /// Lists a directory completely.
     ///
-    /// - Throws: ``ConformanceFailure`` for pages that no system would accept; what the provider throws.
+    /// - Throws: ``ConformanceFailure`` for an invalid page; the provider's errors.
     @discardableResult
     public func list(
         _ directory: ItemIdentifier = .rootContainer, pageSize: Int = 1000
@@ -50,7 +50,7 @@ public struct ProviderSession: Sendable {
         return items
     }
 
-    /// The item at a path, found by listing the directories on the way.
+    /// The item at a path. Lists the directories on the path.
     public func find(_ path: String) async throws -> FileProviderItem {
         var item = try await item(.rootContainer)
         for name in path.split(separator: "/") {
@@ -63,7 +63,7 @@ public struct ProviderSession: Sendable {
         return item
     }
 
-    /// Fetches a file's content, all of it or a range.
+    /// Fetches a file's content or a range of it.
     public func fetch(
         _ identifier: ItemIdentifier, version: [UInt8]? = nil, range: Range<Int64>? = nil
     ) async throws -> (bytes: [UInt8], item: FileProviderItem) {
@@ -73,7 +73,7 @@ public struct ProviderSession: Sendable {
         return (try sink.bytes(in: range ?? 0..<(item.documentSize ?? 0)), item)
     }
 
-    /// The present point in the provider's history.
+    /// The current sync anchor.
     public func anchor() async throws -> SyncAnchor {
         let enumerator = try provider.enumerator(for: .workingSet, request: request)
         defer { enumerator.invalidate() }
@@ -84,7 +84,7 @@ public struct ProviderSession: Sendable {
         return anchor
     }
 
-    /// The changes since an anchor, to their end, as one batch.
+    /// All changes since an anchor, as one batch.
     public func changes(from anchor: SyncAnchor, batchSize: Int = 1000) async throws -> ChangeBatch {
         let enumerator = try provider.enumerator(for: .workingSet, request: request)
         defer { enumerator.invalidate() }
@@ -103,9 +103,10 @@ public struct ProviderSession: Sendable {
         }
     }
 
-    /// Follows the changes since an anchor until they satisfy a condition: a provider may need a moment to notice.
+    /// Collects changes since an anchor until they satisfy a condition, because a provider may report them with a
+    /// delay.
     ///
-    /// - Throws: ``ConformanceFailure`` when it does not come to be so in time.
+    /// - Throws: ``ConformanceFailure`` after a timeout.
     public func changes(
         from anchor: SyncAnchor, until what: String, within deadline: Duration = .seconds(10),
         _ isSo: (ChangeBatch) -> Bool

@@ -2,12 +2,11 @@ import FileProvider
 import Foundation
 import SystemPackage
 
-/// Some bytes in a file without a name, to be sent to a provider. The file goes with this object: keep it until the
-/// call has returned.
+/// Bytes in a file without a name, for an upload. Retain the instance until the call has returned.
 public final class TestContent: Sendable {
     public let source: ContentSource
 
-    /// - Parameter confirm: what the source says when it is asked whether the bytes are of one generation.
+    /// - Parameter confirm: the result of ``ContentSource/confirm()``.
     public init(_ bytes: [UInt8], confirm: @escaping @Sendable () throws -> Void = {}) throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("content-\(UUID().uuidString)").path
         try Data(bytes).write(to: URL(fileURLWithPath: path))

@@ -1,33 +1,33 @@
 import FileProvider
 import Synchronization
 
-/// The kinds of call that an in-memory provider tells apart.
+/// The kinds of calls.
 public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
-    /// Looking one item up.
+    /// `item(for:request:)`.
     case item
-    /// Making an enumerator.
+    /// `enumerator(for:request:)`.
     case enumerator
     /// One page of a listing.
     case enumerate
     /// One batch of changes.
     case changes
-    /// The present sync anchor.
+    /// The current sync anchor.
     case anchor
     /// Fetching content.
     case fetch
-    /// Making an item.
+    /// `createItem`.
     case create
-    /// Changing an item.
+    /// `modifyItem`.
     case modify
-    /// Deleting an item.
+    /// `deleteItem`.
     case delete
-    /// Asking for the room that there is.
+    /// `quota()`.
     case quota
-    /// Being told that everything was offered.
+    /// `importDidFinish()`.
     case importDidFinish
 }
 
-/// One call to a provider, as it was made and how it ended.
+/// One call of a provider, with its result.
 public struct ProviderCall: Sendable {
     public enum Outcome: Sendable {
         case running
@@ -35,7 +35,7 @@ public struct ProviderCall: Sendable {
         case failed(any Error)
     }
 
-    /// How a change was meant.
+    /// The options of a change.
     public enum Options: Hashable, Sendable {
         case create(CreateItemOptions)
         case modify(ModifyItemOptions)
@@ -43,21 +43,21 @@ public struct ProviderCall: Sendable {
     }
 
     public var kind: ProviderCallKind
-    /// The item or container that it was about; for new items the template's identifier.
+    /// The item or container; for a creation the template's identifier.
     public var identifier: ItemIdentifier
-    /// For fetches: nil for everything.
+    /// For a fetch: the range; nil for the whole file.
     public var range: Range<Int64>?
-    /// In whose name; nil where a provider is not told.
+    /// The request; nil for a call without one.
     public var request: FileProviderRequest?
-    /// For changes: the name that the item was sent with.
+    /// For a change: the name of the item.
     public var name: String?
-    /// For changes: what was sent.
+    /// For a change: the fields.
     public var fields: ItemFields?
-    /// For changes: the version that they were based on.
+    /// For a change: the base version.
     public var baseVersion: ItemVersion?
-    /// For changes: how they were meant.
+    /// For a change: the options.
     public var options: Options?
-    /// For changes with content: how many bytes it has.
+    /// For a change with contents: their size in bytes.
     public var size: Int64?
     public var outcome = Outcome.running
 
@@ -65,14 +65,14 @@ public struct ProviderCall: Sendable {
         if case .running = outcome { true } else { false }
     }
 
-    /// Whether it ended because its task was cancelled.
+    /// Whether the call was cancelled.
     public var wasCancelled: Bool {
         guard case .failed(let error) = outcome else { return false }
         return error is CancellationError || (error as? FileProviderError)?.code == .userCancelled
     }
 }
 
-/// Every call that a provider got, in the order in which they came.
+/// The calls of a provider, in order.
 public final class CallLog: Sendable {
     private struct State {
         var calls: [ProviderCall] = []
@@ -87,20 +87,20 @@ public final class CallLog: Sendable {
     /// All calls so far.
     public var calls: [ProviderCall] { state.withLock { $0.calls } }
 
-    /// The calls of a kind so far, those about one item when one is given.
+    /// The calls of a kind so far, optionally for one item.
     public func calls(of kind: ProviderCallKind, _ identifier: ItemIdentifier? = nil) -> [ProviderCall] {
         calls.filter { $0.kind == kind && (identifier == nil || $0.identifier == identifier) }
     }
 
-    /// How many calls of a kind came so far.
+    /// The number of calls of a kind so far, optionally for one item.
     public func count(of kind: ProviderCallKind, _ identifier: ItemIdentifier? = nil) -> Int {
         calls(of: kind, identifier).count
     }
 
-    /// How many calls of a kind were under way at once at the most.
+    /// The maximum number of concurrent calls of a kind.
     public func mostAtOnce(_ kind: ProviderCallKind) -> Int { state.withLock { $0.peak[kind] ?? 0 } }
 
-    /// Forgets what was so far. Calls under way are not told of any more.
+    /// Clears the log. The ends of running calls are not logged.
     public func clear() {
         state.withLock { state in
             state.calls = []
@@ -108,9 +108,9 @@ public final class CallLog: Sendable {
         }
     }
 
-    /// Waits until a call of a kind has come for the `count`th time.
+    /// Waits until `count` calls of a kind have been made.
     ///
-    /// - Returns: whether it came to be so in time.
+    /// - Returns: false after a timeout.
     public func waits(
         for count: Int = 1, _ kind: ProviderCallKind, _ identifier: ItemIdentifier? = nil,
         within deadline: Duration = .seconds(10)
@@ -123,7 +123,7 @@ public final class CallLog: Sendable {
         return true
     }
 
-    /// Makes a call with its beginning and its end written down.
+    /// Logs the start and the end of a call.
     func record<Value>(
         _ call: ProviderCall, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -138,7 +138,7 @@ public final class CallLog: Sendable {
         }
     }
 
-    /// As `record`, for calls that do not wait.
+    /// As above, for a synchronous call.
     func record<Value>(_ call: ProviderCall, _ body: () throws -> Value) throws -> Value {
         let index = begin(call)
         do {

@@ -1,14 +1,14 @@
 import FileProvider
 
-/// One fetch from an in-memory remote, with what the script does to it.
+/// One fetch from an in-memory remote, with scripted faults.
 struct ContentFetch {
-    let provider: InMemoryProvider
+    let remote: InMemoryState
     let identifier: ItemIdentifier
     let version: [UInt8]?
     let effects: [FaultScript.Effect]
 
     func run(range: Range<Int64>?, into sink: any ContentSink) async throws -> FileProviderItem {
-        let tree = provider.tree
+        let tree = remote.tree
         guard let item = tree[identifier], item.kind == .file, let content = tree.content(of: identifier) else {
             throw FileProviderError.noSuchItem(identifier)
         }
@@ -20,8 +20,8 @@ struct ContentFetch {
         for case .cutFetch(let count) in effects { end = min(end, wanted.lowerBound + count) }
         var offset = wanted.lowerBound
         while offset < end {
-            let next = min(end, offset + provider.options.chunkSize, nextStop(after: offset, start: wanted.lowerBound))
-            if provider.options.chunkDelay > .zero { try await Task.sleep(for: provider.options.chunkDelay) }
+            let next = min(end, offset + remote.options.chunkSize, nextStop(after: offset, start: wanted.lowerBound))
+            if remote.options.chunkDelay > .zero { try await Task.sleep(for: remote.options.chunkDelay) }
             try Task.checkCancellation()
             try checkVersion(item)
             try sink.write(content[offset..<next], at: offset)
@@ -37,15 +37,15 @@ struct ContentFetch {
         return answer
     }
 
-    /// A remote keeps one version: it has none to give of one that was written over.
+    /// The remote keeps only the current version of a file.
     private func checkVersion(_ item: FileProviderItem) throws {
-        guard let now = provider.tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
+        guard let now = remote.tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
         guard now.itemVersion.contentVersion == item.itemVersion.contentVersion else {
             throw FileProviderError(.versionNoLongerAvailable, item: now)
         }
     }
 
-    /// The offset at which the script wants something to happen next.
+    /// The offset of the next scripted fault.
     private func nextStop(after offset: Int64, start: Int64) -> Int64 {
         effects.compactMap { effect -> Int64? in
             switch effect {

@@ -1,50 +1,50 @@
 import FileProvider
 import Synchronization
 
-/// What goes wrong with which calls: rules that a test writes, before and while the provider is used.
+/// Faults of calls: rules that a test adds before or during calls.
 ///
-/// A call is met by every rule that fits it, in the order in which they were added: it is delayed and held first, and
-/// then fails or answers something odd.
+/// All matching rules apply to a call, in the order in which they were added: delays and holds first, then failures
+/// and invalid answers.
 public final class FaultScript: Sendable {
-    /// What happens to a call.
+    /// The effect of a rule.
     public enum Effect: Sendable {
-        /// It throws.
+        /// The call throws.
         case fail(any Error)
-        /// It takes longer.
+        /// The call is delayed.
         case delay(Duration)
-        /// It waits until the gate is open.
+        /// The call waits until the gate is open.
         case hold(Gate)
-        /// A fetch waits at the gate once it has given so many bytes.
+        /// A fetch waits at the gate after this number of bytes.
         case holdFetch(after: Int64, Gate)
-        /// A fetch throws once it has given so many bytes.
+        /// A fetch throws after this number of bytes.
         case failFetch(after: Int64, any Error)
-        /// A fetch gives no more than so many bytes, and is content with that.
+        /// A fetch ends successfully after this number of bytes.
         case cutFetch(Int64)
-        /// A fetch gives so many bytes more than the file has.
+        /// A fetch delivers this number of bytes more than the file has.
         case surplus(Int64)
-        /// A fetch says that the bytes it gave are of this content version.
+        /// A fetch returns this content version.
         case contentVersion([UInt8])
-        /// A page's token is the one that it was asked with, or this one.
+        /// A page has this token; with nil, that of the request.
         case pageToken(FileProviderPage?)
-        /// A page has these items beside its own.
+        /// A page contains these additional items.
         case extraItems([FileProviderItem])
-        /// Every page is the first one, under a new token each time.
+        /// Every page is the first page, with a new token each time.
         case samePageAgain
-        /// A batch of changes says that more are coming, from the anchor that it was asked with on.
+        /// A batch of changes declares more changes with an unchanged anchor.
         case sameAnchorMoreComing
-        /// A batch of changes, or the present anchor, is this one.
+        /// A batch of changes, or the current anchor, has this anchor.
         case anchor(SyncAnchor)
-        /// A change is carried out, and the call throws all the same: the answer was lost.
+        /// A change is applied and the call throws: the response was lost.
         case applyThenFail(any Error)
-        /// A change is refused, and not carried out.
+        /// A change is refused and not applied.
         case refuse(reason: String)
-        /// The remote keeps other content than was sent, and says that it is to be fetched; with nil it only says so.
+        /// The remote stores other content and sets `shouldFetchContent`; with nil it only sets the flag.
         case shouldFetchContent(RemoteContent?)
-        /// What was made or changed has this identifier from then on.
+        /// The created or changed item gets this identifier.
         case answerIdentifier(ItemIdentifier)
-        /// An upload waits at the gate once it has taken so many bytes.
+        /// An upload waits at the gate after this number of bytes.
         case holdUpload(after: Int64, Gate)
-        /// An upload throws once it has taken so many bytes. The remote is left as it was.
+        /// An upload throws after this number of bytes; the remote stays unchanged.
         case failUpload(after: Int64, any Error)
     }
 
@@ -54,7 +54,7 @@ public final class FaultScript: Sendable {
         var identifier: ItemIdentifier?
         var effect: Effect
         var skips: Int
-        /// How many calls it still meets; nil for all.
+        /// The number of remaining calls; nil for no limit.
         var times: Int?
     }
 
@@ -71,8 +71,8 @@ public final class FaultScript: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: the item or container; nil for all.
-    ///   - skipping: how many calls that it fits go well before it begins.
-    ///   - times: how many calls it meets then; nil for all.
+    ///   - skipping: the number of matching calls before the rule applies.
+    ///   - times: the number of calls to which it applies; nil for no limit.
     public func add(
         _ effect: Effect, to kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, skipping: Int = 0,
         times: Int? = nil
@@ -86,7 +86,7 @@ public final class FaultScript: Sendable {
         }
     }
 
-    /// Calls fail with an error, once unless said otherwise.
+    /// Calls fail with an error, by default once.
     public func fail(
         _ kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, with error: any Error, skipping: Int = 0,
         times: Int? = 1
@@ -94,12 +94,12 @@ public final class FaultScript: Sendable {
         add(.fail(error), to: kind, of: identifier, skipping: skipping, times: times)
     }
 
-    /// Every call fails with an error, whatever it is, until ``clear()``.
+    /// All calls of any kind fail with an error until ``clear()``.
     public func failEverything(with error: any Error) {
         for kind in ProviderCallKind.allCases { fail(kind, with: error, times: nil) }
     }
 
-    /// Calls wait until the gate that is returned is opened.
+    /// Calls wait until the returned gate is opened.
     public func hold(
         _ kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, skipping: Int = 0, times: Int? = nil,
         heedsCancellation: Bool = true
@@ -109,14 +109,14 @@ public final class FaultScript: Sendable {
         return gate
     }
 
-    /// Calls take longer.
+    /// Calls are delayed.
     public func delay(
         _ kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, by duration: Duration, times: Int? = nil
     ) {
         add(.delay(duration), to: kind, of: identifier, times: times)
     }
 
-    /// Everything goes well again, and what was held goes on.
+    /// Removes all rules and opens all gates.
     public func clear() {
         let rules = state.withLock { state in
             defer { state.rules = [] }
@@ -130,7 +130,7 @@ public final class FaultScript: Sendable {
         }
     }
 
-    /// What happens to this call. Uses the rules up that it meets.
+    /// The effects of the rules on a call. Decrements their counters.
     func effects(on kind: ProviderCallKind, of identifier: ItemIdentifier) -> [Effect] {
         state.withLock { state in
             var effects: [Effect] = []

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A barrier that calls wait at until a test opens it. Once open it stays open.
+/// A barrier at which calls wait until a test opens it. It stays open.
 public final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -12,18 +12,18 @@ public final class Gate: Sendable {
     private let state = Mutex(State())
     private let heedsCancellation: Bool
 
-    /// - Parameter heedsCancellation: false for calls that hang whatever happens to their task.
+    /// - Parameter heedsCancellation: false for a call that ignores cancellation.
     public init(heedsCancellation: Bool = true) {
         self.heedsCancellation = heedsCancellation
     }
 
-    /// How many have come so far, those that were let through included.
+    /// The number of arrivals so far, including those that have passed.
     public var arrivals: Int { state.withLock { $0.arrivals } }
 
-    /// How many wait now.
+    /// The number of waiting calls.
     public var waiting: Int { state.withLock { $0.waiters.count } }
 
-    /// Lets everybody through, from now on too.
+    /// Opens the gate for all calls, now and later.
     public func open() {
         let waiters = state.withLock { state in
             state.isOpen = true
@@ -35,7 +35,7 @@ public final class Gate: Sendable {
 
     /// Waits until the gate is open.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before, unless this gate does not heed that.
+    /// - Throws: `CancellationError` if the task is cancelled, unless the gate ignores cancellation.
     public func pass() async throws {
         let id = state.withLock { state in
             state.nextID += 1

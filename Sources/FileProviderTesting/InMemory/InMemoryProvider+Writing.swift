@@ -1,6 +1,6 @@
 import FileProvider
 
-/// The writing half: an upload is taken in whole, and then the remote changes, at once or not at all.
+/// The writing calls: the contents are read completely, then the remote changes atomically.
 extension InMemoryProvider {
     public func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
@@ -57,7 +57,7 @@ extension InMemoryProvider {
             for case .refuse(let reason) in effects { return .refused(reason: reason) }
             var writing = RemoteWriting(options: options)
             if let contents {
-                writing.content = .bytes(try await Upload(provider: self, effects: effects).take(contents))
+                writing.content = .bytes(try await Upload(remote: remote, effects: effects).take(contents))
             }
             var shouldFetch = false
             for effect in effects {
@@ -81,20 +81,20 @@ extension InMemoryProvider {
     }
 }
 
-/// One upload to an in-memory remote, with what the script does to it.
+/// One upload to an in-memory remote, with scripted faults.
 private struct Upload {
-    let provider: InMemoryProvider
+    let remote: InMemoryState
     let effects: [FaultScript.Effect]
 
     func take(_ source: ContentSource) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         var offset: Int64 = 0
         try await stop(after: 0)
-        // Also with nothing to read the source is asked once, for it may have grown.
+        // The source is read at least once, because it may have grown.
         repeat {
-            if provider.options.chunkDelay > .zero { try await Task.sleep(for: provider.options.chunkDelay) }
+            if remote.options.chunkDelay > .zero { try await Task.sleep(for: remote.options.chunkDelay) }
             try Task.checkCancellation()
-            let end = min(source.size, offset + max(1, provider.options.uploadChunkSize), nextStop(after: offset))
+            let end = min(source.size, offset + max(1, remote.options.uploadChunkSize), nextStop(after: offset))
             bytes += try source.read(at: offset, count: Int(end - offset))
             offset = end
             try await stop(after: offset)
@@ -103,7 +103,7 @@ private struct Upload {
         return bytes
     }
 
-    /// The offset at which the script wants something to happen next.
+    /// The offset of the next scripted fault.
     private func nextStop(after offset: Int64) -> Int64 {
         effects.compactMap { effect -> Int64? in
             switch effect {

@@ -1,54 +1,26 @@
 import FileProvider
 import Synchronization
 
-/// A remote in memory, and the provider that serves it: for tests of everything that stands above a provider.
+/// A remote in memory with its provider, for tests of the code that uses a provider.
 ///
-/// A test changes the remote with ``change(_:)``, lets calls fail and wait with ``faults`` and looks at what was called
-/// in ``log``. All of it may be done from any thread, also while calls are under way.
+/// A test changes the remote with ``change(_:)``, makes calls fail or wait with ``faults``, and inspects the calls in
+/// ``log``. All of them may be used from any thread, also during calls.
+///
+///     let provider = InMemoryProvider()
+///     let file = provider.change { $0.addFile("a.txt", content: .bytes([1, 2, 3])) }
+///     let item = try await provider.item(for: file, request: FileProviderRequest(reason: .lookup))
 public final class InMemoryProvider: FileProviderReplicatedExtension {
-    /// How the remote behaves.
-    public struct Options: Hashable, Sendable {
-        public var partialContentFetching = true
-        public var changeFeed = true
-        /// How many items a page has at the most; nil for as many as the system suggests.
-        public var pageSize: Int?
-        /// How many bytes a fetch gives at once.
-        public var chunkSize: Int64 = 1 << 20
-        /// How long each of these takes.
-        public var chunkDelay = Duration.zero
-        /// Whether a file's changes can be followed.
-        public var documentEnumeration = false
-        public var concurrentCalls = 16
-        /// Whether items can be created, changed and deleted.
-        public var writing = true
-        /// Whether items can be trashed.
-        public var trash = false
-        /// Whether a call that would give two items of a directory one name fails with `filenameCollision`. What a test
-        /// does to the tree itself is not held to it.
-        public var uniqueNames = true
-        /// The fields that the remote can keep. Others come back as still pending. Where a new item is, how it is called
-        /// and what it contains is always kept.
-        public var holds = ItemFields(rawValue: .max)
-        /// Whether an upload of the bytes that the remote has already is no conflict, whatever version it is based on:
-        /// so a call is recognized that is made again because its answer was lost.
-        public var recognizesEqualUploads = true
-        /// How many bytes an upload takes at once.
-        public var uploadChunkSize: Int64 = 1 << 20
-        /// Whether a directory's content version changes with anything below it.
-        public var directoryVersionsCoverTrees = false
-        /// How much room there is, when the remote says so.
-        public var quota: RemoteQuota?
+    public typealias Options = InMemoryOptions
 
-        public init() {}
-    }
-
-    public let options: Options
-    public let log = CallLog()
-    public let faults = FaultScript()
+    public var options: Options { remote.options }
+    /// The calls that were made.
+    public var log: CallLog { remote.log }
+    /// The faults that calls run into.
+    public var faults: FaultScript { remote.faults }
+    let remote: InMemoryState
     private let state: Mutex<State>
 
     private struct State {
-        var tree: RemoteTree
         var manager: (any FileProviderManager)?
         var isInvalidated = false
         var materializedNotices = 0
@@ -56,45 +28,43 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     }
 
     /// - Parameters:
-    ///   - tree: the remote as another instance left it; an empty one without.
-    ///   - manager: is told of changes, when there is one. See ``attach(_:)``.
+    ///   - tree: the initial remote, for example that of another instance; nil for an empty one.
+    ///   - manager: receives a signal after each change; see ``attach(_:)``.
     public init(
         options: Options = Options(), tree: RemoteTree? = nil, manager: (any FileProviderManager)? = nil
     ) {
-        self.options = options
-        var tree = tree ?? RemoteTree()
-        tree.hasTrash = options.trash
-        state = Mutex(State(tree: tree, manager: manager))
+        remote = InMemoryState(options: options, tree: tree)
+        state = Mutex(State(manager: manager))
     }
 
     // MARK: - The remote
 
-    /// Tells a system of the changes to the remote from now on: that there are some, not which.
+    /// Signals this manager after each change from now on.
     public func attach(_ manager: any FileProviderManager) {
         state.withLock { $0.manager = manager }
     }
 
-    /// The system's side, when there is one.
+    /// The attached manager, if any.
     public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
 
-    /// The remote as it is now.
-    public var tree: RemoteTree { state.withLock { $0.tree } }
+    /// The current state of the remote.
+    public var tree: RemoteTree { remote.tree }
 
-    /// Changes the remote, all at once, and signals the manager that is attached.
+    /// Changes the remote atomically and signals the attached manager.
     @discardableResult
     public func change<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
-        let (value, manager) = try state.withLock { state in (try body(&state.tree), state.manager) }
+        let value = try remote.change(body)
         manager?.signalEnumerator()
         return value
     }
 
-    /// Changes the remote without telling anybody.
+    /// Changes the remote atomically without a signal.
     @discardableResult
     public func changeSilently<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
-        try state.withLock { state in try body(&state.tree) }
+        try remote.change(body)
     }
 
-    /// Whether the system has said that it is done.
+    /// Whether the system has called `invalidate`.
     public var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
 
     // MARK: - The provider
@@ -108,10 +78,10 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             concurrentCalls: options.concurrentCalls)
     }
 
-    /// How often the system has said that the set of materialized items changed.
+    /// The number of calls of `materializedItemsDidChange`.
     public var materializedNotices: Int { state.withLock { $0.materializedNotices } }
 
-    /// How often the system has said that the set of pending items changed.
+    /// The number of calls of `pendingItemsDidChange`.
     public var pendingNotices: Int { state.withLock { $0.pendingNotices } }
 
     public func materializedItemsDidChange() async { state.withLock { $0.materializedNotices += 1 } }
@@ -148,7 +118,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             case _ where tree[container]?.kind == .file && !options.documentEnumeration:
                 throw FileProviderError(.featureUnsupported, "a file is no container")
             default:
-                return InMemoryEnumerator(provider: self, container: container, request: request)
+                return InMemoryEnumerator(remote: remote, container: container, request: request)
             }
         }
     }
@@ -159,7 +129,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     ) async throws -> FileProviderItem {
         let call = ProviderCall(kind: .fetch, identifier: identifier, range: range, request: request)
         return try await perform(call) { effects in
-            let fetch = ContentFetch(provider: self, identifier: identifier, version: version, effects: effects)
+            let fetch = ContentFetch(remote: remote, identifier: identifier, version: version, effects: effects)
             return try await fetch.run(range: range, into: sink)
         }
     }
@@ -168,22 +138,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         try? await perform(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) { _ in }
     }
 
-    /// Makes a call as the log and the script want it. What is left of the script is for the body.
     func perform<Value>(
         _ call: ProviderCall, _ body: ([FaultScript.Effect]) async throws -> Value
     ) async throws -> Value {
-        try await log.record(call) {
-            let effects = faults.effects(on: call.kind, of: call.identifier)
-            for effect in effects {
-                switch effect {
-                case .delay(let duration): try await Task.sleep(for: duration)
-                case .hold(let gate): try await gate.pass()
-                default: break
-                }
-            }
-            for case .fail(let error) in effects { throw error }
-            try Task.checkCancellation()
-            return try await body(effects)
-        }
+        try await remote.perform(call, body)
     }
 }

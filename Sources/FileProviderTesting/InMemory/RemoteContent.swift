@@ -1,7 +1,7 @@
 /// The bytes of a file on an in-memory remote.
 public enum RemoteContent: Hashable, Sendable {
     case bytes([UInt8])
-    /// As many bytes as wanted without holding them: each follows from its offset and the seed.
+    /// Pseudo-random bytes that are computed from offset and seed.
     case pattern(size: Int64, seed: UInt64)
 
     public init(_ text: String) {
@@ -15,7 +15,7 @@ public enum RemoteContent: Hashable, Sendable {
         }
     }
 
-    /// The bytes of a range, which must lie inside the content.
+    /// The bytes of a range, which must lie in the content.
     public subscript(range: Range<Int64>) -> [UInt8] {
         switch self {
         case .bytes(let bytes): Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])

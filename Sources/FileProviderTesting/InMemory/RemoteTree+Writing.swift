@@ -1,45 +1,31 @@
 import FileProvider
 
-/// A change that came through a provider and was carried out.
-public struct AppliedChange: Hashable, Sendable {
-    /// `create`, `modify` or `delete`.
-    public var kind: ProviderCallKind
-    /// The item on the remote, by the identifier that it had after the change.
-    public var identifier: ItemIdentifier
-    /// The identifier that the system used: a template's for a new item.
-    public var sentIdentifier: ItemIdentifier
-    /// What was stored.
-    public var fields: ItemFields
-    /// How many bytes came with it; nil when none were sent.
-    public var size: Int64?
-}
-
-/// How a change is to be carried out.
+/// The contents and options of a change.
 struct RemoteWriting: Sendable {
-    /// The item as it is afterwards, and what could not be stored.
+    /// The changed item, and the fields that were not stored.
     struct Answer: Sendable {
         var item: FileProviderItem
         var pending: ItemFields
     }
 
-    /// Nothing is there that could be recognized.
+    /// There is no item to recognize.
     struct NotThere: Error {
         var name: String
     }
 
-    let options: InMemoryProvider.Options
-    /// What was sent.
+    let options: InMemoryOptions
+    /// The uploaded content.
     var content: RemoteContent?
-    /// What is kept in its place.
+    /// The content that is stored instead.
     var storedContent: RemoteContent?
     var newIdentifier: ItemIdentifier?
 
-    init(options: InMemoryProvider.Options) {
+    init(options: InMemoryOptions) {
         self.options = options
     }
 }
 
-/// What a provider's caller may do to the tree, with the checks that a remote makes. It fails before it changes anything.
+/// The writing calls on the tree, with the checks of a remote. A call that throws changes nothing.
 extension RemoteTree {
     mutating func create(
         _ template: FileProviderItem, _ fields: ItemFields, _ options: CreateItemOptions, _ writing: RemoteWriting
@@ -177,13 +163,13 @@ extension RemoteTree {
         }
     }
 
-    /// What an item contains when it was sent so; nil for a file whose bytes are not here.
+    /// The content of an uploaded item; nil for a file without contents.
     private func content(of item: FileProviderItem, _ writing: RemoteWriting) -> RemoteContent? {
         if let content = writing.content { return content }
         return item.kind == .file && item.documentSize ?? 0 > 0 ? nil : .bytes([])
     }
 
-    /// Whether an item that is there is the one that is offered again. One without its bytes is known by its size.
+    /// Whether an existing item is the offered one. Without contents, the size is compared.
     private func isSame(_ there: FileProviderItem, _ template: FileProviderItem, _ content: RemoteContent?) -> Bool {
         guard there.kind == template.kind else { return false }
         switch there.kind {
@@ -200,7 +186,7 @@ extension RemoteTree {
         return one[0..<one.size] == other[0..<other.size]
     }
 
-    /// What of a template that is offered again is not on the remote as it is now.
+    /// The fields of an offered template that differ from the remote.
     private func differences(
         _ template: FileProviderItem, _ fields: ItemFields, _ item: FileProviderItem, _ writing: RemoteWriting
     ) -> ItemFields {
@@ -230,7 +216,7 @@ extension RemoteTree {
 }
 
 extension ItemFields {
-    /// Where an item is and how it is called.
+    /// Parent and name.
     static let place: ItemFields = [.filename, .parentItemIdentifier]
 
     static let all: [ItemFields] = [
@@ -240,7 +226,7 @@ extension ItemFields {
 }
 
 extension FileProviderItem {
-    /// Takes over some fields of another item. What that one does not say stays as it is.
+    /// Copies fields of another item. Nil fields stay unchanged.
     mutating func merge(_ fields: ItemFields, of other: FileProviderItem) {
         if fields.contains(.filename) { filename = other.filename }
         if fields.contains(.parentItemIdentifier) { parentItemIdentifier = other.parentItemIdentifier }

@@ -1,29 +1,28 @@
 import FileProvider
 
-/// The items of an in-memory remote, with their history: a value, changed as somebody else would change the remote.
+/// The items of an in-memory remote and their history, as a value.
 ///
-/// Names are not looked at: a remote may well have two items of one name, or names that no file system takes.
+/// Names are not validated: a remote may contain two items with one name, and names that no file system accepts.
 public struct RemoteTree: Sendable {
     struct Node {
         var item: FileProviderItem
         var content: RemoteContent
-        /// The place in listings: items come in the order in which they were made.
+        /// The position in listings, by the order of creation.
         var serial: Int
     }
 
     var nodes: [ItemIdentifier: Node] = [:]
     var children: [ItemIdentifier: [ItemIdentifier]] = [:]
     private var counter = 0
-    /// Which items changed, oldest first.
+    /// The changed items, oldest first.
     var history: [ItemIdentifier] = []
-    /// Anchors of another life have expired.
+    /// Anchors with another value have expired.
     private var life = 1
-    /// What became of templates: who offers one again gets the item that was made.
+    /// The items created from templates: a repeated creation returns the same item.
     var made: [ItemIdentifier: ItemIdentifier] = [:]
     /// Whether new items can be trashed.
     var hasTrash = false
-    /// The changes that came through a provider and were carried out, oldest first: each upload and each new item
-    /// once. An item that was there already, and was recognized, is not among them.
+    /// The changes that were made through a provider and applied, oldest first, without recognized items.
     public internal(set) var applied: [AppliedChange] = []
 
     init() {
@@ -38,15 +37,15 @@ public struct RemoteTree: Sendable {
     /// The item with an identifier, or nil.
     public subscript(identifier: ItemIdentifier) -> FileProviderItem? { nodes[identifier]?.item }
 
-    /// A file's bytes, or nil for what is not there.
+    /// A file's content; nil if it does not exist.
     public func content(of identifier: ItemIdentifier) -> RemoteContent? { nodes[identifier]?.content }
 
-    /// A directory's items in the order of their listing.
+    /// The children of a directory in listing order.
     public func items(in directory: ItemIdentifier) -> [FileProviderItem] {
         (children[directory] ?? []).compactMap { nodes[$0]?.item }
     }
 
-    /// The first item under a path, its names separated by slashes; the root for the empty one.
+    /// The first item at a path of names separated by slashes; the root for the empty path.
     public func identifier(at path: String) -> ItemIdentifier? {
         path.split(separator: "/").reduce(ItemIdentifier.rootContainer) { directory, name in
             directory.flatMap { directory in
@@ -55,7 +54,7 @@ public struct RemoteTree: Sendable {
         }
     }
 
-    /// An item as a remote shows it whose directories have versions that cover all below them.
+    /// An item with a content version that covers all its descendants.
     func covering(_ item: FileProviderItem) -> FileProviderItem {
         guard item.kind == .directory else { return item }
         var hash: UInt64 = 14_695_981_039_346_656_037
@@ -68,7 +67,7 @@ public struct RemoteTree: Sendable {
         return item
     }
 
-    /// How many items there are, the root left out.
+    /// The number of items without the root.
     public var count: Int { nodes.count - 1 }
 
     // MARK: - Changing it
@@ -100,7 +99,7 @@ public struct RemoteTree: Sendable {
         }
     }
 
-    /// Gives a file new bytes, and with them a new content version, size and modification time.
+    /// Replaces a file's content and updates its content version, size and modification time.
     public mutating func write(_ content: RemoteContent, to identifier: ItemIdentifier) {
         update(identifier) { node, stamp in
             node.content = content
@@ -114,7 +113,7 @@ public struct RemoteTree: Sendable {
         update(identifier) { node, _ in node.item.filename = name }
     }
 
-    /// Moves an item into another directory, under another name when one is given.
+    /// Moves an item to another directory, optionally with a new name.
     public mutating func move(_ identifier: ItemIdentifier, to parent: ItemIdentifier, as name: String? = nil) {
         guard let old = nodes[identifier]?.item.parentItemIdentifier else { return }
         update(identifier) { node, stamp in
@@ -127,28 +126,28 @@ public struct RemoteTree: Sendable {
         if parent == .trashContainer { endShares(of: identifier) }
     }
 
-    /// Gives others access to an item, as its owner would on the remote.
+    /// Shares an item, as its owner would on the remote.
     public mutating func share(_ identifier: ItemIdentifier) {
         update(identifier) { node, _ in node.item.isShared = true }
     }
 
-    /// Whoever had access to an item or to something below it has none any more.
+    /// Ends the shares of an item and its descendants.
     private mutating func endShares(of identifier: ItemIdentifier) {
         if nodes[identifier]?.item.isShared == true { update(identifier) { node, _ in node.item.isShared = false } }
         for child in children[identifier] ?? [] { endShares(of: child) }
     }
 
-    /// Moves an item into the trash. `move` takes it out again.
+    /// Moves an item to the trash. `move` restores it.
     public mutating func trash(_ identifier: ItemIdentifier) {
         move(identifier, to: .trashContainer)
     }
 
-    /// Changes what an item says of itself, as it is, and its metadata version. What is said may be wrong.
+    /// Changes an item's properties, unchecked, and its metadata version.
     public mutating func edit(_ identifier: ItemIdentifier, _ change: (inout FileProviderItem) -> Void) {
         update(identifier) { node, _ in change(&node.item) }
     }
 
-    /// Deletes an item with all below it.
+    /// Deletes an item recursively.
     public mutating func delete(_ identifier: ItemIdentifier) {
         guard identifier != .rootContainer, let node = nodes[identifier] else { return }
         children[node.item.parentItemIdentifier]?.removeAll { $0 == identifier }
@@ -160,14 +159,14 @@ public struct RemoteTree: Sendable {
         }
     }
 
-    /// Forgets the history: every anchor that was given has expired.
+    /// Discards the history: all anchors expire.
     public mutating func expireAnchors() {
         life += 1
         history = []
     }
 
-    /// Gives every item another identifier and forgets the history and what was made, as a remote that lost its
-    /// database and was built anew from its files.
+    /// Assigns new identifiers to all items and discards the history, as a remote does that has rebuilt its database
+    /// from its files.
     public mutating func loseIdentifiers() {
         var names: [ItemIdentifier: ItemIdentifier] = [
             .rootContainer: .rootContainer, .trashContainer: .trashContainer,
@@ -193,7 +192,7 @@ public struct RemoteTree: Sendable {
 
     var anchor: SyncAnchor { anchor(at: history.count) }
 
-    /// The changes after an anchor, each item once, as it is now; nil when the anchor has expired.
+    /// The changes after an anchor, each item once in its current state; nil if the anchor has expired.
     func changes(since anchor: SyncAnchor, limit: Int) -> ChangeBatch? {
         let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
         guard parts.count == 2, Int(parts[0]) == life, let start = Int(parts[1]), (0...history.count).contains(start)
@@ -207,7 +206,7 @@ public struct RemoteTree: Sendable {
         return batch
     }
 
-    /// The items of a directory that come after a place, and the place where the next ones begin.
+    /// The children of a directory after a serial number, and the number at which the next page begins.
     func page(of directory: ItemIdentifier, after serial: Int, size: Int) -> (items: [FileProviderItem], next: Int?) {
         let rest = (children[directory] ?? []).compactMap { nodes[$0] }.filter { $0.serial > serial }
         let page = rest.prefix(max(1, size))

@@ -2,11 +2,11 @@ import Dispatch
 import FileProvider
 import Synchronization
 
-/// Runs system calls that may hang, for a folder may lie on a network mount, away from Swift's own threads.
+/// Runs system calls that may hang, because a folder may be on a network mount, on Dispatch threads.
 struct BlockingCalls: Sendable {
     private let queue = DispatchQueue(label: "yonder.directory", attributes: .concurrent)
 
-    /// What a call under way can ask: whether anybody still wants its result.
+    /// Lets a running call check whether it was cancelled.
     final class Wish: Sendable {
         private let isOver = Atomic<Bool>(false)
 
@@ -19,7 +19,7 @@ struct BlockingCalls: Sendable {
         fileprivate func cancel() { isOver.store(true, ordering: .relaxed) }
     }
 
-    /// Runs a body on a thread of its own. Cancelled, it returns at once, also while the body hangs.
+    /// Runs a body on a Dispatch thread. When cancelled, it returns at once, even if the body hangs.
     func run<Value: Sendable>(_ body: @escaping @Sendable (Wish) throws -> Value) async throws -> Value {
         let wish = Wish()
         let answer = Answer<Value>()
@@ -35,7 +35,7 @@ struct BlockingCalls: Sendable {
         }
     }
 
-    /// A continuation that takes the first of two answers.
+    /// A continuation that is resumed by the first of two results.
     private final class Answer<Value: Sendable>: Sendable {
         private let continuation = Mutex<CheckedContinuation<Value, any Error>?>(nil)
 

@@ -1,22 +1,22 @@
 import FileProvider
 import Synchronization
 
-/// What happened in watched directories, by places: which name in which directory to look at again. Kept in memory and
-/// bounded; who asks for more than it holds is told that the anchor has expired.
+/// The log of changed paths in watched directories. It is bounded and kept in memory; an anchor before its start has
+/// expired.
 final class ChangeLog: Sendable {
     /// A name in a directory, or the directory itself.
     struct Place: Hashable, Sendable {
         var directory: ItemIdentifier
-        /// The UTF-8 of the name's text (``FileNameText``): two Unicode forms of one text are two names.
+        /// The UTF-8 of the encoded name (``FileNameText``): two Unicode forms of one text are two names.
         var name: [UInt8]?
     }
 
     private struct State {
-        /// Another number in each life of the log: an anchor of another life has expired.
+        /// Identifies this instance: an anchor of another instance has expired.
         var life = UInt64.random(in: 1 ... .max)
         var first = 0
         var places: [Place] = []
-        /// Places from which something was moved, until they have been looked at.
+        /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
     }
 
@@ -42,26 +42,26 @@ final class ChangeLog: Sendable {
         }
     }
 
-    /// What was in a place was moved, and not deleted.
+    /// The file at a path was moved and not deleted.
     func noteMovedAway(_ place: Place) {
         state.withLock { state in
             if state.movedAway.count < capacity { state.movedAway.insert(place) }
         }
     }
 
-    /// Whether something was moved from a place since this was asked last.
+    /// Whether a file was moved from a path since the last call of this function.
     func takeMovedAway(_ place: Place) -> Bool {
         state.withLock { $0.movedAway.remove(place) != nil }
     }
 
-    /// Something was missed: every anchor expires.
+    /// Events were lost: all anchors expire.
     func reset() {
         state.withLock { $0 = State() }
     }
 
-    /// The places since an anchor, each once, at most `limit` entries of the log.
+    /// The changed paths since an anchor, without duplicates, from at most `limit` log entries.
     ///
-    /// - Returns: nil when the anchor has expired.
+    /// - Returns: nil if the anchor has expired.
     func places(since anchor: SyncAnchor, limit: Int) -> (places: [Place], anchor: SyncAnchor, isAll: Bool)? {
         let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
         guard parts.count == 2, let life = UInt64(parts[0], radix: 16), let position = Int(parts[1]) else { return nil }

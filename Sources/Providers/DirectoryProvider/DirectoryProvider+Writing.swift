@@ -2,7 +2,7 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// The writing half. Every change is there at once and whole, and on the disk when the call returns.
+/// The writing calls. Every change is atomic, and durable when the call returns.
 extension DirectoryProvider {
     package func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
@@ -10,14 +10,14 @@ extension DirectoryProvider {
     ) async throws -> ItemChange {
         try await write(template.parentItemIdentifier, template.filename, contents) { [watcher] writer, contents in
             let change = try writer.create(template, fields, contents: contents, options: options)
-            // Nobody will list it, because what it holds is known.
+            // The system does not list a directory that it has created, so it is watched from here on.
             if case .applied(let item, _, _) = change, item.kind == .directory, !item.isTrashed, let watcher {
                 let parent = try writer.folder.openDirectory(item.parentItemIdentifier)
                 defer { try? parent.close() }
                 let directory = try parent.openDirectory(named: item.filename)
                 defer { try? directory.close() }
                 if options.contains(.keepExisting) {
-                    // What was there before is compared, or listed.
+                    // An existing directory will be compared or listed.
                     watcher.watch(directory, as: item.itemIdentifier)
                 } else {
                     watcher.watch(made: directory, as: item.itemIdentifier)
@@ -44,8 +44,8 @@ extension DirectoryProvider {
         }
     }
 
-    /// Runs a change. A cancelled one returns at once and may go on for a moment, so it reads from a descriptor of its
-    /// own: the number of the one that was given may soon mean another file.
+    /// Runs a change. A cancelled call returns at once while its body may continue, so the body reads from a
+    /// duplicate descriptor: the number of the original may be reused.
     private func write<Value: Sendable>(
         _ identifier: ItemIdentifier, _ name: String?, _ contents: ContentSource?,
         _ body: @escaping @Sendable (FolderWriter, ContentSource?) throws -> Value
@@ -65,13 +65,13 @@ extension DirectoryProvider {
             } catch let error as Errno {
                 throw folder.writeFailure(error, of: identifier, named: name)
             } catch let error as FileProviderError where error.code == .fileReadNoPermission {
-                // On the way there. For who writes it means that the item has to wait.
+                // A parent directory denies access: the item waits.
                 throw folder.writeFailure(.permissionDenied, of: identifier, named: name)
             }
         }
     }
 
-    /// Closes its source's descriptor when nobody needs it any more.
+    /// Closes the descriptor of its source when it is released.
     private final class Held: Sendable {
         let source: ContentSource?
 
@@ -84,7 +84,7 @@ extension DirectoryProvider {
 }
 
 extension Folder {
-    /// What a failed system call means to the system that wanted to change something.
+    /// The provider error for a failed system call of a change.
     func writeFailure(_ error: Errno, of identifier: ItemIdentifier, named name: String?) -> FileProviderError {
         let what = name.map { "'\($0)'" } ?? "the item"
         func cannot(_ why: String) -> FileProviderError {

@@ -13,13 +13,13 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     private static let chunk: Int64 = 1 << 20
 
     /// - Parameters:
-    ///   - root: the folder, which must be there.
-    ///   - leftoverAge: how many seconds old a file has to be that a change broken off left behind before it is removed.
-    /// - Throws: `serverUnreachable` with what is wrong with it.
+    ///   - root: the folder, which must exist.
+    ///   - leftoverAge: the age in seconds after which a file of an interrupted change is removed.
+    /// - Throws: `serverUnreachable` with the reason.
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
         self.manager = manager
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
-        // What other machines do to a network mount is not told: it has to be compared.
+        // inotify does not report changes by other machines on a network mount, so it is compared.
         watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
@@ -54,7 +54,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             let room = try root.fileSystemStatistics()
             let bytes = { (blocks: UInt64) in Int64(clamping: blocks.multipliedReportingOverflow(by: room.blockSize).0)
             }
-            // What only root may fill is not counted as room.
+            // Space reserved for root is not available.
             let used = room.blocks - min(room.blocks, room.freeBlocks)
             return RemoteQuota(
                 free: bytes(room.availableBlocks), total: bytes(used + room.availableBlocks))
@@ -123,7 +123,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             }
             offset += count
         }
-        // A file that was written meanwhile may have given bytes of both versions, or ended early.
+        // A file that was written during the fetch may have returned bytes of two versions.
         guard FolderItems.version(of: try FileStatus(of: file)).contentVersion == current else {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }

@@ -4,20 +4,20 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Files that this provider has just made, and that the system does not know yet because it is still being told.
+/// Files that this provider has just created, until the system knows them.
 ///
-/// Whoever looks at their directory meanwhile would tell it first that a stranger has come, and that the file which had
-/// the name is gone. So he waits for a moment.
+/// A concurrent listing of the directory would report the new file as another's, and the replaced file as deleted.
+/// Such listings therefore wait briefly.
 extension Folder {
     struct Unanswered {
         var identifier: ItemIdentifier
         var deadline: ContinuousClock.Instant
     }
 
-    /// The longest that anybody waits: an answer may get lost.
+    /// The maximum wait: the response to the system may be lost.
     private static let patience = Duration.seconds(2)
 
-    /// What has this name now is of this provider's making.
+    /// Records a file that this provider has created.
     func noteMade(_ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier) {
         guard let status = try? FileStatus(of: name, in: directory) else { return }
         let now = ContinuousClock.now
@@ -30,7 +30,7 @@ extension Folder {
         }
     }
 
-    /// What had this name is gone from there.
+    /// Discards the record of a name.
     func noteGone(_ name: String, _ parent: ItemIdentifier) {
         let place = ChangeLog.Place(directory: parent, name: Array(name.utf8))
         unanswered.withLock { $0[place] = nil }
@@ -40,7 +40,7 @@ extension Folder {
         manager.remotePath(of: identifier) != nil || manager.remoteTrashPath(of: identifier) != nil
     }
 
-    /// Waits until the system knows what was made in a directory, under one name or under any.
+    /// Waits until the system knows the files that were created in a directory, with one name or any.
     func waitForAnswers(in directory: ItemIdentifier, named name: [UInt8]? = nil, _ wish: BlockingCalls.Wish) throws {
         let wanted = unanswered.withLock { unanswered in
             unanswered.filter { $0.key.directory == directory && (name == nil || $0.key.name == name) }

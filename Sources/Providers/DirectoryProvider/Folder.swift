@@ -3,12 +3,12 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The folder that is the remote: finds items by their identifiers, and never leaves it.
+/// The folder that is the remote: finds items by identifier, and never leaves the folder.
 ///
-/// It keeps no table of its files. Where an item lies the system knows; that the file there is the item, its inode and
-/// birth time prove. Every step opens one name without following links. All functions block.
+/// It keeps no table of files. The system knows the path of an item; inode number and birth time prove that the file
+/// there is the item. Every step opens one name without following links. All functions block.
 final class Folder: Sendable {
-    /// An item's place: its directory, open, and its name there; the root has none.
+    /// The location of an item: its open directory and its name. The root has no name.
     struct Place: ~Copyable {
         let directory: FileDescriptor
         let name: String?
@@ -20,36 +20,36 @@ final class Folder: Sendable {
     }
 
     private struct State {
-        /// Where directories were seen that moved, until the system has heard of it.
+        /// The paths of moved directories, until the system knows them.
         var moved: [ItemIdentifier: [String]] = [:]
     }
 
     /// Without symbolic links.
     let path: FilePath
     let isOnNetwork: Bool
-    /// Whether nothing in it can be changed.
+    /// Whether the file system is mounted read-only.
     let isReadOnly: Bool
     let manager: any FileProviderManager
     let leftoverAge: Int64
     private let state = Mutex(State())
-    /// Which directory the source is.
+    /// The identity of the source directory.
     let source: Mutex<SourceRecord>
-    /// Identifiers of files with several names, by place, until the system knows them.
+    /// The identifiers of hard links by location, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
-    /// What was in the trash when it was looked through last.
+    /// The result of the last search of the trash.
     let knownTrash = Mutex<KnownTrash?>(nil)
-    /// What was made, by its place, until the system knows it.
+    /// The files that were created, by location, until the system knows them.
     let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
-    /// One file at a time gets its place in a directory whose own time is kept.
+    /// Serializes replacements of files in directories whose modification time is restored.
     private let exchanging = Mutex<Void>(())
     /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
-    /// - Throws: `serverUnreachable` when the folder is not there, with the reason. Where another one is in the place of the
-    ///   one that is known, that is said by each call. What the store says.
+    /// - Throws: `serverUnreachable` with the reason if the folder does not exist. If another folder has replaced the
+    ///   known one, each call reports that. The errors of the store.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
         self.manager = manager
@@ -93,7 +93,7 @@ final class Folder: Sendable {
         return place
     }
 
-    /// As ``find(_:)``, with nil for what is not there.
+    /// As ``find(_:)``; nil if the item does not exist.
     func findIfThere(_ identifier: ItemIdentifier) throws -> Place? {
         if identifier == .rootContainer {
             let root = try openRoot()
@@ -109,11 +109,11 @@ final class Folder: Sendable {
             return place
         }
         if let trashed = try findTrashed(identifier) { return trashed }
-        if let walked = index.path(of: identifier, in: self) { return try find(identifier, at: walked) }
+        if let walked = index.path(of: identifier, walk: walk) { return try find(identifier, at: walked) }
         return nil
     }
 
-    /// An item's place when it has this name in this directory; nil when it has not.
+    /// The location of an item if it has this name in this directory, else nil.
     func place(of identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) throws -> Place? {
         guard let directory = try? openDirectory(parent) else { return nil }
         guard let status = try? self.status(of: name, in: directory),
@@ -132,14 +132,14 @@ final class Folder: Sendable {
         return try place.directory.openDirectory(named: name)
     }
 
-    /// The item under a name in a directory; nil when there is none that can be an item.
+    /// The item with a name in a directory; nil if there is none.
     func item(
         named name: String, in directory: FileDescriptor, parent: ItemIdentifier
     ) throws -> FileProviderItem? {
         if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
             let status = try self.status(of: name, in: directory)
-            // What is hidden gets no identifier.
+            // Hidden files get no identifier.
             guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
             let identifier = identifier(of: status, named: name, parent: parent)
             return items.item(identifier, named: name, in: directory, parent: parent, status: status)
@@ -149,7 +149,7 @@ final class Folder: Sendable {
         }
     }
 
-    /// An item was seen in a place that the system may not have heard of yet.
+    /// Records the path of a moved directory that the system may not know yet.
     func noteMoved(_ item: FileProviderItem) {
         guard item.kind == .directory, let parent = path(of: item.parentItemIdentifier) else { return }
         state.withLock { state in
@@ -158,7 +158,7 @@ final class Folder: Sendable {
         }
     }
 
-    /// The source is another directory from now on.
+    /// Discards all paths after the source was replaced.
     func forgetPlaces() {
         state.withLock { $0.moved = [:] }
         links.withLock { $0 = [:] }
@@ -170,12 +170,13 @@ final class Folder: Sendable {
         return state.withLock { $0.moved[identifier] } ?? manager.remotePath(of: identifier)
     }
 
-    /// - Returns: nil when another file, or none, is there.
+    /// - Returns: nil if there is no file at the path, or another one.
     func find(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
         try find(identifier, at: path, from: openRoot(), .rootContainer)
     }
 
-    /// - Parameter top: where the path begins, open; closed when this returns, unless the place has it.
+    /// - Parameter top: the open directory at which the path begins; closed before this returns, unless the result
+    ///   owns it.
     func find(
         _ identifier: ItemIdentifier, at path: [String], from top: FileDescriptor, _ topIdentifier: ItemIdentifier
     ) throws -> Place? {
@@ -213,22 +214,22 @@ final class Folder: Sendable {
 }
 
 extension Folder {
-    /// Replaces a file, by a body that blocks for moments only. A file that is written keeps its name: its directory does
-    /// not change, and has the time that it had.
+    /// Replaces a file and restores the modification time of its directory, because a write to a file does not change
+    /// its directory. The body must be quick.
     func keepingTime<Value>(
         of directory: FileDescriptor, _ body: () throws(Errno) -> Value
     ) throws(Errno) -> Value {
         try exchanging.withLock { _ throws(Errno) in
             let before = try FileStatus(of: directory).modified
             let value = try body()
-            // Where it is somebody else's directory there is nothing to be done.
+            // The time of another user's directory cannot be set.
             try? directory.setModified(before)
             return value
         }
     }
 
-    /// Gives a directory attributes, by a body that blocks for moments only: whoever replaces a file in it would put its
-    /// old time back.
+    /// Sets attributes of a directory, serialized with ``keepingTime(of:_:)``, which would restore the old time. The
+    /// body must be quick.
     func settingAttributes<Value>(
         of kind: FileStatus.Kind, _ body: () throws(Errno) -> Value
     ) throws(Errno) -> Value {
@@ -236,14 +237,15 @@ extension Folder {
         return try exchanging.withLock { _ throws(Errno) in try body() }
     }
 
-    /// What a name stands for. A directory is not looked at while a file in it is replaced: it has another time then.
+    /// The status of a name. For a directory it waits for a running replacement, during which the directory has
+    /// another time.
     func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus {
         let status = try FileStatus(of: name, in: directory)
         guard status.kind == .directory else { return status }
         return try exchanging.withLock { _ throws(Errno) in try FileStatus(of: name, in: directory) }
     }
 
-    /// As ``status(of:in:)``, of an open directory.
+    /// As ``status(of:in:)``, for an open directory.
     func status(of directory: FileDescriptor) throws(Errno) -> FileStatus {
         try exchanging.withLock { _ throws(Errno) in try FileStatus(of: directory) }
     }

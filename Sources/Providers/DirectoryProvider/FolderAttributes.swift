@@ -2,23 +2,23 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Gives files the attributes of items.
+/// Applies attributes of items to files.
 enum FolderAttributes {
-    /// What a folder keeps of an item beside its content, its name and its place.
+    /// The fields that a folder stores, besides content, name and parent.
     static let kept: ItemFields = [
         .permissions, .fileSystemFlags, .ownership, .extendedAttributes, .contentModificationDate,
     ]
 
-    /// Sets those attributes of an open file that an item says and that are among the fields.
+    /// Sets the given fields of an item on an open file.
     ///
-    /// - Returns: the fields that this file cannot have.
+    /// - Returns: the fields that the file cannot store.
     static func apply(
         _ fields: ItemFields, of item: FileProviderItem, to file: FileDescriptor
     ) throws(Errno) -> ItemFields {
         var status = try FileStatus(of: file)
         let isOurs = Machine.userIdentifier == 0 || Machine.userIdentifier == status.owner
         var pending = notKept(fields, of: item, status)
-        // Owners first, which may take bits of the mode away; the mode next, which may forbid; the time at the end.
+        // The owner first, because it may clear mode bits; then the mode, which may forbid changes; the time last.
         if fields.contains(.ownership), try !setOwner(of: file, item, status) { pending.insert(.ownership) }
         if fields.contains(.extendedAttributes), let wanted = item.extendedAttributes,
             try !setAttributes(of: file, wanted, status)
@@ -31,7 +31,7 @@ enum FolderAttributes {
             do throws(Errno) {
                 try file.setPermissions(mode & 0o7777)
             } catch {
-                // Of one's own file it is not forbidden: the file system has no such thing.
+                // On an own file EPERM means that the file system does not support it.
                 guard isOurs, error == .notPermitted || error == .notSupported else { throw error }
                 pending.formUnion(modes)
             }
@@ -44,9 +44,9 @@ enum FolderAttributes {
         return pending
     }
 
-    /// Takes over from an old file what an item says nothing of: as much as this process may.
+    /// Copies the attributes that an item does not define from the old file, as far as this process may.
     ///
-    /// - Parameter fields: what the item does say.
+    /// - Parameter fields: the fields that the item defines.
     static func carryOver(
         from old: FileDescriptor, _ status: FileStatus, to file: FileDescriptor, except fields: ItemFields,
         of item: FileProviderItem
@@ -59,12 +59,12 @@ enum FolderAttributes {
         }
         let saysAttributes = fields.contains(.extendedAttributes) && item.extendedAttributes != nil
         for (name, value) in old.extendedAttributes() {
-            // These are about the bytes, which are others now.
+            // These attributes belong to the old bytes.
             if ["security.capability", "security.ima", "security.evm"].contains(name) { continue }
             if saysAttributes, ExtendedAttributeName.isKept(name) { continue }
             try? file.setExtendedAttribute(name, to: value)
         }
-        // A file whose owner could not be carried over must not run as somebody else.
+        // A set-ID file must not run as another owner.
         let isSame = try FileStatus(of: file).owner == status.owner
         try? file.setPermissions(isSame ? status.permissions : status.permissions & 0o777)
     }
@@ -112,7 +112,7 @@ enum FolderAttributes {
             } catch {
                 switch error {
                 case .permissionDenied where !isOpened && status.permissions & 0o200 == 0:
-                    // A file that its owner may not write takes no attributes from its owner either.
+                    // A read-only file rejects attributes from its owner, too.
                     isOpened = true
                     try file.setPermissions(status.permissions | 0o200)
                     return try change(body)

@@ -2,7 +2,7 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Enumerates what an identifier stands for: a directory lists its items, a file gives itself and its changes.
+/// The enumerator of a directory, which lists its items, or of a file, which returns the file and its changes.
 struct FolderContainer: FileProviderEnumerator {
     let identifier: ItemIdentifier
     let listing: FolderEnumerator
@@ -24,7 +24,7 @@ struct FolderContainer: FileProviderEnumerator {
         return ChangeBatch(updated: present == anchor ? [] : [document], anchor: present)
     }
 
-    /// Where the file is and which version it has, so that nothing has to be remembered; nil for a directory.
+    /// The path and version of the file, so that no state is needed; nil for a directory.
     func currentSyncAnchor() async throws -> SyncAnchor? {
         try await document().map(Self.anchor)
     }
@@ -33,9 +33,9 @@ struct FolderContainer: FileProviderEnumerator {
         listing.invalidate()
     }
 
-    /// The file as it is now; nil for a directory.
+    /// The current state of the file; nil for a directory.
     ///
-    /// - Throws: `noSuchItem` when it is gone.
+    /// - Throws: `noSuchItem` if the file does not exist.
     private func document() async throws -> FileProviderItem? {
         try await calls.run { [folder, identifier] _ in
             do {

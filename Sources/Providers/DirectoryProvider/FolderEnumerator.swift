@@ -4,15 +4,15 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Lists one directory, page by page while it is read: the first page needs no more than its own names, and memory does not
-/// grow with the directory. The token of a page is how many names came before.
+/// Lists one directory page by page while it reads it, so that memory does not grow with the directory. The token of
+/// a page is the number of names before it.
 ///
-/// The watch is set before the first name is read, so a change during the listing is also reported as a change.
+/// The watch is set before the first name is read, so that a change during the listing is reported as a change.
 final class FolderEnumerator: FileProviderEnumerator {
-    /// Where a listing is.
+    /// The position of a listing.
     private struct Progress {
         var stream: DirectoryStream
-        /// How many names the stream has given.
+        /// The number of names read.
         var count = 0
         /// The first name of the next page.
         var following: [UInt8]?
@@ -67,7 +67,7 @@ final class FolderEnumerator: FileProviderEnumerator {
         var progress = try begin(directory, at: page)
         var names: [[UInt8]] = []
         while names.count < size, let name = try progress.next() { names.append(name) }
-        // What is small comes in the order of its names.
+        // Small directories are sorted by name.
         names.sort { $0.lexicographicallyPrecedes($1) }
         var items: [FileProviderItem] = []
         for bytes in names where folder.isShown(bytes, in: directory) {
@@ -83,9 +83,9 @@ final class FolderEnumerator: FileProviderEnumerator {
         return ItemPage(items: items, nextPage: reached.token)
     }
 
-    /// Takes the stream at a page. It is put back with the next one: a page that fails ends the listing.
+    /// Takes the stream for a page. It is returned with the next page, so a failed page ends the listing.
     ///
-    /// - Throws: `pageExpired` for a page that is not the next.
+    /// - Throws: `pageExpired` for a page that is not the next one.
     private func begin(_ directory: FileDescriptor, at page: FileProviderPage) throws -> Progress {
         let reached = progress.withLock { progress in
             defer { progress = nil }
@@ -100,7 +100,7 @@ final class FolderEnumerator: FileProviderEnumerator {
     }
 }
 
-/// Tells what changed in the directories that are watched.
+/// Reports the changes in watched directories.
 struct FolderChanges: FileProviderEnumerator {
     let folder: Folder
     let log: ChangeLog
@@ -129,7 +129,7 @@ struct FolderChanges: FileProviderEnumerator {
                 if place.directory == .trashContainer {
                     try lookAtTrash(place.name, &batch, &vanished)
                 } else if place.directory == .rootContainer, let name = place.name, Folder.isTrashName(name) {
-                    // A trash that was made just now: what is in it may have come before it was watched.
+                    // A new trash directory may have received items before it was watched.
                     watcher?.watchTrash(of: folder)
                     try add(folder.trashedItems(checking: wish.check), to: &batch)
                 } else {
@@ -153,7 +153,7 @@ struct FolderChanges: FileProviderEnumerator {
         batch.updated += items
     }
 
-    /// What has a name among the trashed files now, against what was known to have it.
+    /// Compares a name in the trash with the known item.
     private func lookAtTrash(
         _ bytes: [UInt8]?, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
     ) throws {
@@ -168,7 +168,7 @@ struct FolderChanges: FileProviderEnumerator {
         }
     }
 
-    /// What is in a place now, against what was known to be there.
+    /// Compares a path with the known item.
     private func look(
         at place: ChangeLog.Place, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
     ) throws {
@@ -190,7 +190,7 @@ struct FolderChanges: FileProviderEnumerator {
             }
             if let known, known != item?.itemIdentifier { vanished.insert(known) }
         } catch let error as FileProviderError where error.code == .noSuchItem {
-            // The directory itself is gone: whoever holds it tells.
+            // The directory was removed, which its parent reports.
         } catch let error as Errno {
             throw folder.failure(error, of: place.directory)
         }
@@ -198,9 +198,9 @@ struct FolderChanges: FileProviderEnumerator {
 }
 
 extension Folder {
-    /// Items that were moved from a directory that is watched, and did not come up in another that is.
+    /// Finds items that were moved out of a watched directory and did not appear in another one.
     ///
-    /// - Returns: those that are still in the folder, where they are now.
+    /// - Returns: the items that are still in the folder.
     func search(for identifiers: Set<ItemIdentifier>) throws -> [FileProviderItem] {
         guard !identifiers.isEmpty else { return [] }
         index.expire()
@@ -217,7 +217,7 @@ extension Folder {
             place.identifier, named: name, in: place.directory, parent: place.parent, status: place.status)
     }
 
-    /// What a failed system call means to the system.
+    /// The provider error for a failed system call.
     func failure(_ error: Errno, of identifier: ItemIdentifier) -> FileProviderError {
         switch error {
         case .permissionDenied, .notPermitted:

@@ -3,17 +3,16 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// How files become items: identifiers, versions, attributes.
+/// Converts files to items: identifiers, versions, attributes.
 ///
-/// What an identifier is made of is said at ``Folder/identifier(of:named:parent:)``. The birth time sees to it that none is
-/// given twice; where the file system keeps none it is the inode number alone. The device comes with it where it is not
-/// the root's.
+/// ``Folder/identifier(of:named:parent:)`` describes identifiers. The birth time ensures that an identifier is not
+/// reused; without one it is the inode number alone. The device number is appended if it is not that of the root.
 struct FolderItems: Sendable {
     let rootDevice: UInt64
-    /// What may be done with every item.
+    /// The capabilities of every item.
     let capabilities: ItemCapabilities
 
-    /// - Returns: nil for what is no item: FIFOs, sockets and devices, and what is on its way in or out.
+    /// - Returns: nil for FIFOs, sockets, devices and hidden files.
     func item(
         _ identifier: ItemIdentifier, named name: String, in directory: FileDescriptor, parent: ItemIdentifier,
         status: FileStatus
@@ -40,7 +39,7 @@ struct FolderItems: Sendable {
             extendedAttributes: kind == .symbolicLink ? nil : Self.attributes(of: name, in: directory))
     }
 
-    /// The extended attributes that an item has, by their keys.
+    /// The extended attributes of an item by key.
     private static func attributes(of name: String, in directory: FileDescriptor) -> [String: [UInt8]] {
         let found = directory.extendedAttributes(named: name, where: ExtendedAttributeName.isKept)
         return Dictionary(
@@ -56,7 +55,7 @@ struct FolderItems: Sendable {
             owner: status.owner, group: status.group)
     }
 
-    /// Which file it is, whatever it is called and however many names it has.
+    /// Identifies a file, independent of its name and of the number of its links.
     func file(_ status: FileStatus) -> String {
         var text = String(status.inode, radix: 16)
         if let birth = status.birth {
@@ -67,17 +66,17 @@ struct FolderItems: Sendable {
         return text
     }
 
-    /// Which file an identifier means. (Identifiers of older versions have a digest of a place behind it.)
+    /// The file of an identifier.
     static func file(of identifier: ItemIdentifier) -> String {
         String(identifier.rawValue.prefix { $0 != "+" })
     }
 
-    /// Whether an identifier is of this provider's making: the system's own name items that have none.
+    /// Whether this provider has assigned an identifier; the system assigns temporary ones.
     static func isIdentifier(_ identifier: ItemIdentifier) -> Bool {
         identifier.rawValue.utf8.allSatisfy { "0123456789abcdef-+@".utf8.contains($0) }
     }
 
-    /// The identifier of one of a file's names.
+    /// The identifier of one of the links of a file.
     static func identifier(_ file: String, link: Int) -> ItemIdentifier {
         ItemIdentifier(link == 0 ? file : file + "+" + String(link, radix: 16))
     }

@@ -3,15 +3,14 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Identifiers of files, and which of the names of one file is which item.
+/// The identifiers of files with several hard links.
 ///
-/// An identifier says which file it is: inode number and birth time. A file with several hard links is several items; the
-/// first has that identifier, and the others the same with a number behind it (`+1`, `+2`). An item keeps its
-/// identifier for as long as its name stands for that file, however many links come and go. Only the file part is
-/// compared with the file that is found, so nothing depends on the link count.
+/// An identifier contains inode number and birth time. A file with several links is several items: the first has this
+/// identifier, and the others have a number appended (`+1`, `+2`). An item keeps its identifier while its name refers
+/// to the file, however many links are added or removed. Only the file part is compared with a file, so nothing
+/// depends on the link count.
 extension Folder {
-    /// The identifier of a name that stands for a file: the one that it is known by, or else one that no other name of
-    /// the file has.
+    /// The identifier of a name of a file: the known one, else one that no other name of the file has.
     func identifier(of status: FileStatus, named name: String, parent: ItemIdentifier) -> ItemIdentifier {
         let file = items.file(status)
         guard status.kind != .directory else { return ItemIdentifier(file) }
@@ -39,9 +38,9 @@ extension Folder {
 
     private static let mostGiven = 4096
 
-    /// Whether an identifier belongs to a name elsewhere that still stands for the file.
+    /// Whether an identifier belongs to another name that still refers to the file.
     ///
-    /// - Parameter given: where it was given since the system last told what it knows.
+    /// - Parameter given: the location for which it was assigned, if the system does not know it yet.
     private func isTaken(
         _ identifier: ItemIdentifier, _ given: ChangeLog.Place?, by here: ChangeLog.Place
     ) -> Bool {
@@ -58,8 +57,8 @@ extension Folder {
         return (try? findTrashed(identifier, at: known)) != nil
     }
 
-    /// The other items that are names of the same file, as they are now: what is written through one name changes all
-    /// of them, and the kernel tells of that one alone.
+    /// The current state of the other links of a file: a write through one link changes all of them, but inotify
+    /// reports only one.
     func siblings(of item: FileProviderItem) -> [FileProviderItem] {
         guard item.kind != .directory, let place = try? findIfThere(item.itemIdentifier), place.status.linkCount > 1
         else { return [] }

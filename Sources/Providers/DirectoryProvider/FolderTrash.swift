@@ -5,16 +5,16 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The folder's trash, as freedesktop.org has it: `.Trash-UID` at its root, with `files` and `info`. What somebody
-/// else's programs trash there is seen, too; what this provider trashes goes to the trash of who runs it.
+/// The folder's trash, as specified by freedesktop.org: `.Trash-UID` at its root, with `files` and `info`. Items that
+/// other programs and users trash are reported, too. This provider trashes to the trash of its own user.
 extension Folder {
     static let trashFiles = "files"
     static let trashInformation = "info"
 
-    /// The name of this user's trash.
+    /// The name of this user's trash directory.
     static let ownTrash = ".Trash-\(Machine.userIdentifier)"
 
-    /// Whether a name at the root is a trash's: such a directory is no item.
+    /// Whether a name at the root belongs to a trash directory, which is not an item.
     static func isTrashName(_ name: some Sequence<UInt8>) -> Bool {
         let bytes = Array(name)
         let prefix = Array(".Trash".utf8)
@@ -24,7 +24,7 @@ extension Folder {
         return first == UInt8(ascii: "-") && rest.count > 1 && rest.dropFirst().allSatisfy { (48...57).contains($0) }
     }
 
-    /// The directories of trashed files, open. The caller closes them.
+    /// The open `files` directories of all trashes. The caller closes them.
     func openTrashes() throws -> [FileDescriptor] {
         let root = try openRoot()
         defer { try? root.close() }
@@ -38,7 +38,7 @@ extension Folder {
         }
     }
 
-    /// Looks through the trashes until `body` has found something.
+    /// Searches the trashes until `body` returns a value.
     private func first<Value>(_ body: (FileDescriptor) throws -> Value?) throws -> Value? {
         var found: Value?
         for trash in try openTrashes() {
@@ -48,12 +48,12 @@ extension Folder {
         return found
     }
 
-    /// The trashed item that has a name among the trashed files.
+    /// The trashed item with a name.
     func trashedItem(named name: String) throws -> FileProviderItem? {
         try first { try item(named: name, in: $0, parent: .trashContainer) }
     }
 
-    /// All that is trashed.
+    /// All trashed items.
     func trashedItems(checking check: () throws -> Void) throws -> [FileProviderItem] {
         var items: [FileProviderItem] = []
         for trash in try openTrashes() {
@@ -67,7 +67,7 @@ extension Folder {
         return items
     }
 
-    /// Finds an item that is trashed or lies below one that is, by the names down to it.
+    /// Finds a trashed item or a descendant of one by its path below the trash.
     func findTrashed(_ identifier: ItemIdentifier, at path: [String]) throws -> Place? {
         var place: Place?
         for trash in try openTrashes() {
@@ -80,14 +80,14 @@ extension Folder {
         return place
     }
 
-    /// The names of trashed items, as long as the trashes are what they were.
+    /// The names of trashed items, valid while the trashes are unchanged.
     struct KnownTrash {
         var stamps: [FileMoment]
-        /// By file: see ``FolderItems/file(of:)``.
+        /// By ``FolderItems/file(of:)``.
         var names: [String: String]
     }
 
-    /// Finds a trashed item of which only the identifier is known, because it was trashed behind our back.
+    /// Finds an item that another program has trashed, by its identifier alone.
     func findTrashed(_ identifier: ItemIdentifier) throws -> Place? {
         let trashes = try openTrashes()
         defer { for trash in trashes { try? trash.close() } }
@@ -104,7 +104,7 @@ extension Folder {
             }
             let found = KnownTrash(stamps: stamps, names: names)
             known = found
-            // What changes within the same tick of the file system's clock would not be seen.
+            // A change within the same tick of the file system's clock would be missed.
             let now = Int64(Date().timeIntervalSince1970)
             if stamps.allSatisfy({ $0.seconds < now - 1 }) { knownTrash.withLock { $0 = found } }
         }
@@ -113,7 +113,7 @@ extension Folder {
 
     // MARK: - Trashing
 
-    /// Opens the files of this user's trash, made where it is not there.
+    /// Opens the `files` directory of this user's trash, and creates it if needed.
     func openOwnTrash() throws -> FileDescriptor {
         let root = try openRoot()
         defer { try? root.close() }
@@ -132,9 +132,9 @@ extension Folder {
         return try directory.openDirectory(named: name)
     }
 
-    /// Takes a name in the trash, by writing where the item was.
+    /// Reserves a name in the trash by writing its `info` file.
     ///
-    /// - Parameter path: the names from the root down to it.
+    /// - Parameter path: the original path of the item.
     func takeTrashName(for path: [String], in trash: FileDescriptor) throws -> String {
         let information = try openInformation(of: trash)
         defer { try? information.close() }
@@ -160,7 +160,7 @@ extension Folder {
         return own
     }
 
-    /// What was said of a name in the trash goes.
+    /// Removes the `info` file of a name.
     func giveUpTrashName(_ name: String, in trash: FileDescriptor) {
         guard let information = try? openInformation(of: trash) else { return }
         defer { try? information.close() }
@@ -175,7 +175,7 @@ extension Folder {
 
     private static func informationName(of name: String) -> String { shortened(name, for: ".trashinfo") }
 
-    /// `name 2.ext`, and so on.
+    /// Returns `name 2.ext` and so on.
     private static func numbered(_ name: String, _ number: Int) -> String {
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         let ending = String(name[dot...])

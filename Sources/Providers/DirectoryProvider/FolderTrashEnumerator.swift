@@ -3,7 +3,7 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Lists what is trashed. It is read once and given page by page; the token of a page is how many came before.
+/// Lists the trash. It is read once and returned page by page; the token of a page is the number of items before it.
 final class FolderTrashEnumerator: FileProviderEnumerator {
     private let folder: Folder
     private let watcher: FolderWatcher?
@@ -41,7 +41,7 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
 }
 
 extension FolderWatcher {
-    /// Watches what is trashed and restored from now on.
+    /// Watches the trash directories.
     func watchTrash(of folder: Folder) {
         for trash in (try? folder.openTrashes()) ?? [] {
             watch(trash, as: .trashContainer)

@@ -5,12 +5,12 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Watches the directories that were listed, on a thread of its own, and writes down which places to look at again.
+/// Watches listed directories on a thread of its own, and logs changed paths.
 final class FolderWatcher: Sendable {
     private struct Watches {
         var directories: [Int32: ItemIdentifier] = [:]
         var hasReportedLimit = false
-        /// Some directory is not watched, and only comparing finds what happens there.
+        /// A directory could not be watched, so the folder must be compared.
         var isIncomplete = false
     }
 
@@ -48,7 +48,7 @@ final class FolderWatcher: Sendable {
         }
     }
 
-    /// Watches a directory that was made a moment ago; what has come into it since is news.
+    /// Watches a new directory and reports the items that were added to it since.
     func watch(made directory: FileDescriptor, as identifier: ItemIdentifier) {
         watch(directory, as: identifier)
         let names = ((try? directory.names()) ?? []).filter { !$0.starts(with: HiddenName.prefix.utf8) }
@@ -66,13 +66,13 @@ final class FolderWatcher: Sendable {
             let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
             guard var events = inotify.wait(milliseconds: pause) else { return }
             if events.isEmpty {
-                // Woken by nothing: not by the time.
+                // The wait was ended without a timeout.
                 guard pause != nil else { continue }
                 log.reset()
                 manager.signalEnumerator()
                 continue
             }
-            // Most changes come as several events: what belongs together goes together.
+            // Most changes cause several events, which are collected.
             while let more = inotify.wait(milliseconds: Self.gatheringMilliseconds), !more.isEmpty {
                 events += more
                 if events.count > 4096 { break }
@@ -91,7 +91,7 @@ final class FolderWatcher: Sendable {
         for event in events {
             if event.kind == .overflow { return log.reset() }
             guard let directory = watches.withLock({ $0.directories[event.watch] }) else { continue }
-            // The provider's own steps, which nobody is to see.
+            // The provider's own temporary files.
             if let name = event.name, HiddenName.isOne(name) { continue }
             switch event.kind {
             case .ended: watches.withLock { $0.directories[event.watch] = nil }

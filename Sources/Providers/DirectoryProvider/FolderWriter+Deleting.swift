@@ -2,7 +2,7 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Deleting, for good.
+/// Permanent deletion.
 extension FolderWriter {
     func delete(_ identifier: ItemIdentifier, base: ItemVersion, recursively: Bool) throws {
         guard identifier != .rootContainer else {
@@ -23,7 +23,7 @@ extension FolderWriter {
         try place.directory.synchronize(asDirectory: true)
     }
 
-    /// Puts a file aside before it looks at it for the last time: what is written to its name from then on is safe.
+    /// Renames a file before the final comparison, so that a write to its name from then on is safe.
     private func deleteFile(_ name: String, _ place: borrowing Folder.Place, _ base: ItemVersion) throws {
         guard isBase(place.status, base) else { throw rejection(of: name, place) }
         let aside = HiddenName.make()
@@ -39,7 +39,7 @@ extension FolderWriter {
             throw error
         }
         folder.giveBack(aside, as: name, in: place.directory)
-        // Another file under this name means that the item itself is gone already.
+        // Another file with this name means that the item itself is gone.
         if status.isSameFile(as: place.status) { throw rejection(of: name, place) }
     }
 
@@ -58,14 +58,14 @@ extension FolderWriter {
         do {
             return try place.directory.removeDirectory(named: name)
         } catch {
-            // POSIX lets file systems say either.
+            // POSIX allows either error.
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         let directory = try place.directory.openDirectory(named: name)
         defer { try? directory.close() }
         guard try FileStatus(of: directory).isSameFile(as: place.status) else { return }
         if !recursively {
-            // What a crash left cannot be seen, so it does not count.
+            // Hidden files of a crash do not count.
             let names = try directory.names()
             guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
                 throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))

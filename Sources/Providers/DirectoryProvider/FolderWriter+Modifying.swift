@@ -2,9 +2,9 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Changing what is there.
+/// Changes of existing items.
 extension FolderWriter {
-    /// A name in an open directory, whose identifier is known.
+    /// A name in an open directory.
     private struct Spot {
         var directory: FileDescriptor
         var name: String
@@ -18,16 +18,15 @@ extension FolderWriter {
         return try modify(place, item, base, fields, contents)
     }
 
-    /// Finds an item where it is known to be, or where this call wants it: an earlier one like it may have moved it and
-    /// its answer been lost.
+    /// Finds an item at its known path or at the requested one: an earlier call whose response was lost may have
+    /// moved it.
     private func find(_ item: FileProviderItem, _ fields: ItemFields) throws -> Folder.Place? {
         if let place = try folder.findIfThere(item.itemIdentifier) { return place }
         guard !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) else { return nil }
         return try folder.place(of: item.itemIdentifier, named: item.filename, in: item.parentItemIdentifier)
     }
 
-    /// New content makes another file of an item. When the answer to an earlier call like this was lost, that file is
-    /// there, and the item is not.
+    /// New content replaces the file of an item. After a lost response the new file exists, and the item does not.
     private func recognize(
         _ item: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?
     ) throws -> ItemChange {
@@ -97,9 +96,9 @@ extension FolderWriter {
         return change
     }
 
-    /// What is left to do of a change.
+    /// The fields of a change that must still be applied.
     ///
-    /// - Throws: `localVersionConflictingWithServer` when new content is based on another version than is there.
+    /// - Throws: `localVersionConflictingWithServer` if new content is based on another version.
     private func fieldsToStore(
         _ fields: ItemFields, of item: FileProviderItem, at spot: Spot, _ status: FileStatus, _ base: ItemVersion,
         _ contents: ContentSource?
@@ -109,7 +108,8 @@ extension FolderWriter {
         }
         let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
         guard fields.contains(.contents) else {
-            // A file's time belongs to its bytes. With other bytes it would make them look like those of the base.
+            // The modification time belongs to the bytes of the base version; other bytes would look unchanged with
+            // it.
             return isBase || status.kind != .regular ? fields : fields.subtracting(.contentModificationDate)
         }
         guard status.kind == .regular else {
@@ -122,7 +122,7 @@ extension FolderWriter {
         return fields.subtracting(.contents)
     }
 
-    /// The root has neither a name nor a place here that could be changed.
+    /// The name and parent of the root cannot be changed.
     private func modifyRoot(
         _ place: borrowing Folder.Place, _ item: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
@@ -149,10 +149,9 @@ extension FolderWriter {
         return FileProviderError(.localVersionConflictingWithServer, item: item)
     }
 
-    /// Puts a new file in the place of the old one, which is moved first where both are wanted: at no moment is there
-    /// no file, or two.
+    /// Replaces a file by a new one, and moves it first if needed, so that there is always exactly one file.
     ///
-    /// - Returns: with the fields that are not stored the version of what is.
+    /// - Returns: the fields that were not stored, and the version of the new file.
     private func replaceContent(
         from old: Spot, to new: Spot, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
         _ fields: ItemFields, _ contents: ContentSource?
@@ -171,7 +170,8 @@ extension FolderWriter {
             if status.linkCount > 1, let path = folder.path(of: new.parent) {
                 var written: (pending: ItemFields, stored: [UInt8])?
                 let isWritten = try upload.writeInPlace(new.name, expecting: status, path: path, folder, wish) {
-                    // Its time, too: given to what somebody else writes afterwards, it would hide that.
+                    // The time is set before the rename: set afterwards, it could hide a later write by another
+                    // program.
                     let pending = try FolderAttributes.apply(fields, of: item, to: before)
                     written = (pending, try contentVersion(of: before))
                 }
@@ -198,7 +198,7 @@ extension FolderWriter {
         throw conflict(at: old)
     }
 
-    /// - Throws: `filenameCollision`; `cannotSynchronize` for a directory that would come below itself.
+    /// - Throws: `filenameCollision`; `cannotSynchronize` if a directory would become its own descendant.
     private func move(from old: Spot, to new: Spot, _ status: FileStatus) throws {
         do {
             try old.directory.renameNew(old.name, to: new.name, in: new.directory)
@@ -209,14 +209,14 @@ extension FolderWriter {
             default: throw error
             }
         }
-        // Another file may have come under the old name since it was looked at.
+        // Another file may have taken the old name.
         guard let moved = try? FileStatus(of: new.name, in: new.directory), moved.isSameFile(as: status) else {
             try? new.directory.renameNew(new.name, to: old.name, in: old.directory)
             throw Errno.noSuchFileOrDirectory
         }
     }
 
-    /// Where a file system cannot see to it that the new name is free. What is lost is the moment in between.
+    /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
     private func moveByHand(from old: Spot, to new: Spot, _ status: FileStatus) throws {
         if try self.status(of: new.name, in: new.directory) != nil {
             throw collision(new.name, in: new.directory, new.parent)

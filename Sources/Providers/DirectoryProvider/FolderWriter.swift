@@ -2,7 +2,7 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Brings changes into the folder. All functions block, and throw what the system says of a failed call.
+/// Applies changes to the folder. All functions block and throw the errors of system calls.
 struct FolderWriter {
     let folder: Folder
     let wish: BlockingCalls.Wish
@@ -74,7 +74,7 @@ struct FolderWriter {
         return (pending, stored)
     }
 
-    /// What is there is what was offered, most likely because the answer to the first offer was lost.
+    /// The existing item is the offered one, most likely because the response to an earlier call was lost.
     private func adopt(
         _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ parent: ItemIdentifier,
         _ template: FileProviderItem, _ fields: ItemFields
@@ -90,7 +90,7 @@ struct FolderWriter {
 
     // MARK: - Helpers
 
-    /// Takes a file's content in, unconfirmed.
+    /// Copies a file's content, without confirming it.
     func upload(
         _ contents: ContentSource?, of item: FileProviderItem, into directory: FileDescriptor, permissions: UInt16
     ) throws -> Upload {
@@ -104,11 +104,11 @@ struct FolderWriter {
         return upload
     }
 
-    /// From here on the file may be seen.
+    /// The file is visible from here on.
     func finish(_ upload: Upload, _ contents: ContentSource?) throws {
         try contents?.confirm()
         try upload.file.synchronize()
-        // The disk may have taken its time.
+        // Synchronizing may have taken long.
         try wish.check()
     }
 
@@ -124,7 +124,7 @@ struct FolderWriter {
         }
     }
 
-    /// - Returns: nil when nothing has the name.
+    /// - Returns: nil if the name does not exist.
     func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus? {
         do throws(Errno) {
             return try FileStatus(of: name, in: directory)
@@ -143,9 +143,9 @@ struct FolderWriter {
         return FileProviderError(.cannotSynchronize, "the source has something called '\(name)' that is no item")
     }
 
-    /// Gives what has a name the attributes of an item.
+    /// Sets attributes of the file with a name.
     ///
-    /// - Parameter status: what has to have that name, where that is known; ENOENT when it has not.
+    /// - Parameter status: the expected file; ENOENT if the name refers to another one.
     func apply(
         _ fields: ItemFields, of item: FileProviderItem, to name: String, in directory: FileDescriptor,
         expecting status: FileStatus? = nil
@@ -159,10 +159,10 @@ struct FolderWriter {
         }
     }
 
-    /// Answers with what has a name.
+    /// The answer for the file with a name.
     ///
-    /// - Parameter stored: the version of the content that was put there; nil where there is none. Somebody else may have
-    ///   written to it since: then that has to be fetched, and its version is not that of what was sent.
+    /// - Parameter stored: the version of the stored content; nil if none was stored. If another program has written
+    ///   to the file since, its content must be fetched.
     func answer(
         _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier, _ pending: ItemFields,
         stored: [UInt8]? = nil
@@ -170,7 +170,7 @@ struct FolderWriter {
         guard let item = try folder.item(named: name, in: directory, parent: parent) else {
             throw Errno.noSuchFileOrDirectory
         }
-        // On a network the time of what was just written may still change by itself.
+        // On a network mount the time of a new file may still change.
         let isOther = stored.map { $0 != item.itemVersion.contentVersion } ?? false
         return .applied(item, stillPending: pending, shouldFetchContent: isOther && !folder.isOnNetwork)
     }
@@ -179,7 +179,7 @@ struct FolderWriter {
         FolderItems.version(of: try FileStatus(of: file)).contentVersion
     }
 
-    /// Whether what is there is what is offered. A file that is offered without its bytes is known by its size.
+    /// Whether the existing file is the offered one. Without contents, the size is compared.
     private func isSame(
         _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ template: FileProviderItem,
         _ contents: ContentSource?, _ options: CreateItemOptions
@@ -190,7 +190,7 @@ struct FolderWriter {
             return try directory.linkTarget(named: name).elementsEqual((template.symlinkTargetPath ?? "").utf8)
         case (.file, .regular):
             guard let contents else { return status.size == template.documentSize ?? 0 }
-            // The cheapest test: bytes of a version that is there need not be read.
+            // Bytes of a known version need not be compared.
             if options.contains(.keepExisting), status.size == contents.size,
                 template.itemVersion.contentVersion == FolderItems.version(of: status).contentVersion
             {
@@ -201,7 +201,7 @@ struct FolderWriter {
         }
     }
 
-    /// Whether a file contains just these bytes.
+    /// Whether a file has exactly these bytes.
     func hasContent(
         _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ source: ContentSource
     ) throws -> Bool {

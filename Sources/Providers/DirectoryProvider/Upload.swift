@@ -2,18 +2,19 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// One file on its way into a directory: nameless, or under a hidden name, until it is whole and on the disk.
+/// A file that is being uploaded to a directory: without a name, or with a hidden one, until it is complete and
+/// durable.
 final class Upload {
     let file: FileDescriptor
     let directory: FileDescriptor
-    /// The name to remove when all is over; nil when there is none.
+    /// The hidden name to remove at the end; nil if there is none.
     private var hidden: String?
     private static let piece: Int64 = 16 << 20
 
     /// - Parameters:
-    ///   - directory: stays the caller's to close, later than this ends.
-    ///   - permissions: less what the umask takes away.
-    ///   - isNameless: false to have a hidden name from the beginning, as where a file system wants one.
+    ///   - directory: remains open; the caller closes it after the upload has ended.
+    ///   - permissions: masked by the umask.
+    ///   - isNameless: false for a hidden name from the start, for file systems that need one.
     init(in directory: FileDescriptor, permissions: UInt16, isNameless: Bool = true) throws(Errno) {
         self.directory = directory
         do throws(Errno) {
@@ -34,7 +35,7 @@ final class Upload {
         try? file.close()
     }
 
-    /// Takes the content in. It is not yet confirmed.
+    /// Copies the content, without confirming it.
     func copy(_ source: ContentSource, _ wish: BlockingCalls.Wish) throws {
         var offset: Int64 = 0
         while offset < source.size {
@@ -50,16 +51,16 @@ final class Upload {
         }
     }
 
-    /// Gives the file a name that nothing has, in one step.
+    /// Links the file to a new name, atomically.
     ///
-    /// - Throws: EEXIST when something has it.
+    /// - Throws: EEXIST if the name exists.
     func publish(as name: String) throws(Errno) {
         guard let hidden else { return try file.link(as: name, in: directory) }
         try directory.renameNewOrLink(hidden, to: name)
         self.hidden = nil
     }
 
-    /// Gives the file a hidden name, where it has none yet.
+    /// Gives the file a hidden name, if it has none.
     func hide() throws(Errno) -> String {
         if let hidden { return hidden }
         let name = HiddenName.make()
@@ -68,34 +69,34 @@ final class Upload {
         return name
     }
 
-    /// The hidden name stays when this ends.
+    /// Keeps the hidden name at the end.
     func leaveHidden() {
         hidden = nil
     }
 
-    /// How an exchange ended.
+    /// The result of a replacement.
     enum Exchange {
         case done
-        /// Another file, or another version of it, is there, and has its place again.
+        /// The existing file was another one or has changed; it was restored.
         case conflict
     }
 
-    /// Puts the file in the place of another, which must still be as it was found, in one step.
+    /// Replaces an existing file atomically, if that is still unchanged.
     ///
-    /// - Throws: ENOENT when nothing has that name.
+    /// - Throws: ENOENT if the name does not exist.
     func replace(_ name: String, expecting status: FileStatus, _ folder: Folder) throws(Errno) -> Exchange {
         let aside = try hide()
         do throws(Errno) {
             try directory.exchange(aside, with: name)
         } catch {
             guard error == .invalidArgument || error == .notSupported else { throw error }
-            // Not every file system on a network can exchange names. What is lost there is the moment in between.
+            // Some network file systems cannot exchange names. The check and the rename are then not atomic.
             guard try FileStatus(of: name, in: directory).isUnchanged(from: status) else { return .conflict }
             try directory.rename(aside, to: name, in: directory)
             hidden = nil
             return .done
         }
-        // The other one has the hidden name now.
+        // The replaced file has the hidden name now.
         hidden = nil
         if let displaced = try? FileStatus(of: aside, in: directory), displaced.isUnchanged(from: status) {
             try? directory.unlink(named: aside)
@@ -106,7 +107,7 @@ final class Upload {
             if let back = try? FileStatus(of: aside, in: directory), try back.isSameFile(as: FileStatus(of: file)) {
                 hidden = aside
             } else {
-                // Somebody has replaced the new file already: the newest has the name, and ours is gone.
+                // Another program has already replaced the new file: its file keeps the name.
                 try directory.exchange(aside, with: name)
                 folder.giveBack(aside, as: name, in: directory)
             }
@@ -120,14 +121,14 @@ final class Upload {
 extension FileStatus {
     func isSameFile(as other: FileStatus) -> Bool { inode == other.inode && device == other.device }
 
-    /// Whether it is the same file with the same content.
+    /// Whether this is the same file with unchanged content.
     func isUnchanged(from other: FileStatus) -> Bool {
         isSameFile(as: other) && size == other.size && modified == other.modified
     }
 }
 
 extension FileDescriptor {
-    /// Gives a file in this directory another name in it that nothing has, also where renaming cannot see to that.
+    /// Renames a file in this directory without replacing another one, also on file systems without RENAME_NOREPLACE.
     func renameNewOrLink(_ name: String, to newName: String) throws(Errno) {
         do throws(Errno) {
             try renameNew(name, to: newName, in: self)
@@ -140,7 +141,8 @@ extension FileDescriptor {
 }
 
 extension Folder {
-    /// Somebody's file that was put aside has to be seen again: under its name, or beside what has that name by now.
+    /// Restores a file of another program that was moved aside: with its name, or beside the file that has the name
+    /// now.
     func giveBack(_ hidden: String, as name: String, in directory: FileDescriptor) {
         if (try? directory.renameNewOrLink(hidden, to: name)) != nil { return }
         for number in 1...100 {

@@ -4,20 +4,20 @@ import Control
 extension Yonder {
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Compare database, contents and remote of a domain, mounted or not.",
+            abstract: "Compare the database, the contents and the remote of a domain, mounted or not.",
             discussion: """
-                Nothing is sent to the remote meanwhile. --repair mends what it can: content that does not fit is moved \
-                to the domain's folder 'recovered', never deleted; a damaged database is made anew from the remote. The \
-                exit status is 1 when something is wrong still.
+                Nothing is uploaded during the check. --repair repairs what it can: content that does not match is moved \
+                to the domain's folder 'recovered' and never deleted; a damaged database is rebuilt from the remote. The \
+                exit status is 1 if a problem is left.
                 """)
 
-        @Argument(help: "The domain's name, or a path in its mount; all known domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all known domains by default.")
         var name: String?
 
-        @Flag(help: "Fetch every file that is here, too, and compare its bytes.")
+        @Flag(help: "Also fetch every local file and compare its bytes.")
         var content = false
 
-        @Flag(help: "Mend what is wrong.")
+        @Flag(help: "Repair problems.")
         var repair = false
 
         @OptionGroup var output: OutputOptions
@@ -31,7 +31,7 @@ extension Yonder {
             guard case .checked(let reports) = result else { throw unexpected(result) }
             for report in reports {
                 for problem in report.problems where !problem.isMended {
-                    Output.complain("\(problem.path.map(Output.shown) ?? report.name): \(problem.message)")
+                    Output.complain("\(problem.path ?? report.name): \(problem.message)")
                 }
                 if let reason = report.notCompared {
                     Output.complain("\(report.name): not compared with the remote: \(reason)")

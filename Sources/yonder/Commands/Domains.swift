@@ -4,7 +4,7 @@ import Control
 extension Yonder {
     struct Unmount: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take a mount away. The replica stays for the next time.")
+            abstract: "Unmount a domain. Its replica and pending changes stay for the next mount.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: String
@@ -13,7 +13,7 @@ extension Yonder {
 
         func run() async throws {
             let daemon = DaemonConnection()
-            // A daemon that was killed has left its mounts, which a new one can detach.
+            // A new daemon can detach the mounts of a killed one.
             if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
             let result = try await daemon.perform(.unmount(DomainReference(name)))
             guard case .unmounted(let report) = result else { throw unexpected(result) }
@@ -47,12 +47,12 @@ extension Yonder {
     }
 
     struct Signal: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Look for changes on the remote now.")
+        static let configuration = CommandConfiguration(abstract: "Fetch changes from the remote now.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all domains by default.")
         var name: String?
 
-        @Flag(help: "Return when the changes are in.")
+        @Flag(help: "Return when the changes have been applied.")
         var wait = false
 
         func run() async throws {
@@ -62,7 +62,7 @@ extension Yonder {
 
     struct Shutdown: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Stop the daemon. Mounts go; what is here stays for the next time.")
+            abstract: "Stop the daemon. All domains are unmounted; replicas and pending changes stay.")
 
         func run() async throws {
             _ = try await DaemonConnection().perform(.shutdown)

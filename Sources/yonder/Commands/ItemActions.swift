@@ -5,7 +5,7 @@ import Foundation
 extension Yonder {
     struct Upload: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send what is pending of items, directories with all below them, and wait for the remote.")
+            abstract: "Upload the pending changes of items now, directories recursively, and wait for the remote.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
@@ -13,8 +13,8 @@ extension Yonder {
         @Option(
             name: .customLong("field"), parsing: .singleValue,
             help: ArgumentHelp(
-                "Send this field of the items themselves, also when it is unchanged: contents, permissions and so on, "
-                    + "as 'yonder pending' names them. May be given several times.", valueName: "field"))
+                "Upload this field of the items themselves, changed or not: contents, permissions and so on, as "
+                    + "'yonder pending' names them. May be repeated.", valueName: "field"))
         var fields: [String] = []
 
         @OptionGroup var output: OutputOptions
@@ -28,7 +28,7 @@ extension Yonder {
     struct MakeDirectory: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "mkdir",
-            abstract: "Make directories, also in a directory that was never listed.")
+            abstract: "Create directories, also in a directory that was never listed.")
 
         @Argument(help: "Paths in a mount.", completion: .directory)
         var paths: [String]
@@ -42,7 +42,7 @@ extension Yonder {
     }
 
     struct Rename: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Give an item another name in its directory.")
+        static let configuration = CommandConfiguration(abstract: "Rename an item in its directory.")
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
@@ -60,16 +60,16 @@ extension Yonder {
 
     struct Move: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Move items into another directory of the domain, under their names.",
+            abstract: "Move items to another directory of the domain.",
             usage: "yonder move <path> ... <directory>")
 
-        @Argument(help: "Paths in a mount, the directory last.", completion: .file())
+        @Argument(help: "Paths in a mount; the last one is the directory.", completion: .file())
         var paths: [String]
 
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if paths.count < 2 { throw ValidationError("say what is to be moved, and into which directory") }
+            if paths.count < 2 { throw ValidationError("give the items to move and the directory") }
         }
 
         func run() async throws {
@@ -81,16 +81,16 @@ extension Yonder {
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Copy files of this machine into a directory of a mount.",
+            abstract: "Copy local files into a directory of a mount.",
             usage: "yonder add <file> ... <directory>")
 
-        @Argument(help: "Files, and last a directory in a mount.", completion: .file())
+        @Argument(help: "Local files; the last path is a directory in a mount.", completion: .file())
         var paths: [String]
 
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if paths.count < 2 { throw ValidationError("say what is to be copied, and into which directory") }
+            if paths.count < 2 { throw ValidationError("give the files to copy and the directory") }
         }
 
         func run() async throws {
@@ -102,7 +102,7 @@ extension Yonder {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete items for good, directories with all below them.")
+            abstract: "Delete items permanently, directories recursively.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
@@ -117,16 +117,17 @@ extension Yonder {
 
     struct Favorite: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make items favourites, or favourites no more.",
-            discussion: "'yonder ls' and 'yonder info' show them, and the remote is told where it keeps such things.")
+            abstract: "Add items to the favourites, or remove them.",
+            discussion:
+                "'yonder ls' and 'yonder info' show favourites. They are uploaded to remotes that can store them.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
-        @Option(help: "The place among the favourites; the lowest comes first.")
+        @Option(help: "The rank among the favourites; the lowest is first.")
         var rank: Int64 = 1
 
-        @Flag(help: "Take the items out of the favourites.")
+        @Flag(help: "Remove the items from the favourites.")
         var remove = false
 
         @OptionGroup var output: OutputOptions
@@ -139,25 +140,25 @@ extension Yonder {
 
     struct Tag: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give items tags in place of those that they have.")
+            abstract: "Replace the tags of items.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
         @Option(
             name: .customLong("set"), parsing: .singleValue,
-            help: ArgumentHelp("A tag. May be given several times.", valueName: "tag"))
+            help: ArgumentHelp("A tag. May be repeated.", valueName: "tag"))
         var tags: [String] = []
 
-        @Flag(help: "Take all tags away.")
+        @Flag(help: "Remove all tags.")
         var clear = false
 
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if clear == !tags.isEmpty { throw ValidationError("say --set TAG or --clear") }
+            if clear == !tags.isEmpty { throw ValidationError("give --set TAG or --clear") }
             if tags.contains(where: { $0.isEmpty || $0.utf8.contains(0x0A) || $0.utf8.contains(0) }) {
-                throw ValidationError("a tag is a line of text")
+                throw ValidationError("a tag is a non-empty line of text")
             }
         }
 
@@ -169,19 +170,19 @@ extension Yonder {
 
     struct Used: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Note when items were last used: now, or at a time.")
+            abstract: "Set the time of the last use of items to now, or to a given time.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
-        @Option(help: ArgumentHelp("As RFC 3339 has it, such as 2026-01-31T12:00:00Z.", valueName: "time"))
+        @Option(help: ArgumentHelp("A time in RFC 3339 format, for example 2026-01-31T12:00:00Z.", valueName: "time"))
         var at: String?
 
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
             if let at, Self.date(at) == nil {
-                throw ValidationError("'\(at)' is not a time: 2026-01-31T12:00:00Z is one")
+                throw ValidationError("'\(at)' is not a time in RFC 3339 format, for example 2026-01-31T12:00:00Z")
             }
         }
 
@@ -198,7 +199,7 @@ extension Yonder {
     }
 }
 
-/// What the commands that act on items share: a line for each item, and one for everything that was refused.
+/// Runs a command that changes items, and prints one line per item.
 private struct ItemAction {
     let output: OutputOptions
     let verb: String

@@ -9,7 +9,7 @@ extension Yonder {
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
 
-        @Flag(name: [.customShort("R"), .long], help: "With all below.")
+        @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
 
         @OptionGroup var output: OutputOptions
@@ -30,7 +30,7 @@ extension Yonder {
             try list.finish()
         }
 
-        /// What people say of an item, where they said anything.
+        /// The user's marks on an item: favourite rank, tags and last use.
         private static func marks(of item: ItemInformation) -> [String] {
             var marks: [String] = []
             if let rank = item.favoriteRank { marks.append("favourite \(rank)") }
@@ -43,7 +43,7 @@ extension Yonder {
             return marks.isEmpty ? [] : ["[" + marks.joined(separator: "; ") + "]"]
         }
 
-        /// An item's path from the listed directory on; the whole of it when it is what was asked for.
+        /// An item's path relative to the listed directory; its whole path if it was the argument.
         private static func name(of item: ItemInformation, below directory: String) -> String {
             let prefix = directory == "/" ? "/" : directory + "/"
             guard item.path.utf8.starts(with: prefix.utf8) else { return item.path }
@@ -52,7 +52,7 @@ extension Yonder {
     }
 
     struct Info: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show all that is known of one item.")
+        static let configuration = CommandConfiguration(abstract: "Show all information about an item.")
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
@@ -93,7 +93,7 @@ extension Yonder {
             if let time = item.lastUsed { rows.append(["last used", time]) }
             if item.isTrashed { rows.append(["trashed from", item.trashParent.map(Output.shown) ?? "-"]) }
             if let error = item.error {
-                rows.append(["error", "\(error.message) (\(error.code), \(error.attempts) times)"])
+                rows.append(["error", "\(Output.shown(error.message)) (\(error.code), \(error.attempts) times)"])
             }
             return rows
         }
@@ -101,7 +101,9 @@ extension Yonder {
 
     struct Why: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say in words why an item is as it is: its state, the last error, who holds it open.")
+            abstract:
+                "Explain the state of an item: what it waits for, the last errors, and the processes that have it open."
+        )
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String

@@ -5,91 +5,91 @@ import Foundation
 extension Yonder {
     struct Mount: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Mount a source on a directory, or a known domain where it was.",
+            abstract: "Mount a source on a directory, or a known domain on its last mount point.",
             usage: """
                 yonder mount SOURCE DIR [--name NAME] [options]
                 yonder mount NAME [options]
                 """,
             discussion: """
-                SOURCE is the path of a folder, webdav://HOST/PATH or webdavs://HOST/PATH, with USER@ before the HOST \
-                where one is wanted, or s3://BUCKET/PREFIX. Credentials come from ~/.netrc or by --password-stdin; for S3 \
-                from the AWS_… variables, or from ~/.aws. These variables, and those that name certificates and proxies \
-                (SSL_CERT_FILE, https_proxy and the like), are kept with the domain in a file that only you can read. \
-                DIR is made when it is missing, and must be empty. Returns when the \
-                mount can be used; doing it twice is fine. Starts the daemon if none runs.
+                SOURCE is the path of a folder, webdav://[USER@]HOST/PATH or webdavs://[USER@]HOST/PATH, or \
+                s3://BUCKET/PREFIX. Credentials come from ~/.netrc or --password-stdin; for S3 from the AWS_… variables \
+                or from ~/.aws. These variables, and those for certificates and proxies (SSL_CERT_FILE, https_proxy and \
+                so on), are stored with the domain in a file that only you can read. DIR is created if it is missing, \
+                and must be empty. Returns when the mount can be used. Mounting a mounted domain again succeeds. Starts \
+                the daemon if none runs.
 
-                What the options say is kept with the domain: on one that is known, those that are given replace what \
-                was said before, and the others stay. They hold at once on one that is mounted, but for \
-                --read-only, --allow-other, --dev, --suid and those of S3, for which it has to be unmounted first.
+                Options are stored with the domain. For a known domain, given options replace the stored ones and the \
+                others stay. They take effect at once on a mounted domain, except --read-only, --allow-other, --dev, \
+                --suid and the options for S3, for which it must be unmounted first.
                 """)
 
         @Argument(
-            help: ArgumentHelp("What to mount; alone, a known domain's name.", valueName: "source"),
+            help: ArgumentHelp("The source to mount; without DIR, the name of a known domain.", valueName: "source"),
             completion: .directory)
         var source: String
 
-        @Argument(help: "Where to mount it.", completion: .directory)
+        @Argument(help: "The directory to mount on.", completion: .directory)
         var dir: String?
 
-        @Option(help: "The domain's name. Without it, one made of the directory's name.")
+        @Option(help: "The domain's name; derived from the directory by default.")
         var name: String?
 
         @Option(
             help: ArgumentHelp(
-                "How much content may be kept here, such as 10G; 'none' for as much as the disk holds.",
+                "The maximum size of local content, for example 10G; 'none' for no limit.",
                 valueName: "size"))
         var cacheLimit: Revocable<ByteCount>?
 
         @Option(
             help: ArgumentHelp(
                 """
-                Look for changes this often, where the source does not tell of them; 'none' for as often as somebody \
-                looks at the mount.
+                The interval of polling for changes, if the source does not report them; 'none' polls the directories \
+                in use.
                 """, valueName: "seconds"))
         var poll: Revocable<Double>?
 
-        @Flag(inversion: .prefixedNo, help: "Let nobody change anything.")
+        @Flag(inversion: .prefixedNo, help: "Refuse every change.")
         var readOnly: Bool?
 
         @Flag(
             inversion: .prefixedNo,
             help: """
-                Let other users use the mount, as far as modes and owners let them. An ordinary user needs a line \
+                Allow other users to access the mount, subject to modes and owners. An ordinary user needs the line \
                 'user_allow_other' in /etc/fuse.conf.
                 """)
         var allowOther: Bool?
 
-        @Flag(inversion: .prefixedNo, help: "Let device files in the mount be opened. For root.")
+        @Flag(inversion: .prefixedNo, help: "Allow device files in the mount to be opened. For root.")
         var dev: Bool?
 
         @Flag(
             inversion: .prefixedNo,
-            help: "Let set-user-ID and set-group-ID bits and file capabilities in the mount count. For root.")
+            help: "Honour set-user-ID and set-group-ID bits and file capabilities in the mount. For root.")
         var suid: Bool?
 
         @Option(
             help: ArgumentHelp(
-                "Give up content that nobody has opened for so long, such as 30d or 12h; 'none' for never.",
+                "Evict content that has not been opened for this time, for example 30d or 12h; 'none' for never.",
                 valueName: "time"))
         var cacheTime: Revocable<TimeSpan>?
 
         @Option(
             help: ArgumentHelp(
                 """
-                What fsync waits for: the local disk, or the remote's answer, too. fsync fails then when the remote \
-                cannot be reached or refuses.
+                What fsync waits for: the local disk, or also the upload. With 'remote', fsync fails if the remote is \
+                unreachable or refuses the upload.
                 """, valueName: "local|remote"))
         var fsync: FsyncTarget?
 
         @Option(
             help: ArgumentHelp(
-                "A name that is never sent, such as '*.part'; may be given several times. '' for none of before.",
+                "A name pattern that is never uploaded, for example '*.part'. May be repeated. '' removes the stored patterns.",
                 valueName: "pattern"))
         var ignore: [String] = []
 
         @OptionGroup var remote: RemoteOptions
 
-        @Flag(help: "Stay until the domain is unmounted; Ctrl-C unmounts it.")
+        @Flag(help: "Stay in the foreground until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
 
         @OptionGroup var output: OutputOptions
@@ -106,17 +106,17 @@ extension Yonder {
         }
 
         func run() async throws {
-            let wish = try remote.wish(for: source)
+            let options = try remote.sourceOptions(for: source)
             let arguments = MountArguments(
                 source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
                 name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
                 pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
                 waitsForRemote: fsync.map { $0 == .remote },
                 ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, allowsOthers: allowOther,
-                allowsDevices: dev, allowsSetID: suid, credentials: wish.credentials,
-                objectStore: wish.objectStore)
+                allowsDevices: dev, allowsSetID: suid, credentials: options.credentials,
+                objectStore: options.objectStore)
             let daemon = DaemonConnection()
-            // From before it can be seen that it is mounted.
+            // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
             let result = try await daemon.perform(.mount(arguments))
@@ -128,24 +128,24 @@ extension Yonder {
             await stay(with: domain.name, daemon, process, until: interruptions)
         }
 
-        /// Waits until the domain is unmounted, by us when the terminal says so.
+        /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.
         private func stay(
             with name: String, _ daemon: DaemonConnection, _ process: Process?, until interruptions: Interruptions
         ) async {
-            let wishes = interruptions.all
+            let signals = interruptions.all
             let ending = Task {
-                for await _ in wishes { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
+                for await _ in signals { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
             }
             _ = try? await daemon.perform(.follow(DomainReference(text: name, path: "/")))
             ending.cancel()
-            // A daemon that was started for this mount alone goes with it.
+            // A daemon that was started for this mount ends with it.
             if process != nil { _ = try? await daemon.perform(.shutdown) }
             process?.waitUntilExit()
         }
     }
 }
 
-/// The terminal's wish that the command ends, also while nobody listens for it yet: then the second one ends it.
+/// SIGINT and SIGTERM as a stream. A second signal before the first is handled ends the process.
 private final class Interruptions {
     let all: AsyncStream<Void>
     private let sources: [any DispatchSourceSignal]
@@ -169,7 +169,7 @@ private final class Interruptions {
     }
 }
 
-/// What `fsync` waits for.
+/// The durability that `fsync` waits for.
 enum FsyncTarget: String, ExpressibleByArgument {
     case local
     case remote

@@ -4,9 +4,9 @@ import Control
 extension Yonder {
     struct Pending: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List what the remote has not got yet. Nothing printed means that all is there.")
+            abstract: "List pending changes. No output means that everything has been uploaded.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
         @OptionGroup var output: OutputOptions
@@ -20,7 +20,8 @@ extension Yonder {
                     ].compactMap(\.self)
                     return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
                 }
-                return [item.fields.joined(separator: ","), Output.shown(item.path)] + (reason.map { [$0] } ?? [])
+                return [item.fields.joined(separator: ","), Output.shown(item.path)]
+                    + (reason.map { [Output.shown($0)] } ?? [])
             }
             let result = try await DaemonConnection().perform(
                 .pending(name.map { DomainReference($0) }),
@@ -33,32 +34,32 @@ extension Yonder {
 
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Wait until everything that is pending now is on the remote.",
-            discussion: "With a path in a mount, what is pending at and below it.")
+            abstract: "Wait until all changes that are pending now have been uploaded.",
+            discussion: "With a path in a mount, waits for the changes at and below it.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
-        @Option(help: ArgumentHelp("Give up after so long; the exit status is 75 then.", valueName: "seconds"))
+        @Option(help: ArgumentHelp("The timeout; the exit status is then 75.", valueName: "seconds"))
         var timeout: Double?
 
-        @Flag(help: "Wait for downloads that are under way, too.")
+        @Flag(help: "Also wait for running downloads.")
         var downloads = false
 
         func run() async throws {
             let result = try await DaemonConnection().perform(
                 .wait(name.map { DomainReference($0) }, seconds: timeout, downloads: downloads))
             if case .timedOut = result {
-                Output.complain("something is still pending; 'yonder pending' says what and why")
+                Output.complain("changes are still pending; 'yonder pending' lists them with the reasons")
                 throw ExitCode(75)
             }
         }
     }
 
     struct Retry: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Try everything that waits now.")
+        static let configuration = CommandConfiguration(abstract: "Retry all waiting changes now.")
 
-        @Argument(help: "The domain's name, or a path in its mount for one item; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount for one item; all mounted domains by default.")
         var name: String?
 
         func run() async throws {
@@ -68,7 +69,7 @@ extension Yonder {
 
     struct Pause: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Leave the remote alone until 'yonder resume'. Local work goes on.")
+            abstract: "Make no calls to the remote until 'yonder resume'. Local work continues.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: String
@@ -79,7 +80,7 @@ extension Yonder {
     }
 
     struct Resume: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Go on after 'yonder pause'.")
+        static let configuration = CommandConfiguration(abstract: "Continue after 'yonder pause'.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: String
@@ -91,17 +92,17 @@ extension Yonder {
 
     struct Allow: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let a process have more fetched that has had as much as a process may.",
+            abstract: "Raise the fetch budget of a process that has reached its limit.",
             discussion: """
-                The configuration's process-budget says how much a process may have fetched by reading; 'yonder status' \
-                shows who had how much.
+                The configuration's process-budget limits how much the reads of a process may fetch; 'yonder status' \
+                shows the processes with the most fetched bytes.
                 """)
 
-        @Argument(help: ArgumentHelp("The process's number.", valueName: "pid"))
+        @Argument(help: ArgumentHelp("The process ID.", valueName: "pid"))
         var process: Int32
 
         @Option(
-            help: ArgumentHelp("How much more, such as 5G. Without it, the usual budget once more.", valueName: "size"))
+            help: ArgumentHelp("How much more, for example 5G; the configured budget by default.", valueName: "size"))
         var bytes: ByteCount?
 
         @OptionGroup var output: OutputOptions
@@ -110,10 +111,10 @@ extension Yonder {
             let result = try await DaemonConnection().perform(.allow(process: process, bytes: bytes?.bytes))
             guard case .allowed(let reader) = result else { throw unexpected(result) }
             try Output(output).print(reader) {
-                let limit = reader.limit.map { "up to \(ByteText.text($0))" } ?? "as much as it likes"
+                let limit = reader.limit.map { "up to \(ByteText.text($0))" } ?? "any amount"
                 return [
-                    "\(Output.shown(reader.name)) (pid \(reader.process)) has had \(ByteText.text(reader.fetched)) and may "
-                        + "have \(limit)"
+                    "\(Output.shown(reader.name)) (pid \(reader.process)) has fetched \(ByteText.text(reader.fetched)) and may "
+                        + "fetch \(limit)"
                 ]
             }
         }
@@ -121,9 +122,9 @@ extension Yonder {
 
     struct Conflicts: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the conflict copies that still exist, with the files they are copies of.")
+            abstract: "List the existing conflict copies with their original files.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
         @OptionGroup var output: OutputOptions
@@ -139,9 +140,9 @@ extension Yonder {
 
     struct Events: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show what happens, as it happens, until Ctrl-C.")
+            abstract: "Show events as they happen, until Ctrl-C.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
         @OptionGroup var output: OutputOptions
@@ -152,7 +153,7 @@ extension Yonder {
                 try? Output(output).printLine(event) {
                     "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
-                        + (event.process.map { "  for \($0)" } ?? "")
+                        + (event.process.map { "  for \(Output.shown($0))" } ?? "")
                 }
             }
         }

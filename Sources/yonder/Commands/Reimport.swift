@@ -4,18 +4,18 @@ import Control
 extension Yonder {
     struct Reimport: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Have what lies below a path recognized by the remote again.",
+            abstract: "Match the items below a path with the remote again.",
             discussion: """
-                For a remote whose identifiers are not to be trusted any more: one that was restored, moved or rebuilt. \
-                Everything below PATH is offered to it again. What it recognizes keeps its inode and its content, what \
-                was written here stays and is sent, what the remote has lost and is here is made there again. Goes on \
-                by itself, also after a restart; 'yonder status' shows how far it is.
+                For a remote whose identifiers are no longer valid, because it was restored, moved or rebuilt. Every \
+                item below PATH is offered to it again. A recognized item keeps its inode and its content, local changes \
+                stay and are uploaded, and an item that only exists here is created again. Continues in the background \
+                and after a restart; 'yonder status' shows the progress.
                 """)
 
         @Argument(help: "A path in a mount.", completion: .file())
         var path: String
 
-        @Flag(help: "Return when it is complete.")
+        @Flag(help: "Wait until it is complete.")
         var wait = false
 
         @OptionGroup var output: OutputOptions
@@ -36,7 +36,7 @@ extension Yonder {
                 [
                     report.isFinished
                         ? "\(Output.shown(report.path)) is reimported"
-                        : "\(Output.shown(report.path)) is being reimported; 'yonder status' shows how far it is"
+                        : "\(Output.shown(report.path)) is being reimported; 'yonder status' shows the progress"
                 ]
             }
             for refusal in report.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }

@@ -6,10 +6,10 @@ extension KeptData: ExpressibleByArgument {}
 extension Yonder {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Forget a domain. Its mount goes, and what the remote has stays there.",
+            abstract: "Unmount and forget a domain. The remote stays unchanged.",
             discussion: """
-                What only this machine has is kept unless told otherwise: as plain files in a folder, with a manifest \
-                by which 'yonder import' takes them back. Says where.
+                By default, changes that exist only on this machine are kept as plain files in a folder, with a manifest \
+                for 'yonder import'. The command prints the folder.
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount.")
@@ -17,16 +17,16 @@ extension Yonder {
 
         @Option(
             help: ArgumentHelp(
-                "none: nothing; dirty: what the remote has not got; downloaded: all whose content is here.",
+                "What to keep: none; dirty: changes that have not been uploaded; downloaded: all local content.",
                 valueName: "none|dirty|downloaded"))
         var keep: KeptData?
 
         @Option(
-            help: ArgumentHelp("Keep it in this folder, which is made or empty.", valueName: "dir"),
+            help: ArgumentHelp("The folder for kept data; created, or empty.", valueName: "dir"),
             completion: .directory)
         var to: String?
 
-        @Flag(help: "Let go what only this machine has, with '--keep none', and remove although files are open.")
+        @Flag(help: "Discard changes that exist only on this machine (with '--keep none'), and ignore open files.")
         var force = false
 
         @OptionGroup var output: OutputOptions
@@ -61,24 +61,24 @@ extension Yonder {
 
     struct Import: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a folder the replica of a new domain, without downloading it again.",
+            abstract: "Make a folder the replica of a new domain, without downloading its content again.",
             discussion: """
                 FOLDER's files become the content of the domain that mounts SOURCE on DIR; DIR may be FOLDER itself. \
-                What SOURCE has already is recognized, what it has not is sent there, and of what it has otherwise both \
-                are kept. A folder on another file system than the daemon's state is copied and stays. A folder that \
-                'yonder remove' has kept is taken back as it was.
+                Files that SOURCE already has are recognized, missing files are uploaded, and of different files both \
+                versions are kept. A folder on another file system than the daemon's state is copied and stays. A folder \
+                that 'yonder remove' has kept is restored.
                 """)
 
         @Argument(help: "The folder to import.", completion: .directory)
         var folder: String
 
-        @Argument(help: "What to mount.", completion: .directory)
+        @Argument(help: "The source to mount.", completion: .directory)
         var source: String
 
-        @Argument(help: "Where to mount it.", completion: .directory)
+        @Argument(help: "The directory to mount on.", completion: .directory)
         var dir: String
 
-        @Option(help: "The domain's name. Without it, the directory's.")
+        @Option(help: "The domain's name; the directory's by default.")
         var name: String?
 
         @OptionGroup var remote: RemoteOptions
@@ -89,12 +89,12 @@ extension Yonder {
         }
 
         func run() async throws {
-            let wish = try remote.wish(for: source)
+            let options = try remote.sourceOptions(for: source)
             let line = ProgressLine("imported", options: output)
             let arguments = ImportArguments(
                 folder: try SourcePath.resolving(folder), source: try SourcePath.resolving(source),
-                directory: AbsolutePath.resolving(dir), name: name, credentials: wish.credentials,
-                objectStore: wish.objectStore)
+                directory: AbsolutePath.resolving(dir), name: name, credentials: options.credentials,
+                objectStore: options.objectStore)
             let daemon = DaemonConnection()
             let result: ControlResult
             do {
@@ -118,7 +118,7 @@ extension Yonder {
                 return lines
             }
             for path in report.left {
-                Output.complain("\(path): left where it is: it was changed, or cannot be removed")
+                Output.complain("\(path): left in place: it was changed, or cannot be removed")
             }
             if !report.left.isEmpty { throw ExitCode(1) }
         }

@@ -5,24 +5,24 @@ import SystemPackage
 extension Yonder {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Run a command for which nothing is downloaded.",
+            abstract: "Run a command that downloads nothing.",
             discussion: """
-                The command, and all that it starts, can use everything that is here. What is not here fails at once \
-                with EREMOTE, "Object is remote".
+                The command and its descendants can use all local content. Access to content that is not local fails at \
+                once with EREMOTE, "Object is remote".
                 """)
 
-        @Flag(help: "Download nothing. (There is no other way to run a command yet.)")
+        @Flag(help: "Download nothing. (Required.)")
         var noMaterialize = false
 
         @Argument(parsing: .captureForPassthrough, help: "The command and its arguments, after '--'.")
         var command: [String] = []
 
         func validate() throws {
-            // What stands before '--' is not the command's.
+            // Options before `--` belong to yonder.
             if ["-h", "--help"].contains(command.first) { throw CleanExit.helpRequest(self) }
-            guard noMaterialize else { throw ValidationError("say how: 'yonder run --no-materialize -- COMMAND ...'") }
+            guard noMaterialize else { throw ValidationError("use 'yonder run --no-materialize -- COMMAND ...'") }
             guard !words.isEmpty else {
-                throw ValidationError("say which command: 'yonder run --no-materialize -- COMMAND ...'")
+                throw ValidationError("give a command: 'yonder run --no-materialize -- COMMAND ...'")
             }
         }
 

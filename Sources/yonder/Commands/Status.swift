@@ -5,12 +5,12 @@ import Foundation
 extension Yonder {
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show how domains are: connection, items, local bytes, transfers.")
+            abstract: "Show the state of domains: connection, items, local content, transfers.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
-        @Flag(help: "Show it again every second, until Ctrl-C.")
+        @Flag(help: "Refresh every second, until Ctrl-C.")
         var watch = false
 
         @OptionGroup var output: OutputOptions
@@ -46,7 +46,7 @@ extension Yonder {
         }
 
         private static func lines(for domain: DomainStatus) -> [String] {
-            let reason = domain.reason.map { ": \($0)" } ?? ""
+            let reason = domain.reason.map { ": \(Output.shown($0))" } ?? ""
             let limit = domain.bytes.limit.map { " of \(ByteText.text($0))" } ?? ""
             var lines = [
                 "\(Output.shown(domain.name)) on \(Output.shown(domain.mountpoint)), from \(Output.shown(domain.source))",

@@ -4,12 +4,12 @@ import Control
 extension Yonder {
     struct Download: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Materialize items, directories with all below them, and wait.")
+            abstract: "Download items, directories recursively, and wait.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
-        @Option(help: ArgumentHelp("Only these bytes of one file.", valueName: "offset:length"))
+        @Option(help: ArgumentHelp("Only this range of one file, in bytes.", valueName: "offset:length"))
         var range: String?
 
         @OptionGroup var output: OutputOptions
@@ -42,13 +42,13 @@ extension Yonder {
 
     struct Evict: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make items dataless, directories with all below them.",
-            discussion: "Goes on past what cannot be evicted, and reports it; --strict stops there.")
+            abstract: "Delete the local content of items, directories recursively.",
+            discussion: "An item that cannot be evicted is reported and skipped; --strict stops at it.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
 
-        @Flag(help: "Stop at the first that refuses.")
+        @Flag(help: "Stop at the first item that cannot be evicted.")
         var strict = false
 
         @OptionGroup var output: OutputOptions
@@ -63,10 +63,10 @@ extension Yonder {
 extension Yonder {
     struct Pin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Keep items downloaded, directories with all below them.",
+            abstract: "Keep items downloaded, directories recursively.",
             discussion: """
-                What is not here comes in the background, as does what is added or changed later; 'yonder status' shows \
-                how far it is. Nothing of it is evicted.
+                Missing content is downloaded in the background, also of items that are added or changed later; \
+                'yonder status' shows the progress. The items are not evicted.
                 """)
 
         @Argument(help: "Paths in a mount.", completion: .file())
@@ -83,7 +83,7 @@ extension Yonder {
 
     struct Unpin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let items be as the directory that they are in says. What is here stays until it is evicted.")
+            abstract: "Reset the policy of items to that of their directory. Local content stays until it is evicted.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
@@ -97,7 +97,7 @@ extension Yonder {
     }
 }
 
-/// What these commands share: progress while it lasts, then a summary, and a line for everything that was refused.
+/// Runs a download or an eviction with progress, and prints a summary.
 private struct Transfer {
     let output: OutputOptions
     let verb: String

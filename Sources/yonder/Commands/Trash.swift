@@ -4,7 +4,7 @@ import Control
 extension Yonder {
     struct Trash: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Put items into the trash, and take them out again.",
+            abstract: "Move items to the trash, list, restore and delete them.",
             subcommands: [Put.self, TrashList.self, Restore.self, Empty.self])
     }
 }
@@ -12,7 +12,7 @@ extension Yonder {
 extension Yonder.Trash {
     struct Put: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Move items into the trash, directories with all below them.")
+            abstract: "Move items to the trash, directories recursively.")
 
         @Argument(help: "Paths in a mount.", completion: .file())
         var paths: [String]
@@ -28,9 +28,9 @@ extension Yonder.Trash {
     struct TrashList: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "List what lies in the trash: when it was trashed, its name there, where it was.")
+            abstract: "List the trash: time of trashing, name in the trash, original path.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains without it.")
+        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: String?
 
         @OptionGroup var output: OutputOptions
@@ -49,7 +49,7 @@ extension Yonder.Trash {
             }
         }
 
-        /// A date as RFC 3339 has it, without the fraction of the second.
+        /// An RFC 3339 time without the fraction of a second.
         private static func toTheSecond(_ date: String) -> String {
             guard let point = date.utf8.firstIndex(of: UInt8(ascii: ".")),
                 let end = date.utf8[point...].lastIndex(where: { (0x30...0x39).contains($0) })
@@ -64,16 +64,17 @@ extension Yonder.Trash {
 
     struct Restore: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take items out of the trash.",
+            abstract: "Restore items from the trash.",
             discussion: """
-                Each goes back to where it was, or to the nearest directory that is left. Where its name is taken it \
-                gets another.
+                An item is moved to its original directory, or to the nearest ancestor that still exists. If its name is \
+                taken, it gets another one.
                 """)
 
         @Argument(help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.")
         var items: [String]
 
-        @Option(name: .customLong("to"), help: ArgumentHelp("Put them there instead.", valueName: "directory"))
+        @Option(
+            name: .customLong("to"), help: ArgumentHelp("Restore to this directory instead.", valueName: "directory"))
         var directory: String?
 
         @OptionGroup var output: OutputOptions
@@ -85,7 +86,7 @@ extension Yonder.Trash {
     }
 
     struct Empty: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Delete what lies in the trash, for good.")
+        static let configuration = CommandConfiguration(abstract: "Delete all items in the trash permanently.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: String
@@ -98,7 +99,7 @@ extension Yonder.Trash {
     }
 }
 
-/// What putting, restoring and emptying share: a line for each item, and one for everything that was refused.
+/// Runs a command for the trash, and prints one line per item.
 private struct TrashAction {
     let output: OutputOptions
     let verb: String

@@ -2,14 +2,13 @@ import FileNames
 import Foundation
 import Syscalls
 
-/// Paths as the daemon takes them.
+/// Makes paths absolute for the daemon.
 enum AbsolutePath {
-    /// As many symbolic links as Linux follows on one path.
+    /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
-    /// The absolute path of what the user wrote, with the symbolic links outside of Yonder's mounts followed. Nothing
-    /// inside a mount is touched: looking at it could list what nobody asked for, and a link in the last place is meant
-    /// itself.
+    /// Makes a path absolute and resolves symbolic links outside of Yonder's mounts, except for the last component.
+    /// Paths in a mount are not accessed, because that could list directories.
     static func resolving(_ text: String) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
         let mounts = mountpoints()
@@ -24,7 +23,7 @@ enum AbsolutePath {
             }
             path.append(name)
             let current = "/" + path.joined(separator: "/")
-            // From here on the daemon knows better.
+            // The daemon resolves the rest.
             if mounts.contains(where: { $0.utf8.elementsEqual(current.utf8) }) { return joined(path, waiting) }
             guard !waiting.isEmpty, links < mostLinks,
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current)
@@ -37,7 +36,7 @@ enum AbsolutePath {
         return "/" + path.joined(separator: "/")
     }
 
-    /// What follows a mount's root, with `.` and `..` taken as text.
+    /// Appends the rest of a path to a mount point and resolves `.` and `..` lexically.
     private static func joined(_ path: [String], _ rest: [String]) -> String {
         var path = path
         for name in rest {
@@ -50,7 +49,7 @@ enum AbsolutePath {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }
     }
 
-    /// Whether a mount of Yonder's, dead or alive, belongs to a domain of this name, or is or contains this path.
+    /// Whether a mount of Yonder, dead or alive, belongs to a domain with this name, or contains this path.
     static func isInMount(_ text: String) -> Bool {
         let path = resolving(text)
         return mounts().contains { mount in
@@ -59,10 +58,10 @@ enum AbsolutePath {
         }
     }
 
-    /// Where Yonder's mounts are.
+    /// The mount points of Yonder's mounts.
     private static func mountpoints() -> [String] { mounts().map(\.path) }
 
-    /// Yonder's mounts, as /proc says.
+    /// Yonder's mounts, from /proc/self/mounts.
     private static func mounts() -> [(source: String, path: String)] {
         guard let table = FileManager.default.contents(atPath: "/proc/self/mounts") else { return [] }
         return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
@@ -72,7 +71,7 @@ enum AbsolutePath {
         }
     }
 
-    /// Blank, tab, newline and backslash stand there as a backslash and three octal digits.
+    /// Decodes space, tab, newline and backslash, which the table has as a backslash and three octal digits.
     private static func unescaped(_ field: [UInt8]) -> String {
         var bytes: [UInt8] = []
         var rest = field[...]

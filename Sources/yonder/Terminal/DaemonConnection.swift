@@ -2,7 +2,7 @@ import ArgumentParser
 import Control
 import Foundation
 
-/// The command line's way to the daemon: asks it, starts it where it is needed, and turns its errors into ours.
+/// The connection of a command to the daemon. Starts the daemon if needed, and turns its errors into exit codes.
 struct DaemonConnection: Sendable {
     private let places: Places
     private let client: ControlClient
@@ -12,9 +12,9 @@ struct DaemonConnection: Sendable {
         client = ControlClient(socket: places.socket)
     }
 
-    /// Has a command done.
+    /// Executes a command.
     ///
-    /// - Throws: `ExitCode` after saying on standard error what is wrong.
+    /// - Throws: `ExitCode` after printing the error.
     func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
@@ -30,18 +30,18 @@ struct DaemonConnection: Sendable {
     /// Whether a daemon listens.
     func answers() async -> Bool { await ControlClient.answers(at: places.socket) }
 
-    /// Makes sure that a daemon listens.
+    /// Starts the daemon if none listens.
     ///
-    /// - Parameter inForeground: it logs to our standard error and ends with our terminal.
-    /// - Returns: the daemon's process, when it was started now.
-    /// - Throws: `ExitCode` after saying what is wrong.
+    /// - Parameter inForeground: whether it logs to standard error and ends with the terminal.
+    /// - Returns: the process if it was started.
+    /// - Throws: `ExitCode` after printing the error.
     func start(inForeground: Bool = false) async throws -> Process? {
         if await answers() { return nil }
         do {
             try places.check()
             try await SocketPlace(places.socket).check()
         } catch {
-            // Another command may have started a daemon meanwhile.
+            // Another command may have started a daemon concurrently.
             guard error.code != .alreadyRunning else { return nil }
             Output.complain(error.description)
             throw ExitCode(error.code.exitStatus)
@@ -59,7 +59,7 @@ struct DaemonConnection: Sendable {
             let log = try logOrComplaint()
             process.standardOutput = log
             process.standardError = log
-            // A directory that the daemon sits in could not be unmounted.
+            // The working directory of the daemon would keep a file system busy.
             process.currentDirectoryURL = URL(fileURLWithPath: "/")
         }
         do {
@@ -70,14 +70,14 @@ struct DaemonConnection: Sendable {
         }
         let deadline = ContinuousClock.now + .seconds(10)
         while !(await answers()) {
-            // One that ended may have found that another was quicker.
+            // A process that has ended may have found another daemon.
             let isLate = ContinuousClock.now > deadline
             guard !isLate else {
-                Output.complain("the daemon does not answer; its log is in '\(places.log)'")
+                Output.complain("the daemon does not respond; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
             if !process.isRunning, process.terminationStatus != ControlError.Code.alreadyRunning.exitStatus {
-                Output.complain("the daemon ended at once; its log is in '\(places.log)'")
+                Output.complain("the daemon exited at once; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
             try await Task.sleep(for: .milliseconds(20))
@@ -90,8 +90,8 @@ struct DaemonConnection: Sendable {
             return try log()
         } catch {
             Output.complain(
-                "\(places.stateDirectory): no state can be kept there: \(error.localizedDescription) "
-                    + "YONDER_STATE_DIR names another directory.")
+                "\(places.stateDirectory): the state directory cannot be written: \(error.localizedDescription) "
+                    + "Set YONDER_STATE_DIR to another directory.")
             throw ExitCode(69)
         }
     }
@@ -108,7 +108,7 @@ struct DaemonConnection: Sendable {
         return log
     }
 
-    /// The daemon's program: the one beside this one, else the first in PATH.
+    /// The path of the daemon: beside this program, else the first in PATH.
     private static func program() -> String? {
         let files = FileManager.default
         let own = try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -119,14 +119,14 @@ struct DaemonConnection: Sendable {
 }
 
 extension DomainReference {
-    /// What the user wrote where a domain's name is taken.
+    /// A reference from the argument of a command.
     init(_ text: String) {
         self.init(text: text, path: AbsolutePath.resolving(text))
     }
 }
 
-/// An answer that does not fit its question: the two programs are not of one build.
+/// An answer of the wrong type: daemon and command line are of different builds.
 func unexpected(_ result: ControlResult) -> ExitCode {
-    Output.complain("the daemon gave an answer that does not fit: restart it")
+    Output.complain("the daemon is of another version; restart it with 'yonder shutdown'")
     return ExitCode(69)
 }

@@ -1,8 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Prints a list that comes in parts, as long as it may be: as a table whose columns grow with what has come, or as one JSON
-/// array.
+/// Prints a list that arrives in parts: as a table whose columns may grow, or as one JSON array.
 final class ListOutput<Element: Encodable & Sendable>: Sendable {
     private struct State {
         var isBegun = false
@@ -13,7 +12,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
     private let row: @Sendable (Element) -> [String]
     private let state = Mutex(State())
 
-    /// - Parameter row: what a table shows of an element.
+    /// - Parameter row: the columns of an element.
     init(_ output: Output, row: @escaping @Sendable (Element) -> [String]) {
         self.output = output
         self.row = row
@@ -28,7 +27,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
         }
     }
 
-    /// Says that all has come.
+    /// Ends the list.
     func finish() throws {
         guard output.isJSON else { return }
         let isBegun = state.withLock { $0.isBegun }

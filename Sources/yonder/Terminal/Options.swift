@@ -1,13 +1,13 @@
 import ArgumentParser
 import Control
 
-/// What every command that prints takes.
+/// The options of every command that prints.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "Print JSON, for scripts.")
     var json = false
 }
 
-/// A number of bytes, such as `500M`.
+/// A size such as `500M`.
 struct ByteCount: ExpressibleByArgument {
     let bytes: Int64
 
@@ -17,7 +17,7 @@ struct ByteCount: ExpressibleByArgument {
     }
 }
 
-/// An option's value, or the word that takes away the one of before.
+/// The value of an option, or `none`, which resets it.
 enum Revocable<Value: ExpressibleByArgument>: ExpressibleByArgument {
     case value(Value)
     case none
@@ -40,7 +40,7 @@ enum Revocable<Value: ExpressibleByArgument>: ExpressibleByArgument {
     }
 }
 
-/// A length of time as people write it: seconds, or with `s`, `m`, `h` or `d` at its end.
+/// A duration in seconds, or with the unit `s`, `m`, `h` or `d`.
 struct TimeSpan: ExpressibleByArgument {
     let seconds: Double
 

@@ -2,7 +2,7 @@ import FileNames
 import Control
 import Foundation
 
-/// What the command line prints: results on standard output, everything else on standard error.
+/// The output of a command: results on standard output, diagnostics on standard error.
 struct Output: Sendable {
     let isJSON: Bool
 
@@ -10,7 +10,7 @@ struct Output: Sendable {
         isJSON = options.json
     }
 
-    /// Prints a result: as JSON when asked, else as lines.
+    /// Prints a result: as JSON with `--json`, else as lines.
     func print(_ value: some Encodable, lines: () -> [String]) throws {
         if isJSON {
             let encoder = JSONEncoder()
@@ -23,7 +23,7 @@ struct Output: Sendable {
         }
     }
 
-    /// Prints one of many results: as a line of JSON when asked, else as text.
+    /// Prints one of many results: as a line of JSON with `--json`, else as text.
     func printLine(_ value: some Encodable, text: () -> String) throws {
         guard isJSON else { return Self.write(text() + "\n", to: .standardOutput) }
         let encoder = JSONEncoder()
@@ -31,32 +31,37 @@ struct Output: Sendable {
         Self.writeJSON(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
     }
 
-    /// Prints a line to standard error: `yonder: ` and the text.
+    /// Prints a diagnostic to standard error.
     static func complain(_ text: String) {
-        write("yonder: " + text + "\n", to: .standardError)
+        write(diagnostic(text), to: .standardError)
     }
 
-    /// Writes a text as far as somebody reads it. Names in it are written as the bytes that they are.
+    /// The line for a diagnostic: `yonder: ` and the text. Control characters are escaped, also when standard error is not
+    /// a terminal: names of files and messages of remotes must neither end the line nor control the terminal that shows a
+    /// log later. Scripts that need exact names use `--json`.
+    static func diagnostic(_ text: String) -> String { "yonder: " + LineText.escaped(text) + "\n" }
+
+    /// Writes a text, and ignores a closed pipe. Names in it are written as their original bytes.
     static func write(_ text: String, to file: FileHandle) {
         try? file.write(contentsOf: Data(FileNameText.bytes(of: text)))
     }
 
-    /// Writes JSON, which is UTF-8: names in it stay as ``FileNameText`` has them.
+    /// Writes JSON, which must be UTF-8: names in it stay encoded by ``FileNameText``.
     static func writeJSON(_ text: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
     }
 
-    /// How many there are of something: `1 item`, `2 items`.
+    /// A number with its noun: `1 item`, `2 items`.
     static func count(_ number: some BinaryInteger, _ one: String, _ many: String? = nil) -> String {
         "\(number) \(number == 1 ? one : many ?? one + "s")"
     }
 
-    /// A name as a terminal can show it on one line: control characters are escaped. Elsewhere as it is.
+    /// A name for standard output: on a terminal, control characters are escaped; elsewhere the name is unchanged.
     static func shown(_ name: String) -> String {
         Terminal.isStandardOutput ? LineText.escaped(name) : name
     }
 
-    /// Columns, each as wide as its widest text; the last is as it is.
+    /// Aligns rows in columns, each as wide as its widest text. The last column is not padded.
     static func table(_ rows: [[String]]) -> [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
@@ -65,7 +70,7 @@ struct Output: Sendable {
         return table(rows, widths: widths)
     }
 
-    /// Columns of given widths.
+    /// Aligns rows in columns of given widths.
     static func table(_ rows: [[String]], widths: [Int]) -> [String] {
         rows.map { row in
             row.enumerated().map { column, text in

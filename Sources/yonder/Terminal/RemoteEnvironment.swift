@@ -1,15 +1,15 @@
 import Foundation
 
-/// The variables of this shell that say how a server is reached: certificates, proxies, and where passwords are looked up.
-/// They go to the daemon with the command that mounts, and are kept with the domain.
+/// The environment variables for certificates, proxies and credential files. They are sent with a mount command and
+/// stored with the domain.
 enum RemoteEnvironment {
-    /// - Returns: the variables that are set, those that are empty included: they take back what was kept.
+    /// - Returns: the variables that are set. An empty one removes a stored one.
     static func variables(
         for source: String, in environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> [String: String] {
         guard schemes.contains(where: source.hasPrefix) else { return [:] }
         var variables = environment.filter { plain.contains($0.key) || files.contains($0.key) }
-        // The daemon has another working directory.
+        // Made absolute, because the daemon has another working directory.
         for name in files {
             if let path = variables[name], !path.isEmpty { variables[name] = AbsolutePath.resolving(path) }
         }

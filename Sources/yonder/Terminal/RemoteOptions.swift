@@ -2,49 +2,49 @@ import ArgumentParser
 import Control
 import Foundation
 
-/// Who asks the remote, and where an object store is: the flags of those commands that name a source.
+/// The options for credentials and buckets of commands that name a source.
 struct RemoteOptions: ParsableArguments {
     @Flag(
         help: """
-            Read a password from standard input, one line; USER:PASSWORD where the source names no user. It is kept \
-            in a file that only you can read.
+            Read a password from standard input, one line; USER:PASSWORD if the source names no user. It is stored in \
+            a file that only you can read.
             """)
     var passwordStdin = false
 
-    @Option(help: ArgumentHelp("S3: the server, when it is not Amazon's.", valueName: "url"))
+    @Option(help: ArgumentHelp("S3: the server, if it is not Amazon.", valueName: "url"))
     var endpoint: String?
 
     @Option(help: "S3: the region of the bucket.")
     var region: String?
 
-    @Option(help: "S3: whose credentials in ~/.aws are used.")
+    @Option(help: "S3: the profile in ~/.aws with the credentials.")
     var profile: String?
 
-    /// What the flags and the environment say of a source, for the daemon.
-    struct Wish {
+    /// Credentials and bucket options from the flags and the environment.
+    struct SourceOptions {
         var credentials: GivenCredentials?
         var objectStore: ObjectStoreOptions?
     }
 
-    /// - Throws: `ValidationError` for flags that have nothing to do with the source.
+    /// - Throws: `ValidationError` for options that do not apply to the source.
     func check(for source: String) throws {
         if !Self.isObjectStore(source), endpoint != nil || region != nil || profile != nil {
             throw ValidationError("--endpoint, --region and --profile are for s3:// sources")
         }
     }
 
-    /// Reads the password, where one is to be read.
-    func wish(for source: String) throws -> Wish {
+    /// Collects the options. Reads the password from standard input if requested.
+    func sourceOptions(for source: String) throws -> SourceOptions {
         let store =
             Self.isObjectStore(source)
-            ? ObjectStoreWish(endpoint: endpoint, region: region, profile: profile) : nil
+            ? BucketOptions(endpoint: endpoint, region: region, profile: profile) : nil
         let variables = RemoteEnvironment.variables(for: source).merging(store?.credentials ?? [:]) { $1 }
         var credentials = passwordStdin ? try credentials(for: source) : nil
         if !variables.isEmpty {
             credentials = credentials ?? GivenCredentials(variables: variables)
             credentials?.variables = variables
         }
-        return Wish(credentials: credentials, objectStore: store?.options)
+        return SourceOptions(credentials: credentials, objectStore: store?.options)
     }
 
     private static func isObjectStore(_ source: String) -> Bool { source.hasPrefix("s3://") }
@@ -62,7 +62,7 @@ struct RemoteOptions: ParsableArguments {
         return GivenCredentials(user: NSUserName(), password: line)
     }
 
-    /// The user that a source names.
+    /// The user name in a source.
     private static func user(in source: String) -> String? {
         guard let scheme = source.range(of: "://") else { return nil }
         let authority = source[scheme.upperBound...].prefix { $0 != "/" }

@@ -1,11 +1,12 @@
 import ArgumentParser
 import Foundation
 
-/// Sources as the daemon takes them.
+/// Normalizes sources for the daemon.
 enum SourcePath {
-    /// A path without its symbolic links and surplus slashes: one source has one name. What is no path stays as it is.
+    /// Resolves the symbolic links and duplicate slashes of a path, so that a source has one name. A URL is
+    /// unchanged.
     ///
-    /// - Throws: `ExitCode` after saying that there is no such folder.
+    /// - Throws: `ExitCode` after printing that the folder does not exist.
     static func resolving(_ source: String) throws -> String {
         guard !source.contains("://") else { return source }
         var isDirectory: ObjCBool = false

@@ -1,51 +1,7 @@
-import Control
-import Foundation
 import Glibc
-import Synchronization
 
-/// What is known of the terminal.
+/// Properties of the terminal.
 enum Terminal {
     static var isStandardOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
-}
-
-/// How far a command is: a line on the terminal that is rewritten as it goes; elsewhere nothing.
-final class ProgressLine: Sendable {
-    private struct State {
-        var isShown = false
-        var last = ContinuousClock.now - .seconds(1)
-    }
-
-    private let verb: String
-    private let isUseful: Bool
-    private let state = Mutex(State())
-
-    /// - Parameter verb: what is done, such as `downloaded`.
-    init(_ verb: String, options: OutputOptions) {
-        self.verb = verb
-        isUseful = Terminal.isStandardError && !options.json
-    }
-
-    /// Shows an event, ten times a second at the most.
-    func show(_ event: ControlEvent) {
-        guard isUseful else { return }
-        let isDue = state.withLock { state in
-            guard ContinuousClock.now - state.last > .milliseconds(100) else { return false }
-            state.last = .now
-            state.isShown = true
-            return true
-        }
-        guard isDue else { return }
-        let items = Output.count(event.items, "item")
-        let name = event.path.split(separator: "/").last.map(String.init) ?? ""
-        Output.write(
-            "\r\u{1B}[K\(verb) \(items), \(ByteText.text(event.bytes))  \(Output.shown(String(name.prefix(40))))",
-            to: .standardError)
-    }
-
-    /// Takes the line away.
-    func clear() {
-        guard state.withLock({ $0.isShown }) else { return }
-        Output.write("\r\u{1B}[K", to: .standardError)
-    }
 }

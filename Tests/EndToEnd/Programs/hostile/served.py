@@ -2,9 +2,12 @@
 
 import http.server
 import os
+import re
 import sys
 import threading
 import time
+
+BIG = 1 << 20
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -46,6 +49,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.flush()
                 if pause:
                     time.sleep(pause)
+
+    # Answers to ranged reads of a file of 8 * BIG bytes with ETag "one"
+
+    def range(self):
+        found = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        return (int(found[1]), int(found[2] or 8 * BIG - 1)) if found else (0, 8 * BIG - 1)
+
+    def part(self, data, content_range):
+        self.answer(206, data, [("ETag", '"one"'), *([("Content-Range", content_range)] if content_range else [])])
+
+    def range_one_byte(self):
+        first, _ = self.range()
+        self.part(b"x", f"bytes {first}-{first}/{8 * BIG}")
+
+    def range_wrong(self):
+        first, last = self.range()
+        self.part(b"x" * (last - first + 1), f"bytes {first + 7}-{last + 7}/{8 * BIG}")
+
+    def range_other_total(self):
+        first, last = self.range()
+        self.part(b"x" * (last - first + 1), f"bytes {first}-{last}/{2**63}")
+
+    def range_no_field(self):
+        first, last = self.range()
+        self.part(b"x" * (last - first + 1), None)
+
+    def range_ignored(self):
+        self.answer(200, b"x" * (8 * BIG), [("ETag", '"one"')])
 
     def finish(self):
         try:

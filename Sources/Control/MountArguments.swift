@@ -1,0 +1,87 @@
+/// The arguments of `yonder mount`: a source and a directory, or the name of a known domain. A nil option keeps its
+/// value.
+package struct MountArguments: Codable, Hashable, Sendable {
+    /// Nil for a known domain.
+    package var source: String?
+    package var directory: String?
+    /// The domain's name; nil for one derived from the directory.
+    package var name: String?
+    /// The cache limit in bytes.
+    package var cacheLimit: Given<Int64>?
+    /// The polling interval in seconds.
+    package var pollSeconds: Given<Double>?
+    /// Whether every change fails with EROFS.
+    package var isReadOnly: Bool?
+    /// The time in seconds after which unused content is evicted.
+    package var cacheSeconds: Given<Double>?
+    /// Whether `fsync` waits for the upload.
+    package var waitsForRemote: Bool?
+    /// Name patterns that are excluded from sync.
+    package var ignoredNames: [String]?
+    /// Whether other users may access the mount.
+    package var allowsOthers: Bool?
+    /// Whether device files in the mount can be opened.
+    package var allowsDevices: Bool?
+    /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured.
+    package var allowsSetID: Bool?
+    /// The credentials for the remote. Never logged.
+    package var credentials: GivenCredentials?
+    /// The endpoint, region and profile of a bucket.
+    package var objectStore: ObjectStoreOptions?
+
+    package init(
+        source: String?, directory: String?, name: String?, cacheLimit: Given<Int64>? = nil,
+        pollSeconds: Given<Double>? = nil, isReadOnly: Bool? = nil, cacheSeconds: Given<Double>? = nil,
+        waitsForRemote: Bool? = nil,
+        ignoredNames: [String]? = nil, allowsOthers: Bool? = nil, allowsDevices: Bool? = nil, allowsSetID: Bool? = nil,
+        credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
+    ) {
+        self.cacheSeconds = cacheSeconds
+        self.waitsForRemote = waitsForRemote
+        self.ignoredNames = ignoredNames
+        self.allowsOthers = allowsOthers
+        self.allowsDevices = allowsDevices
+        self.allowsSetID = allowsSetID
+        self.source = source
+        self.directory = directory
+        self.name = name
+        self.cacheLimit = cacheLimit
+        self.pollSeconds = pollSeconds
+        self.isReadOnly = isReadOnly
+        self.credentials = credentials
+        self.objectStore = objectStore
+    }
+}
+
+/// The argument of an option: a value, or `none`, which resets the option.
+package enum Given<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
+    case value(Value)
+    case none
+
+    /// The value; nil for `none`.
+    package var value: Value? {
+        if case .value(let value) = self { value } else { nil }
+    }
+}
+
+/// The endpoint, region and profile of a bucket. Contains no secrets.
+package struct ObjectStoreOptions: Codable, Hashable, Sendable {
+    /// `https://HOST:PORT`; nil for Amazon.
+    package var endpoint: String?
+    package var region: String?
+    /// The name of a profile in `~/.aws`.
+    package var profile: String?
+
+    package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
+        self.endpoint = endpoint
+        self.region = region
+        self.profile = profile
+    }
+
+    /// These options, completed by others.
+    package func merging(_ others: ObjectStoreOptions?) -> ObjectStoreOptions {
+        ObjectStoreOptions(
+            endpoint: endpoint ?? others?.endpoint, region: region ?? others?.region,
+            profile: profile ?? others?.profile)
+    }
+}

@@ -1,0 +1,12 @@
+import Foundation
+
+/// The command line's encoding of tags in tag data: one line of text each. Tag data of other programs may be anything.
+package enum Tags {
+    package static func data(_ tags: [String]) -> Data { Data(tags.joined(separator: "\n").utf8) }
+
+    /// The tags; nil for data that is not text.
+    package static func tags(in data: Data) -> [String]? {
+        guard let text = String(validating: data, as: UTF8.self), !text.utf8.contains(0) else { return nil }
+        return text.split(separator: "\n").map(String.init)
+    }
+}

@@ -1,0 +1,159 @@
+import FileProvider
+import Logging
+import Replica
+import Sync
+import Synchronization
+
+/// Counts the bytes fetched for the reads of each process, and refuses further fetches above a limit, so that a
+/// program that reads everything does not download everything. Downloads that a user requests by command are not
+/// counted.
+package final class FetchBudget: FetchAccounting {
+    /// A process that has caused fetches.
+    struct Reader: Hashable, Sendable {
+        var process: Int32
+        var name: String
+        var fetched: Int64
+        /// The limit in bytes; nil for none.
+        var limit: Int64?
+
+        var isRefused: Bool { limit.map { fetched >= $0 } ?? false }
+        /// For example `grep (pid 123)`.
+        var words: String { "\(name) (pid \(process))" }
+    }
+
+    private struct Entry {
+        var reader: Reader
+        var startTime: UInt64
+        /// Whether the refusal has been logged.
+        var isTold = false
+    }
+
+    private let limit: Int64?
+    private let exceptions: MaterializationRules
+    private let logger: Logger
+    private let entries = Mutex<[Int32: Entry]>([:])
+    private let refusals = Mutex<[Place: String]>([:])
+    private static let mostEntries = 4096
+    private static let mostRefusals = 1024
+
+    /// An item of a domain.
+    struct Place: Hashable, Sendable {
+        var domain: String
+        var inode: InodeNumber
+    }
+
+    /// - Parameters:
+    ///   - limit: the limit per process in bytes; nil for none.
+    ///   - exceptions: its exceptions are the programs and units without a limit.
+    init(limit: Int64?, exceptions: MaterializationRules, logger: Logger) {
+        self.limit = limit
+        self.exceptions = exceptions
+        self.logger = logger
+    }
+
+    package func charge(_ bytes: Int64, to process: Int32) {
+        let isKnown = entries.withLock { entries in
+            guard entries[process] != nil else { return false }
+            entries[process]?.reader.fetched += bytes
+            return true
+        }
+        guard !isKnown, let entry = newEntry(of: process) else { return }
+        entries.withLock { entries in
+            if entries[process] == nil { entries[process] = entry }
+            entries[process]?.reader.fetched += bytes
+        }
+    }
+
+    package func admits(_ process: Int32) -> Bool {
+        entries.withLock { $0[process]?.reader.isRefused } != true
+    }
+
+    /// The process if it has reached its limit, and whether this is its first refusal. Reads /proc: must not be
+    /// called on a serving thread.
+    func refusal(of process: Int32) -> (reader: Reader, isNews: Bool)? {
+        guard let observed = ObservedProcess(process) else { return nil }
+        let isKnown = entries.withLock { $0[process]?.startTime == observed.identity.startTime }
+        if !isKnown, let entry = newEntry(of: process, observed) { add(entry) }
+        let found = entries.withLock { entries -> (Reader, Bool)? in
+            guard let entry = entries[process], entry.reader.isRefused else { return nil }
+            entries[process]?.isTold = true
+            return (entry.reader, !entry.isTold)
+        }
+        if let (reader, isNews) = found, isNews {
+            logger.notice(
+                """
+                '\(reader.name)' (pid \(process)) has had \(reader.fetched) bytes fetched and gets no more: \
+                'yonder allow \(process)' lets it go on
+                """)
+        }
+        return found
+    }
+
+    /// Records the process for which an item was not fetched.
+    func note(_ reader: Reader, refused place: Place) {
+        refusals.withLock { refusals in
+            if refusals.count >= Self.mostRefusals { refusals.removeAll() }
+            refusals[place] = reader.words
+        }
+    }
+
+    /// The last process for which an item was not fetched; nil if there is none, or its limit was raised since.
+    func refused(_ place: Place) -> String? { refusals.withLock { $0[place] } }
+
+    /// Raises the limit of a process.
+    ///
+    /// - Parameter bytes: the number of bytes that it may fetch from now on; nil for the default limit.
+    /// - Returns: the process; nil if it has caused no fetches or does not exist.
+    func allow(_ process: Int32, bytes: Int64?) -> Reader? {
+        guard let observed = ObservedProcess(process) else { return nil }
+        let reader = entries.withLock { entries -> Reader? in
+            guard var entry = entries[process], entry.startTime == observed.identity.startTime else { return nil }
+            if let more = bytes ?? limit {
+                let (sum, isTooMuch) = entry.reader.fetched.addingReportingOverflow(more)
+                entry.reader.limit = isTooMuch ? .max : sum
+            }
+            entry.isTold = false
+            entries[process] = entry
+            return entry.reader
+        }
+        if let reader {
+            refusals.withLock { refusals in refusals = refusals.filter { $0.value != reader.words } }
+        }
+        return reader
+    }
+
+    /// The running processes with the most fetched bytes.
+    func readers(limit: Int) -> [Reader] {
+        let all = entries.withLock { Array($0.values) }
+        return all.filter { $0.reader.fetched > 0 }.sorted { $0.reader.fetched > $1.reader.fetched }.lazy
+            .filter { ObservedProcess($0.reader.process)?.identity.startTime == $0.startTime }
+            .prefix(limit).map(\.reader)
+    }
+
+    private func newEntry(of process: Int32, _ observed: ObservedProcess? = nil) -> Entry? {
+        guard let observed = observed ?? ObservedProcess(process) else { return nil }
+        let isFree = exceptions.isException(
+            executable: observed.identity.executable, name: observed.name, controlGroup: observed.controlGroup)
+        return Entry(
+            reader: Reader(
+                process: process, name: observed.name ?? "?", fetched: 0, limit: isFree ? nil : limit),
+            startTime: observed.identity.startTime)
+    }
+
+    private func add(_ entry: Entry) {
+        var gone: [Int32] = []
+        let known = entries.withLock { $0.count >= Self.mostEntries ? Array($0.values) : [] }
+        for other in known where ObservedProcess(other.reader.process)?.identity.startTime != other.startTime {
+            gone.append(other.reader.process)
+        }
+        entries.withLock { entries in
+            for process in gone { entries[process] = nil }
+            // All processes are running: drop those with the fewest bytes.
+            if entries.count >= Self.mostEntries {
+                let least = entries.values.sorted { $0.reader.fetched < $1.reader.fetched }
+                for other in least.prefix(Self.mostEntries / 2) { entries[other.reader.process] = nil }
+            }
+            entries[entry.reader.process] = entry
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import Logging
+import Synchronization
+import Syscalls
+
+/// Decides which processes may cause fetches. Local content is readable by every process.
+package final class MaterializationPolicy: Sendable {
+    private let rules: MaterializationRules
+    /// The fetch budgets of processes.
+    package let budget: FetchBudget
+    private let logger: Logger
+    /// By process number. A decision is valid while the process runs the same program.
+    private let decisions = Mutex<[Int32: (identity: ObservedProcess.Identity, refusal: String?)]>([:])
+    private static let mostDecisions = 4096
+
+    /// - Parameter processBudget: the fetch budget per process in bytes; nil for no limit.
+    package init(rules: MaterializationRules, processBudget: Int64? = nil, logger: Logger) {
+        self.rules = rules
+        budget = FetchBudget(limit: processBudget, exceptions: rules, logger: logger)
+        self.logger = logger
+    }
+
+    /// The reason why a process may not cause fetches; nil if it may. Reads /proc: must not be called on a serving
+    /// thread.
+    package func refusal(of process: Int32?) -> String? {
+        guard let process, let observed = ObservedProcess(process) else { return nil }
+        let identity = observed.identity
+        let known = decisions.withLock { $0[process] }
+        if let known, known.identity == identity { return known.refusal }
+        let name = observed.name
+        let refusal =
+            observed.isMarked
+            ? "it was started with 'yonder run --no-materialize'"
+            : rules.refusal(executable: identity.executable, name: name, controlGroup: observed.controlGroup)
+        let isNew = decisions.withLock { decisions in
+            if decisions.count >= Self.mostDecisions { decisions.removeAll() }
+            let last = decisions.updateValue((identity, refusal), forKey: process)
+            return last?.identity != identity
+        }
+        if let refusal, isNew {
+            logger.notice("'\(name ?? "?")' (pid \(process)) downloads nothing: \(refusal)")
+        }
+        return refusal
+    }
+}

@@ -1,0 +1,34 @@
+import FileProvider
+import Replica
+import Sync
+import Volume
+
+/// Passes the events of a volume on to the domain's engine and to the kernel.
+struct EngineObserver: VolumeObserver {
+    let engine: SyncEngine
+    let kernel: KernelInvalidator
+    let policy: MaterializationPolicy
+
+    func volumeDidChange(_ effects: ReplicaEffects) {
+        for defect in effects.defects { engine.warnings.report(defect) }
+        kernel.forget(effects.invalidations)
+        engine.localChange()
+    }
+
+    func didOpenFile(_ number: InodeNumber) { engine.inodeWasOpened(number) }
+
+    func didCloseInode(_ number: InodeNumber) { engine.inodeWasClosed(number) }
+
+    func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {
+        // The policy reads /proc, which must not happen on a thread that serves the kernel.
+        Task {
+            // Nothing is prefetched for a process that may not materialize.
+            guard policy.refusal(of: caller?.processIdentifier) == nil else { return }
+            engine.directoryWasOpened(number)
+        }
+    }
+
+    func didMissName(in directory: InodeNumber) { engine.nameWasMissed(in: directory) }
+
+    var remoteQuota: RemoteQuota? { engine.room.present }
+}

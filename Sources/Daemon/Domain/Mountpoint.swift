@@ -1,0 +1,161 @@
+import Control
+import FUSE
+import Foundation
+import Syscalls
+import SystemPackage
+
+/// The directory on which a domain is mounted.
+struct Mountpoint: Sendable {
+    let path: FilePath
+    /// Whether this instance has created the directory.
+    private var wasMade = false
+
+    /// Prepares a directory for a mount: creates it if it is missing, and detaches a dead mount of Yonder.
+    ///
+    /// - Parameters:
+    ///   - directory: an absolute path.
+    ///   - source: the domain's source, which must neither contain the directory nor lie in it.
+    /// - Throws: `ControlError` with the reason.
+    init(_ directory: String, source: String) throws(ControlError) {
+        path = FilePath(directory)
+        // The command line has followed all links but the last one.
+        for place in Self.linksFollowed(from: path) {
+            if source.hasPrefix("/") {
+                guard !Self.contains(source, place.string) else {
+                    throw ControlError(
+                        .failed, "it lies in the source '\(source)', which would contain itself", path: directory)
+                }
+                guard !Self.contains(place.string, source) else {
+                    throw ControlError(
+                        .failed, "the source '\(source)' lies in it and would be hidden", path: directory)
+                }
+            }
+            try checkSurroundings(of: place)
+        }
+        try removeDeadMount()
+        let isEmpty: Bool
+        do {
+            wasMade = try Self.make(path)
+            let opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
+            defer { try? opened.close() }
+            isEmpty = try opened.names().isEmpty
+        } catch {
+            throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
+        }
+        guard isEmpty else {
+            throw ControlError(
+                .failed, "it is not empty; mount on an empty directory, or one that is not there yet", path: directory)
+        }
+    }
+
+    /// The mount has failed: removes the directory if it was created here.
+    func giveUp() {
+        if wasMade { try? path.removeDirectory() }
+    }
+
+    /// Creates a directory and its missing ancestors.
+    ///
+    /// - Returns: false if it existed.
+    @discardableResult
+    private static func make(_ path: FilePath) throws -> Bool {
+        if (try? FileStatus(at: path)) != nil { return false }
+        let permissions = FilePermissions(rawValue: 0o777)
+        do {
+            try path.makeDirectory(permissions: permissions)
+        } catch Errno.noSuchFileOrDirectory {
+            let parent = path.removingLastComponent()
+            guard parent != path else { throw Errno.noSuchFileOrDirectory }
+            try make(parent)
+            try path.makeDirectory(permissions: permissions)
+        }
+        return true
+    }
+
+    /// A path, and the targets if it is a chain of symbolic links. Paths in a mount of Yonder are not accessed,
+    /// because the mount may be dead.
+    private static func linksFollowed(from path: FilePath) -> [FilePath] {
+        var places = [path]
+        while places.count <= 40, let current = places.last, outerMount(of: current) == nil,
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current.string)
+        {
+            places.append(current.removingLastComponent().pushing(FilePath(target)).lexicallyNormalized())
+        }
+        return places
+    }
+
+    /// The mount of Yonder that contains a path, without one on the path itself.
+    private static func outerMount(of path: FilePath) -> MountTable.Mount? {
+        (try? MountTable())?.mounts.last { mount in
+            let folder = String(decoding: mount.path, as: UTF8.self)
+            return mount.type == "fuse.yonder" && contains(folder, path.string) && folder != path.string
+        }
+    }
+
+    /// A directory that is created in a mount of Yonder would be uploaded, and keep the mount busy.
+    private func checkSurroundings(of place: FilePath) throws(ControlError) {
+        guard let outer = Self.outerMount(of: place) else { return }
+        throw ControlError(
+            .failed, "it lies in a mount of ours, '\(outer.source)'; mount on a directory outside of that",
+            path: path.string)
+    }
+
+    /// A killed daemon leaves its mounts behind; accesses fail with ENOTCONN.
+    private func removeDeadMount() throws(ControlError) {
+        _ = try Self.removeDeadMounts(on: path) { $0.type == "fuse.yonder" }
+        guard let mount = (try? MountTable())?.mount(at: path) else { return }
+        guard mount.type == "fuse.yonder" else {
+            throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.string)
+        }
+        throw ControlError(
+            .failed, "another daemon has mounted '\(mount.source)' there; 'fusermount3 -u' takes that mount away",
+            path: path.string)
+    }
+
+    /// The source of a domain's mount in /proc/mounts.
+    static func source(of domain: String) -> String { "//yonder/\(domain)" }
+
+    /// Detaches the mounts that a killed daemon has left for a domain. A served mount stays. Blocks briefly.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `failed` if a mount cannot be detached.
+    static func removeDeadMounts(of domain: String, on directory: String) throws(ControlError) -> Bool {
+        try removeDeadMounts(on: FilePath(directory)) { mount in
+            mount.type == "fuse.yonder" && mount.source.utf8.elementsEqual(source(of: domain).utf8)
+        }
+    }
+
+    /// A daemon may have been killed repeatedly, so dead mounts can be stacked.
+    private static func removeDeadMounts(
+        on path: FilePath, where isOurs: (MountTable.Mount) -> Bool
+    ) throws(ControlError) -> Bool {
+        var count = 0
+        while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), isDead(path) {
+            do throws(Errno) {
+                // Guards against an endless loop if the mount table does not change.
+                guard count < 64 else { throw .resourceBusy }
+                try MountTable.detach(path)
+            } catch {
+                throw ControlError(
+                    .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
+            }
+            count += 1
+        }
+        return count > 0
+    }
+
+    /// Whether the mount on a directory is dead: opening it fails with ENOTCONN.
+    private static func isDead(_ path: FilePath) -> Bool {
+        do {
+            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
+            return false
+        } catch {
+            return error as? Errno == .socketNotConnected
+        }
+    }
+
+    /// Whether a path equals a folder or lies in it. Compares bytes.
+    static func contains(_ folder: String, _ path: String) -> Bool {
+        let folder = folder == "/" ? "" : folder
+        return path.utf8.elementsEqual(folder.utf8) || path.utf8.starts(with: (folder + "/").utf8)
+    }
+}

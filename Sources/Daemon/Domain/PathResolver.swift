@@ -1,0 +1,107 @@
+import Control
+import FileProvider
+import Replica
+import Sync
+import SystemPackage
+
+/// Resolves paths in a mount to items by the database. The mount itself is not accessed, so that the daemon never
+/// waits for itself and nothing is listed by accident.
+struct PathResolver: Sendable {
+    let host: DomainHost
+    /// Whether directories on the path that have not been listed are listed; otherwise the resolution fails.
+    var lists = false
+
+    /// The kernel's limit of symbolic links in one path.
+    private static let mostLinks = 40
+
+    /// The inode at an absolute path. Symbolic links are followed, except for the last component.
+    ///
+    /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
+    func inode(at path: String) async throws -> InodeRecord {
+        var names = try Self.names(of: path, below: host.mountpoint.string)
+        var walked: [InodeRecord] = [try root()]
+        var links = 0
+        while !names.isEmpty {
+            let name = names.removeFirst()
+            if name.utf8.elementsEqual("..".utf8) {
+                if walked.count > 1 { walked.removeLast() }
+                continue
+            }
+            guard let directory = walked.last else { break }
+            let inode = try await child(name, of: directory, path)
+            guard inode.kind == .symbolicLink, !names.isEmpty else {
+                walked.append(inode)
+                continue
+            }
+            links += 1
+            guard links <= Self.mostLinks, let target = try host.replica.database.linkTarget(of: inode.number) else {
+                throw ControlError(.failed, "too many symbolic links", path: path)
+            }
+            if target.utf8.first == UInt8(ascii: "/") {
+                guard Mountpoint.contains(host.mountpoint.string, target) else {
+                    throw ControlError(.failed, "a symbolic link on the way leads out of the mount", path: path)
+                }
+                walked = [try root()]
+                names = try Self.names(of: target, below: host.mountpoint.string) + names
+            } else {
+                names = Self.components(target[...]) + names
+            }
+        }
+        guard let inode = walked.last else { throw ControlError(.failed, "no such item", path: path) }
+        return inode
+    }
+
+    /// The path of an inode in the mount; nil for one without a name.
+    func path(of number: InodeNumber) -> String? {
+        guard let names = try? host.replica.database.path(of: number) else { return nil }
+        return ([host.mountpoint.string] + names).joined(separator: "/")
+    }
+
+    // MARK: - Private
+
+    private func root() throws -> InodeRecord {
+        guard let root = try host.replica.database.inode(.root) else {
+            throw ControlError(.failed, "the replica has no root", path: host.mountpoint.string)
+        }
+        return root
+    }
+
+    private func child(_ name: String, of directory: InodeRecord, _ path: String) async throws -> InodeRecord {
+        guard directory.kind == .directory else {
+            throw ControlError(.failed, "something on the way is not a directory", path: path)
+        }
+        if lists {
+            try await host.engine.list(directory.number, request: FileProviderRequest(reason: .lookup))
+        }
+        let answer = try host.replica.database.lookup(name, in: directory.number)
+        guard let inode = answer.inode else {
+            guard answer.directory == .materialized else {
+                throw ControlError(
+                    .failed, "not known yet: the directory that would hold it has not been listed; 'ls' it first",
+                    path: path)
+            }
+            throw ControlError(.failed, "no such file or directory", path: path)
+        }
+        return inode
+    }
+
+    /// The path of an item in the mount; nil for a hidden one.
+    func path(of item: ItemRecord) -> String? {
+        guard let parent = item.parent, !item.isHidden, let directory = path(of: parent) else {
+            return path(of: item.inode.number)
+        }
+        return directory + "/" + item.name
+    }
+
+    private static func names(of path: String, below mountpoint: String) throws -> [String] {
+        guard Mountpoint.contains(mountpoint, path) else {
+            throw ControlError(.failed, "not in the mount", path: path)
+        }
+        return components(Substring(path.utf8.dropFirst(mountpoint.utf8.count)))
+    }
+
+    private static func components(_ path: Substring) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+            .filter { !$0.utf8.elementsEqual(".".utf8) }
+    }
+}

@@ -1,0 +1,184 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import Replica
+import Syscalls
+import SystemPackage
+
+/// The known domains: one folder each in the state directory.
+struct DomainStore: Sendable {
+    /// A known domain.
+    struct Known: Sendable {
+        var name: String
+        var source: String
+        var mountpoint: String?
+        var options: DomainOptions
+        /// The damage of its database; nil if it can be read.
+        var damage: String?
+    }
+
+    private let folder: FilePath
+    private let stateDirectory: FilePath
+
+    /// - Parameter stateDirectory: created, with its ancestors, if it is missing.
+    init(in stateDirectory: FilePath) throws {
+        self.stateDirectory = stateDirectory
+        folder = stateDirectory.appending("domains")
+        try FileManager.default.createDirectory(
+            atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    /// The directory of a domain's replica, which need not exist.
+    func directory(of name: String) -> FilePath { folder.appending(name) }
+
+    /// All known domains, sorted by name. Replicas that cannot be read are reported in `unreadable`.
+    func all() -> (known: [Known], unreadable: [String]) {
+        var known: [Known] = []
+        var unreadable: [String] = []
+        for name in ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []).sorted() {
+            do {
+                if let domain = try domain(named: name) { known.append(domain) }
+            } catch {
+                unreadable.append("the replica in '\(directory(of: name))' cannot be read: \(error)")
+            }
+        }
+        return (known, unreadable)
+    }
+
+    /// A known domain; nil if there is none with this name. If its database is damaged, the sidecar file beside it is
+    /// used.
+    ///
+    /// - Throws: database errors.
+    func domain(named name: String) throws -> Known? {
+        guard FileProviderDomain.isValid(identifier: name) else { return nil }
+        let directory = directory(of: name)
+        do {
+            guard let record = try DomainRecord(ofReplicaIn: directory) else {
+                // The damaged row may be the one with the source.
+                return DomainSidecar(in: directory).map { known(name, by: $0, damage: nil) }
+            }
+            return Known(
+                name: name, source: record.source, mountpoint: record.mountpoint,
+                options: DomainOptions(json: record.options))
+        } catch let damage as ReplicaDamage {
+            guard let record = DomainSidecar(in: directory) else { throw damage }
+            return known(name, by: record, damage: damage.description)
+        }
+    }
+
+    private func known(_ name: String, by record: DomainSidecar, damage: String?) -> Known {
+        Known(
+            name: name, source: record.source, mountpoint: record.mountpoint,
+            options: DomainOptions(json: record.options), damage: damage)
+    }
+
+    /// As ``domain(named:)``. If both the database and `domain.json` are damaged, the result has only the name.
+    func domainOrItsRemains(named name: String) throws -> Known? {
+        do {
+            return try domain(named: name)
+        } catch let damage as ReplicaDamage {
+            return Known(
+                name: name, source: "", mountpoint: nil, options: DomainOptions(), damage: damage.description)
+        }
+    }
+
+    /// Instructions for a domain whose source is lost.
+    static func wayOut(of name: String) -> String {
+        "where its remote is is not known any more: 'yonder mount SOURCE DIR --name \(name)' says it again, then "
+            + "'yonder check \(name) --repair' makes a new database; 'yonder remove \(name)' forgets the domain and keeps "
+            + "what is on this machine alone"
+    }
+
+    /// Writes the sidecar file of a domain whose source was lost.
+    func restoreRecord(of name: String, _ sidecar: DomainSidecar) throws {
+        try sidecar.write(in: directory(of: name))
+    }
+
+    /// The names of all domains, including unreadable ones.
+    func names() -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []).sorted().filter { name in
+            do {
+                return try domain(named: name) != nil
+            } catch {
+                return true
+            }
+        }
+    }
+
+    /// Stores the options of a domain that is not mounted. Blocks.
+    func keepOptions(of known: Known, logger: Logger) throws {
+        let directory = directory(of: known.name)
+        let replica = try Replica(at: directory, readers: 2, logger: logger)
+        defer { try? replica.close() }
+        try known.options.keep(in: replica, of: known.source, on: known.mountpoint, directory)
+    }
+
+    // MARK: - Coming and going
+
+    /// The default folder for the kept data of removed domains.
+    var kept: FilePath { stateDirectory.appending("kept") }
+
+    /// Creates a directory for a replica that is not a domain yet. ``cleanUp(_:)`` removes it after a crash.
+    func newStaging(for name: String) throws -> FilePath {
+        let place = staging.appending("\(name)-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            atPath: place.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        return place
+    }
+
+    /// Turns a staged replica into a domain, atomically.
+    func adopt(_ place: FilePath, as name: String) throws {
+        try place.move(to: directory(of: name))
+        try synchronize()
+    }
+
+    /// Forgets a domain, atomically. ``finishRemoval(of:)`` does the rest, now or at the next start.
+    ///
+    /// - Parameter kept: the folder with the kept data, or nil.
+    /// - Returns: the new path of the replica.
+    func forget(_ name: String, keptIn kept: FilePath?) throws -> FilePath {
+        let marker = directory(of: name).appending(Self.marker)
+        try marker.unlinkIfPresent()
+        if let kept { try Data(kept.string.utf8).write(to: URL(fileURLWithPath: marker.string)) }
+        try FileManager.default.createDirectory(
+            atPath: removed.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let place = removed.appending("\(name)-\(UUID().uuidString)")
+        try directory(of: name).move(to: place)
+        try synchronize()
+        return place
+    }
+
+    /// Restores the attributes of the kept files and deletes the replica.
+    func finishRemoval(of place: FilePath) throws {
+        let marker = FileManager.default.contents(atPath: place.appending(Self.marker).string)
+        if let marker { try? Keeping.dress(FilePath(String(decoding: marker, as: UTF8.self))) }
+        try FileManager.default.removeItem(atPath: place.string)
+    }
+
+    /// Completes removals and discards imports that a crash has interrupted.
+    func cleanUp(_ report: (String) -> Void) {
+        for (folder, finish) in [
+            (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),
+        ] {
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+                guard let component = FilePath.Component(name) else { continue }
+                do {
+                    try finish(folder.appending(component))
+                } catch {
+                    report("'\(folder.appending(component))' cannot be removed: \(error)")
+                }
+            }
+        }
+    }
+
+    private static let marker = "kept"
+    private var removed: FilePath { stateDirectory.appending("removed") }
+    private var staging: FilePath { stateDirectory.appending("staging") }
+
+    private func synchronize() throws {
+        let root = try FileDescriptor.open(stateDirectory, .readOnly, options: [.directory, .closeOnExec])
+        defer { try? root.close() }
+        try root.syncFileSystem()
+    }
+}

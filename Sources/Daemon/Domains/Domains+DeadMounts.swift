@@ -1,0 +1,61 @@
+import Control
+import Logging
+import Replica
+
+/// Mounts that a killed daemon has left: the domain is known and not mounted, and accesses fail with ENOTCONN.
+extension Domains {
+    /// Unmounts a domain, or detaches its dead mount.
+    ///
+    /// - Throws: `unavailable` for a domain that is not mounted or not known.
+    func unmount(_ reference: DomainReference) async throws -> UnmountReport {
+        let name = name(of: reference)
+        if let host = name.flatMap({ hosts[$0] }) {
+            let pending = try host.replica.database.pendingCounts().items
+            await unmount(host)
+            return UnmountReport(name: host.name, pending: pending)
+        }
+        guard let name, let known = try store.domain(named: name) else {
+            _ = try host(reference)
+            throw ControlError(.unavailable, "not mounted", path: reference.text)
+        }
+        await acquire(known.name)
+        defer { release(known.name) }
+        // The domain may have been mounted concurrently.
+        guard hosts[known.name] == nil, try await detachDeadMount(of: known) else {
+            _ = try host(reference)
+            throw ControlError(.unavailable, "not mounted", path: reference.text)
+        }
+        let directory = store.directory(of: known.name)
+        let pending = try await Task.detached { [logger] in
+            let replica = try Replica(at: directory, readers: 2, logger: logger)
+            defer { try? replica.close() }
+            return try replica.database.pendingCounts().items
+        }.value
+        return UnmountReport(name: known.name, pending: pending)
+    }
+
+    /// Detaches the dead mount of a domain that this daemon has not mounted. The caller holds the domain's name.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult
+    func detachDeadMount(of known: DomainStore.Known) async throws -> Bool {
+        guard let mountpoint = known.mountpoint else { return false }
+        let (name, logger) = (known.name, logger)
+        return try await Task.detached {
+            let wasThere = try Mountpoint.removeDeadMounts(of: name, on: mountpoint)
+            if wasThere { logger.notice("'\(mountpoint)' was a dead mount of '\(name)', and is detached") }
+            return wasThere
+        }.value
+    }
+
+    /// The name of the domain that a reference names; nil for none. The name of a known domain takes precedence over a path,
+    /// also when the domain is not mounted: the working directory may be in the mount of another domain.
+    func name(of reference: DomainReference) -> String? {
+        if hosts[reference.text] != nil || (try? store.domain(named: reference.text)) != nil { return reference.text }
+        if let host = host(containing: reference.path) { return host.name }
+        let known = store.all().known.first { known in
+            known.mountpoint.map { Mountpoint.contains($0, reference.path) } ?? false
+        }
+        return known?.name
+    }
+}

@@ -1,0 +1,287 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import Replica
+import Sync
+import Syscalls
+import SystemPackage
+import Volume
+
+/// Removal and import of domains.
+extension Domains {
+    // MARK: - Removing
+
+    /// Removes a domain and its mount, and keeps the requested data. The domain stays unchanged until the data is on
+    /// the disk.
+    ///
+    /// - Throws: `failed` if the domain is unknown or in use, or if data would be lost that exists only on this
+    ///   machine; disk errors.
+    func remove(
+        _ arguments: RemoveArguments, progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws -> RemoveReport {
+        let name = try knownName(arguments.domain)
+        await acquire(name)
+        defer { release(name) }
+        if let host = hosts[name] {
+            if !arguments.isForced { try await refuseOpenFiles(of: host) }
+            do {
+                try host.engine.noteWrittenFiles()
+                _ = try plan(arguments, try host.replica.unsynced(), name)
+            } catch {
+                // For a damaged database this is checked again after the rebuild.
+                guard ReplicaDamage(error) != nil else { throw error }
+            }
+            await host.stop()
+            if hosts[name] === host { hosts[name] = nil }
+        }
+        guard let known = try store.domainOrItsRemains(named: name) else {
+            throw ControlError(.failed, "no such domain", path: name)
+        }
+        // Before the domain is forgotten, because the mount could not be found afterwards.
+        try await detachDeadMount(of: known)
+        let (store, catalog, logger) = (store, catalog, logger)
+        // Copying the kept data blocks on the disk.
+        return try await Task.detached {
+            let replica = try openForRemoval(store.directory(of: name), logger)
+            var report: RemoveReport
+            var folder: FilePath?
+            do {
+                let unsynced = try replica.unsynced()
+                let keep = try plan(arguments, unsynced, name)
+                report = RemoveReport(name: name, keep: keep, directory: nil, files: 0, bytes: 0)
+                if keep == .downloaded || keep == .dirty && unsynced.isAnything {
+                    let place = try keptPlace(arguments.directory, name, in: store)
+                    var keeping = Keeping(replica, in: place, onlyDirty: keep == .dirty)
+                    let kept = try keeping.run(domain: name, source: known.source) { now in
+                        progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
+                    }
+                    (report.directory, report.files, report.bytes) = (place.string, kept.files, kept.bytes)
+                    folder = place
+                }
+                try replica.close()
+            } catch {
+                try? replica.close()
+                throw error
+            }
+            let rest = try store.forget(name, keptIn: folder)
+            catalog.credentials.forget(name)
+            do {
+                try store.finishRemoval(of: rest)
+            } catch {
+                logger.warning("'\(rest)' will be deleted at the next start: \(error)")
+            }
+            return report
+        }.value
+    }
+
+    private func knownName(_ reference: DomainReference) throws -> String {
+        if hosts[reference.text] != nil { return reference.text }
+        // Reports the damage if the database of this domain is damaged.
+        if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
+        if let name = name(of: reference) { return name }
+        throw ControlError(
+            .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
+    }
+
+    private func refuseOpenFiles(of host: DomainHost) async throws {
+        for number in host.volume.openNumbers {
+            let path = PathResolver(host: host).path(of: number) ?? "inode \(number)"
+            let holders = await Task.detached {
+                OpenHolders(mountpoint: host.mountpoint.string, inode: number).find()
+            }.value
+            let who = holders.isEmpty ? "" : " by " + holders.map(\.description).joined(separator: ", ")
+            throw ControlError(.failed, "it is open\(who); close it, or remove with --force", path: path)
+        }
+    }
+
+    // MARK: - Importing
+
+    /// Imports a folder as the replica of a new domain, and mounts it.
+    ///
+    /// - Throws: `failed` with the reason; the folder is then unchanged.
+    func importFolder(
+        _ arguments: ImportArguments, progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws -> ImportReport {
+        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
+        let last = FilePath(arguments.directory).lastComponent?.string ?? "domain"
+        let name = arguments.name ?? last
+        guard FileProviderDomain.isValid(identifier: name) else {
+            throw ControlError(.usage, "cannot be a domain's name; choose one with --name", path: name)
+        }
+        await acquire(name)
+        defer { release(name) }
+        guard hosts[name] == nil, try store.domain(named: name) == nil else {
+            throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
+        }
+        let mounted = Array(hosts.values.map(\.mountpoint.string))
+        let (store, catalog, logger) = (store, catalog, logger)
+        let domain = FileProviderDomain(identifier: name, source: arguments.source)
+        var options = DomainOptions()
+        options.objectStore = arguments.objectStore
+        let mountOptions = options
+        let imported = try await Task.detached {
+            let isTaken = try checkFolder(arguments, in: store, mounted: mounted)
+            do {
+                try await checkProvider(of: domain, mountOptions, arguments.credentials, in: store, catalog, logger)
+                return try store.importFolder(
+                    FilePath(arguments.folder), as: domain, mountpoint: arguments.directory, isTaken: isTaken,
+                    logger: logger
+                ) { now in
+                    progress(ControlEvent(path: arguments.folder, items: now.items, bytes: now.bytes))
+                }
+            } catch let error as FileProviderError {
+                throw ControlError(.failed, error.message, path: arguments.source)
+            } catch let error as ControlError {
+                throw error
+            } catch {
+                throw ControlError(.failed, "it cannot be imported, and is as it was: \(error)", path: arguments.folder)
+            }
+        }.value
+        let host: DomainHost
+        do {
+            host = try await begin(
+                MountRequest(
+                    name: name, source: arguments.source, mountpoint: arguments.directory, options: mountOptions))
+        } catch {
+            throw ControlError(
+                .failed, "it is the domain '\(name)' now, and cannot be mounted: \(error)", path: arguments.folder)
+        }
+        return ImportReport(
+            domain: DomainSummary(host), items: imported.summary.items, bytes: imported.summary.bytes,
+            isTaken: imported.isTaken, left: imported.left)
+    }
+}
+
+/// Opens the replica of a domain for its removal. A damaged database is rebuilt; local data is then in the replica's
+/// folder `recovered`, which is kept.
+private func openForRemoval(_ directory: FilePath, _ logger: Logger) throws -> Replica {
+    do {
+        return try Replica(at: directory, readers: 4, logger: logger)
+    } catch let damage as ReplicaDamage {
+        logger.warning("the database in '\(directory)' is damaged: \(damage)")
+        _ = try ReplicaRebuild.run(in: directory, isForRemoval: true, logger: logger)
+        return try Replica(at: directory, readers: 4, logger: logger)
+    }
+}
+
+/// Decides what a removal keeps.
+///
+/// - Throws: `failed` if data would be lost that exists only on this machine, without `--force`.
+private func plan(_ arguments: RemoveArguments, _ unsynced: UnsyncedSummary, _ name: String) throws -> KeptData {
+    let keep = arguments.keep ?? (unsynced.isAnything ? .dirty : .none)
+    guard keep == .none, unsynced.isAnything, !arguments.isForced else { return keep }
+    throw ControlError(
+        .failed,
+        "\(unsynced.items + unsynced.recovered) changes are on this machine alone; "
+            + "'--keep dirty' keeps them, '--force' lets them go", path: name)
+}
+
+extension UnsyncedSummary {
+    fileprivate var isAnything: Bool { items + recovered > 0 }
+}
+
+/// Creates the folder for kept data. A folder of an interrupted attempt is emptied.
+private func keptPlace(_ directory: String?, _ name: String, in store: DomainStore) throws -> FilePath {
+    let place: FilePath
+    if let directory {
+        place = FilePath(directory)
+    } else {
+        let time = Timestamp.text(seconds: Int64(Date.now.timeIntervalSince1970), nanoseconds: 0).prefix(19)
+        place = store.kept.appending("\(name)-\(time)").unused
+    }
+    let files = FileManager.default
+    do {
+        try files.createDirectory(
+            atPath: place.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let names = try files.contentsOfDirectory(atPath: place.string)
+        if names.contains("manifest.json.part"), !names.contains("manifest.json") {
+            for name in names { try files.removeItem(atPath: place.string + "/" + name) }
+        } else if !names.isEmpty {
+            throw ControlError(.failed, "it is not empty", path: place.string)
+        }
+    } catch let error as ControlError {
+        throw error
+    } catch {
+        throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: place.string)
+    }
+    return place
+}
+
+extension Error {
+    /// The POSIX error in words; Foundation's description if there is none.
+    fileprivate var reason: String {
+        let below = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        guard let below, below.domain == NSPOSIXErrorDomain else { return localizedDescription }
+        return Errno(rawValue: CInt(truncatingIfNeeded: below.code)).description
+    }
+}
+
+extension FilePath {
+    /// The path, with a number appended if it exists.
+    fileprivate var unused: FilePath {
+        for number in 1... {
+            let path = number == 1 ? self : FilePath(string + "-\(number)")
+            if !FileManager.default.fileExists(atPath: path.string) { return path }
+        }
+        return self
+    }
+}
+
+/// Checks the preconditions of an import.
+///
+/// - Returns: whether the files can be moved instead of copied.
+private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mounted: [String]) throws -> Bool {
+    let folder = arguments.folder
+    func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
+    guard let status = try? FileStatus(at: FilePath(folder)), status.kind == .directory else {
+        throw refuse("no such folder")
+    }
+    guard FilePath(folder).lastComponent != nil else { throw refuse("the root of everything cannot be imported") }
+    let isSame = Mountpoint.contains(folder, arguments.directory) && Mountpoint.contains(arguments.directory, folder)
+    guard isSame || !Mountpoint.contains(folder, arguments.directory) else {
+        throw refuse("it contains the directory to mount on; that may be the folder itself, or lie elsewhere")
+    }
+    guard isSame || !Mountpoint.contains(arguments.directory, folder) else {
+        throw refuse("it lies in the directory to mount on")
+    }
+    if arguments.source.hasPrefix("/") {
+        guard !Mountpoint.contains(folder, arguments.source), !Mountpoint.contains(arguments.source, folder) else {
+            throw refuse("it and the source '\(arguments.source)' contain each other")
+        }
+    }
+    for mount in mounted where Mountpoint.contains(mount, folder) || Mountpoint.contains(folder, mount) {
+        throw refuse("'\(mount)' is a mount of ours")
+    }
+    let state = store.kept.removingLastComponent()
+    guard !Mountpoint.contains(folder, state.string) else { throw refuse("the daemon's state lies in it") }
+    let isTaken = try FileStatus(at: state).device == status.device
+    if isSame {
+        guard isTaken else {
+            throw refuse("it lies on another file system than the state, and so cannot be mounted on itself")
+        }
+    } else {
+        try Mountpoint(arguments.directory, source: arguments.source).giveUp()
+    }
+    return isTaken
+}
+
+/// Verifies that the source can be reached and written. Stores the credentials if they work.
+private func checkProvider(
+    of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
+    _ catalog: ProviderCatalog, _ logger: Logger
+) async throws {
+    let given = given?.replacing(nil)
+    try await catalog.tryOut(domain, options, given: given)
+    catalog.credentials.forget(domain.identifier)
+    if let given { try catalog.credentials.keep(given, of: domain.identifier) }
+    let place = try store.newStaging(for: domain.identifier)
+    defer { try? FileManager.default.removeItem(atPath: place.string) }
+    let replica = try Replica(at: place, readers: 2, logger: logger)
+    defer { try? replica.close() }
+    let provider = try catalog.provider(
+        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), options)
+    let canWrite = provider.features.writing
+    await provider.invalidate()
+    guard canWrite else { throw FileProviderError(.featureUnsupported, "this source cannot be written") }
+}

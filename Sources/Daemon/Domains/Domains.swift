@@ -1,0 +1,352 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import Replica
+import SystemPackage
+
+/// The mounted domains. Mounts and unmounts of one name are serialized.
+actor Domains {
+    nonisolated let store: DomainStore
+    nonisolated let policy: MaterializationPolicy
+    /// Name patterns that are excluded from sync in every domain.
+    let ignoredNames: IgnoredNames
+    let catalog: ProviderCatalog
+    let logger: Logger
+    var hosts: [String: DomainHost] = [:]
+    /// Names that are being mounted or unmounted, with their waiters.
+    private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
+    private(set) var isShuttingDown = false
+    private var isShutDown = false
+    private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
+
+    init(
+        store: DomainStore, policy: MaterializationPolicy, ignoredNames: IgnoredNames, catalog: ProviderCatalog,
+        logger: Logger
+    ) {
+        self.ignoredNames = ignoredNames
+        self.catalog = catalog
+        self.policy = policy
+        self.store = store
+        self.logger = logger
+    }
+
+    /// The mounted domains, sorted by name.
+    var mounted: [DomainHost] { hosts.values.sorted { $0.name < $1.name } }
+
+    /// The mounted domain that a reference names; see ``name(of:)``.
+    ///
+    /// - Throws: `unavailable` for a domain that is not mounted or not known.
+    func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
+        guard let name = name(of: reference) else {
+            throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
+        }
+        guard let host = hosts[name] else {
+            throw ControlError(.unavailable, "not mounted; 'yonder mount \(name)' mounts it", path: reference.text)
+        }
+        return host
+    }
+
+    /// The referenced domain, or all mounted domains.
+    func hosts(_ reference: DomainReference?) throws(ControlError) -> [DomainHost] {
+        guard let reference else { return mounted }
+        return [try host(reference)]
+    }
+
+    /// The domain whose mount contains a path.
+    func host(containing path: String) -> DomainHost? {
+        hosts.values.filter { Mountpoint.contains($0.mountpoint.string, path) }
+            .max { $0.mountpoint.string.utf8.count < $1.mountpoint.string.utf8.count }
+    }
+
+    // MARK: - Mounting
+
+    /// Mounts a source, or a known domain on its last mount point. Returns the existing mount if there is one.
+    func mount(_ arguments: MountArguments) async throws -> DomainHost {
+        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
+        let request = try request(for: arguments)
+        try request.options.checkRights(of: request.name)
+        await acquire(request.name)
+        defer { release(request.name) }
+        if let host = hosts[request.name] {
+            guard host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) else {
+                throw ControlError(
+                    .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: request.name)
+            }
+            try await change(host, to: request, arguments.credentials)
+            return host
+        }
+        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) }) {
+            throw ControlError(.failed, "'\(other.name)' is mounted there", path: request.mountpoint)
+        }
+        return try await begin(request, arguments.credentials)
+    }
+
+    /// Mounts a domain whose name the caller holds.
+    ///
+    /// - Parameter given: credentials that are not stored yet.
+    func begin(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+        let host = try await open(request, given)
+        hosts[request.name] = host
+        Task {
+            await host.waitUntilUnmounted()
+            await self.ended(host)
+        }
+        return host
+    }
+
+    /// Unmounts a domain.
+    func unmount(_ host: DomainHost) async {
+        await acquire(host.name)
+        defer { release(host.name) }
+        await host.stop()
+        if hosts[host.name] === host { hosts[host.name] = nil }
+    }
+
+    // MARK: - Checking
+
+    /// Checks domains one after the other, mounted or not. A mounted domain whose database must be rebuilt is
+    /// unmounted meanwhile.
+    func check(_ arguments: CheckArguments) async throws -> [CheckReport] {
+        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
+        var names: [String] = []
+        if let reference = arguments.domain {
+            names = [try host(named: reference)?.name ?? reference.text]
+        } else {
+            names = store.names()
+        }
+        var reports: [CheckReport] = []
+        for name in names { reports.append(try await check(name, arguments)) }
+        return reports
+    }
+
+    private func host(named reference: DomainReference) throws(ControlError) -> DomainHost? {
+        if let host = name(of: reference).flatMap({ hosts[$0] }) { return host }
+        let known: DomainStore.Known?
+        do {
+            known = try store.domainOrItsRemains(named: reference.text)
+        } catch {
+            throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
+        }
+        guard known != nil else {
+            throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
+        }
+        return nil
+    }
+
+    private func check(_ name: String, _ arguments: CheckArguments) async throws -> CheckReport {
+        let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
+        let command = DomainCheck(
+            name: name, arguments: arguments, options: options, catalog: catalog, logger: logger)
+        if let host = hosts[name] {
+            do {
+                return try await command.check(host)
+            } catch let damage as ReplicaDamage {
+                guard arguments.isRepairing else {
+                    var report = CheckReport(name: name)
+                    await command.rebuild(in: store.directory(of: name), source: host.source, damage, &report)
+                    return report
+                }
+                await unmount(host)
+                let report = await checkUnmounted(name, source: host.source, command, damage)
+                _ = try await mount(
+                    MountArguments(source: host.source, directory: host.mountpoint.string, name: name))
+                return report
+            }
+        }
+        let source = try store.domainOrItsRemains(named: name)?.source ?? ""
+        return await checkUnmounted(name, source: source, command, nil)
+    }
+
+    private func checkUnmounted(
+        _ name: String, source: String, _ command: DomainCheck, _ damage: ReplicaDamage?
+    ) async -> CheckReport {
+        await acquire(name)
+        defer { release(name) }
+        let directory = store.directory(of: name)
+        guard let damage else { return await command.check(in: directory, source: source) }
+        var report = CheckReport(name: name)
+        await command.rebuild(in: directory, source: source, damage, &report)
+        return report
+    }
+
+    /// Unmounts all domains and refuses further mounts.
+    func shutDown() async {
+        isShuttingDown = true
+        await withTaskGroup(of: Void.self) { group in
+            for host in hosts.values { group.addTask { await self.unmount(host) } }
+        }
+        isShutDown = true
+        for waiter in waitersForEnd { waiter.resume() }
+        waitersForEnd = []
+    }
+
+    /// Returns when a shutdown has unmounted all domains.
+    func waitUntilShutDown() async {
+        guard !isShutDown else { return }
+        await withCheckedContinuation { waitersForEnd.append($0) }
+    }
+
+    // MARK: - Private
+
+    struct MountRequest: Sendable {
+        var name: String
+        var source: String
+        var mountpoint: String
+        var options: DomainOptions
+    }
+
+    /// Determines the domain of a mount command, its mount point and its options.
+    private func request(for arguments: MountArguments) throws -> MountRequest {
+        guard let source = arguments.source, let directory = arguments.directory else {
+            guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
+                throw ControlError(
+                    .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
+                    path: arguments.name)
+            }
+            if let damage = known.damage, known.source.isEmpty {
+                throw ControlError(
+                    .failed, "its database is damaged: \(damage); \(DomainStore.wayOut(of: name))", path: name)
+            }
+            guard let mountpoint = known.mountpoint else {
+                throw ControlError(.usage, "was never mounted: say where", path: name)
+            }
+            return MountRequest(
+                name: name, source: known.source, mountpoint: mountpoint,
+                options: known.options.merging(arguments))
+        }
+        let name = try arguments.name ?? name(for: source, on: directory)
+        guard FileProviderDomain.isValid(identifier: name) else {
+            throw ControlError(.usage, "cannot be a domain's name", path: name)
+        }
+        var known = try store.domainOrItsRemains(named: name)
+        if let remains = known, remains.damage != nil, remains.source.isEmpty {
+            // The command provides the source that is lost.
+            try store.restoreRecord(of: name, DomainSidecar(source: source, mountpoint: directory, options: nil))
+            known = try store.domain(named: name)
+        }
+        if let known, !known.source.utf8.elementsEqual(source.utf8) {
+            throw ControlError(
+                .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
+                path: name)
+        }
+        return MountRequest(
+            name: name, source: source, mountpoint: directory,
+            options: (known?.options ?? DomainOptions()).merging(arguments))
+    }
+
+    /// The default name of a domain: that of the known domain with this source and directory, else one derived from
+    /// the directory's name.
+    private func name(for source: String, on directory: String) throws -> String {
+        let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
+        if let same = known.first(where: { $0.mountpoint?.utf8.elementsEqual(directory.utf8) == true }) {
+            return same.name
+        }
+        let last = FilePath(directory).lastComponent?.string ?? "root"
+        let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
+        for number in 1... {
+            let name = number == 1 ? base : "\(base)-\(number)"
+            guard let taken = try store.domainOrItsRemains(named: name) else { return name }
+            if taken.source.utf8.elementsEqual(source.utf8), hosts[name] == nil { return name }
+        }
+        return base
+    }
+
+    func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+        let directory = store.directory(of: request.name)
+        let isNew = !FileManager.default.fileExists(atPath: directory.string)
+        let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
+        if !isNew, let known = try? store.domain(named: request.name) { try await detachDeadMount(of: known) }
+        let findings = try await tryOut(request, given, isNew: isNew)
+        // Opening a replica and mounting block on the disk.
+        return try await Task.detached { [store] in
+            var made: Mountpoint?
+            do {
+                try store.finishImport(of: request.name, logger: logger)
+                let place = try Mountpoint(request.mountpoint, source: request.source)
+                made = place
+                return try DomainHost(
+                    domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
+                    mountpoint: place.path, options: request.options, policy: policy,
+                    ignoredNames: ignoredNames, logger: logger,
+                    makeProvider: { try catalog.provider(for: $0, request.options, findings) })
+            } catch {
+                made?.giveUp()
+                // A new domain is forgotten if its first mount fails.
+                if isNew {
+                    try? FileManager.default.removeItem(atPath: directory.string)
+                    catalog.credentials.forget(request.name)
+                }
+                if let damage = error as? ReplicaDamage {
+                    throw ControlError(
+                        .failed,
+                        "its database is damaged: \(damage); 'yonder check \(request.name) --repair' makes a new one from "
+                            + "the remote and keeps what is here", path: request.name)
+                }
+                if let error = error as? FileProviderError {
+                    throw ControlError(
+                        error.errno == .notPermitted ? .notPermitted : .failed, error.message, path: request.source)
+                }
+                throw error
+            }
+        }.value
+    }
+
+    /// Connects to the remote of a domain. A new remote must answer and accept the credentials; a known one may be
+    /// unreachable. Credentials are stored once they have worked, or if they cannot be tried because the domain is
+    /// paused.
+    ///
+    /// - Parameter isTrying: false to store environment variables untried; a password is tried in any case.
+    /// - Returns: what was detected about the remote.
+    @discardableResult
+    func tryOut(
+        _ request: MountRequest, _ given: GivenCredentials?, isNew: Bool, isTrying: Bool = true
+    ) async throws -> ProviderCatalog.Findings? {
+        // Stored credentials may belong to an earlier domain with this name.
+        let kept = isNew ? nil : catalog.credentials.credentials(of: request.name)
+        let all = given.map { $0.replacing(kept) } ?? kept
+        let hasNews = given?.hasPassword == true || all != kept
+        guard isNew || hasNews else { return nil }
+        var findings: ProviderCatalog.Findings?
+        let domain = FileProviderDomain(identifier: request.name, source: request.source)
+        do {
+            if request.options.isPaused != true, isTrying || given?.hasPassword == true {
+                findings = try await catalog.tryOut(domain, request.options, given: all)
+            }
+        } catch let error as FileProviderError {
+            let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
+            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: request.source) }
+        }
+        if isNew || hasNews { try keep(all, of: request.name) }
+        return findings
+    }
+
+    private func keep(_ all: GivenCredentials?, of name: String) throws {
+        guard let all else { return catalog.credentials.forget(name) }
+        do {
+            try catalog.credentials.keep(all, of: name)
+        } catch let error as ControlError {
+            throw error
+        } catch {
+            throw ControlError(.failed, "the credentials cannot be kept: \(error)", path: name)
+        }
+    }
+
+    /// The mount has ended, by this daemon or another process.
+    private func ended(_ host: DomainHost) async {
+        guard hosts[host.name] === host else { return }
+        logger.notice("'\(host.name)' was unmounted")
+        await unmount(host)
+    }
+
+    func acquire(_ name: String) async {
+        while busy[name] != nil {
+            await withCheckedContinuation { busy[name, default: []].append($0) }
+        }
+        busy[name] = []
+    }
+
+    func release(_ name: String) {
+        for waiter in busy.removeValue(forKey: name) ?? [] { waiter.resume() }
+    }
+}

@@ -1,0 +1,93 @@
+import Control
+import Foundation
+import Logging
+import Replica
+import TOMLKit
+
+/// The daemon's configuration file.
+///
+///     [materialization]
+///     deny = ["my-indexer", "/opt/scanner/bin/*"]   # programs for which nothing is downloaded
+///     deny-units = ["my-backup*.service"]           # systemd units for which nothing is
+///     allow = ["restic"]                            # exceptions, also to the usual list
+///     usual-list = true                             # false: without the list that comes with Yonder
+///     process-budget = "20G"                        # how much a process may have fetched by reading
+///
+///     [ignore]
+///     names = ["*.part", "node_modules"]            # what has such a name is never sent
+///     usual-list = true                             # false: without the list that comes with Yonder
+struct Configuration: Sendable {
+    var rules = MaterializationRules.usual
+    /// The fetch budget per process in bytes; nil for no limit.
+    var processBudget: Int64?
+    var ignoredNames = IgnoredNames.usual
+
+    private struct File: Decodable {
+        struct Materialization: Decodable {
+            var deny: [String]?
+            var denyUnits: [String]?
+            var allow: [String]?
+            var usualList: Bool?
+            var processBudget: String?
+
+            enum CodingKeys: String, CodingKey {
+                case deny
+                case denyUnits = "deny-units"
+                case allow
+                case usualList = "usual-list"
+                case processBudget = "process-budget"
+            }
+        }
+
+        struct Ignore: Decodable {
+            var names: [String]?
+            var usualList: Bool?
+
+            enum CodingKeys: String, CodingKey {
+                case names
+                case usualList = "usual-list"
+            }
+        }
+
+        var materialization: Materialization?
+        var ignore: Ignore?
+    }
+
+    /// - Parameter path: need not exist. An unreadable file is reported, and the defaults apply.
+    init(at path: String, logger: Logger) {
+        guard let data = FileManager.default.contents(atPath: path) else { return }
+        do {
+            self = try Configuration(text: String(decoding: data, as: UTF8.self))
+        } catch {
+            logger.error("'\(path)' cannot be read, and the usual applies: \(error)")
+        }
+    }
+
+    /// - Throws: the error in the text.
+    init(text: String) throws {
+        let file = try TOMLDecoder().decode(File.self, from: text)
+        if let section = file.materialization {
+            if section.usualList == false { rules = MaterializationRules() }
+            rules.programs += section.deny ?? []
+            rules.units += section.denyUnits ?? []
+            rules.exceptions += section.allow ?? []
+            processBudget = try section.processBudget.map { text in
+                guard let bytes = ByteText.bytes(text), bytes > 0 else { throw Mistake("process-budget", text) }
+                return bytes
+            }
+        }
+        if let section = file.ignore {
+            if section.usualList == false { ignoredNames = .none }
+            for name in section.names ?? [] {
+                guard !name.isEmpty, !name.contains("/") else { throw Mistake("ignore.names", name) }
+                ignoredNames.patterns.append(name)
+            }
+        }
+    }
+
+    private struct Mistake: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ key: String, _ value: String) { description = "'\(value)' makes no sense for \(key)" }
+    }
+}

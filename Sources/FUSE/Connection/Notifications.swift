@@ -1,0 +1,123 @@
+import CFUSEShim
+
+/// A queue of invalidations for the kernel's caches, sent in order by a thread of its own.
+///
+/// All functions except ``drain()`` return at once and may be called from any thread, also from a FUSE callback. The
+/// thread of the queue answers no requests, because the kernel may block a notification until a request on the same file
+/// is answered. A notification equal to the last one waiting is not queued twice. The queue is unbounded: a caller that
+/// posts very many (a whole tree) awaits ``drain()`` now and then; each takes a few hundred bytes. ENOENT (the kernel does
+/// not know the node) counts as success; other errors are ignored, because no caller waits for them. Nothing is sent
+/// before the session serves or after it has ended.
+package final class Notifications: Sendable {
+    private enum Notification: Equatable, Sendable {
+        case entry(parent: NodeID, name: FileName)
+        case expiry(parent: NodeID, name: FileName)
+        case deletion(parent: NodeID, child: NodeID, name: FileName)
+        case contents(NodeID, offset: Int64, count: Int64)
+        case attributes(NodeID)
+        case marker(Marker)
+    }
+
+    private let thread = MessageThread<Notification>(name: "fuse-notify")
+
+    /// Drops a dentry at once, with everything cached below it. Drops a negative dentry, too.
+    /// (FUSE_NOTIFY_INVAL_ENTRY)
+    package func invalidateEntry(parent: NodeID, name: FileName) {
+        post(.entry(parent: parent, name: name))
+    }
+
+    /// Expires a dentry: the kernel looks the name up again on its next use. A dentry that is in use stays connected, so
+    /// that no process loses its working directory if nothing has changed. (FUSE_EXPIRE_ONLY)
+    package func expireEntry(parent: NodeID, name: FileName) {
+        post(.expiry(parent: parent, name: name))
+    }
+
+    /// Reports the deletion of a name and its node: inotify watchers of the directory are notified, and a working
+    /// directory in it becomes dead. (FUSE_NOTIFY_DELETE)
+    package func deleteEntry(parent: NodeID, child: NodeID, name: FileName) {
+        post(.deletion(parent: parent, child: child, name: name))
+    }
+
+    /// Drops a node's attributes and its cached pages, all of them or a range of bytes. For a directory this drops the
+    /// cached listing; a new name needs this as well as ``invalidateEntry(parent:name:)``.
+    /// (FUSE_NOTIFY_INVAL_INODE)
+    package func invalidateContents(_ node: NodeID, range: Range<Int64>? = nil) {
+        // Offset 0 and count 0 mean the whole file.
+        guard let range else { return post(.contents(node, offset: 0, count: 0)) }
+        if !range.isEmpty { post(.contents(node, offset: range.lowerBound, count: Int64(range.count))) }
+    }
+
+    /// Drops a node's attributes and keeps its cached pages.
+    package func invalidateAttributes(_ node: NodeID) {
+        post(.attributes(node))
+    }
+
+    /// The number of queued notifications, without the one that is being sent.
+    package var pendingCount: Int { thread.count }
+
+    /// Returns when everything asked for before has been sent, or the session has ended. Not from what answers the
+    /// kernel: it might wait for itself.
+    package func drain() async {
+        await withCheckedContinuation { continuation in
+            let marker = Marker(continuation)
+            if !thread.send(.marker(marker)) { marker.resume() }
+        }
+    }
+
+    /// Starts to send. The thread retains the connection until ``finish()``; the queue itself never does, so that an
+    /// owner of the queue does not keep /dev/fuse open.
+    func start(over connection: Connection) {
+        thread.start { Self.send($0, over: connection) }
+    }
+
+    func finish() {
+        for case .marker(let marker) in thread.finish() { marker.resume() }
+    }
+
+    // MARK: - Private
+
+    private func post(_ notification: Notification) {
+        thread.send(notification) { $0 == notification }
+    }
+
+    private static func send(_ notification: Notification, over connection: Connection) {
+        switch notification {
+        case .entry(let parent, let name):
+            name.withCString { _ = fuseshim_notify_entry(connection.shim, parent.rawValue, $0, $1) }
+        case .expiry(let parent, let name):
+            name.withCString { _ = fuseshim_notify_expire(connection.shim, parent.rawValue, $0, $1) }
+        case .deletion(let parent, let child, let name):
+            name.withCString { _ = fuseshim_notify_delete(connection.shim, parent.rawValue, child.rawValue, $0, $1) }
+        case .contents(let node, let offset, let count):
+            _ = fuseshim_notify_node(connection.shim, node.rawValue, offset, count)
+        case .attributes(let node):
+            _ = fuseshim_notify_node(connection.shim, node.rawValue, -1, 0)
+        case .marker(let marker):
+            marker.resume()
+        }
+    }
+
+    /// A marker in the queue for a caller of ``drain()``.
+    private final class Marker: Equatable, Sendable {
+        private let continuation: CheckedContinuation<Void, Never>
+
+        init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }
+
+        func resume() { continuation.resume() }
+
+        static func == (left: Marker, right: Marker) -> Bool { left === right }
+    }
+}
+
+extension FileName {
+    /// Passes the name as a C string, and its length without the terminating zero.
+    fileprivate func withCString(_ body: (UnsafePointer<CChar>, Int) -> Void) {
+        var bytes = bytes
+        bytes.append(0)
+        bytes.withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { characters in
+                if let start = characters.baseAddress { body(start, characters.count - 1) }
+            }
+        }
+    }
+}

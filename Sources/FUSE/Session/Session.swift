@@ -1,0 +1,197 @@
+import CFUSEShim
+import Glibc
+import SystemPackage
+
+/// One FUSE mount: created, mounted, served and unmounted, in this order and once.
+///
+/// All functions may be called from any thread, except that functions that block must not be called on a thread that
+/// answers the kernel. A session that is released while it serves continues to serve until it is unmounted.
+package final class Session: Sendable {
+    private let connection: Connection
+    private let options: SessionOptions
+
+    /// Invalidates the kernel's caches. May be used before ``mount(at:)``: what is queued is sent once the session serves.
+    package let notifications = Notifications()
+
+    /// - Throws: EINVAL when libfuse rejects the options; EPERM for options that this user must not use.
+    package init(options: SessionOptions) throws(Errno) {
+        self.options = options
+        connection = try Connection(options: options, operations: makeOperations())
+    }
+
+    /// Mounts on a directory: directly as root, through `fusermount3` as any other user. Processes that access the mount
+    /// wait until ``serve(_:)``. Blocks briefly.
+    ///
+    /// - Throws: the error of `stat` or `mount`: ENOENT, ENOTDIR, ENOTCONN for a dead mount, EPERM; ENOENT also when the
+    ///   mount does not appear in /proc. The session cannot be used afterwards.
+    package func mount(at path: FilePath) throws(Errno) {
+        guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
+        // Resolved before the mount, because afterwards a lookup of the path would wait for this session.
+        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { throw Errno(rawValue: errno) }
+        defer { free(resolved) }
+        let failure = fuseshim_session_mount(connection.shim, resolved)
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+        let mountPoint = FilePath(platformString: resolved)
+        // The device number is needed later to tell this mount from another one on the same path.
+        guard let device = (try? MountTable())?.device(at: mountPoint) else {
+            _ = fuseshim_unmount(resolved, true)
+            throw .noSuchFileOrDirectory
+        }
+        connection.state.update { state in
+            state.phase = .mounted
+            state.mountPoint = mountPoint
+            state.device = device
+        }
+    }
+
+    /// Starts the threads that answer the kernel, and returns after FUSE_INIT or when the mount is already gone.
+    ///
+    /// - Parameter fileSystem: answers the kernel; retained until ``waitUntilEnded()`` returns.
+    /// - Throws: EINVAL when the session is not mounted; EAGAIN when the system has no threads left.
+    package func serve(_ fileSystem: any FileSystem) throws(Errno) {
+        let begins = connection.state.update { state in
+            defer { if state.phase == .mounted { state.phase = .serving } }
+            return state.phase == .mounted
+        }
+        guard begins else { throw .invalidArgument }
+        let service = Service(connection: connection, fileSystem: fileSystem)
+        fuseshim_session_set_owner(connection.shim, Unmanaged.passUnretained(service).toOpaque())
+        connection.interrupts.start()
+        notifications.start(over: connection)
+
+        let connection = connection
+        let notifications = notifications
+        let count = max(1, options.threads)
+        let first: SystemThread
+        do {
+            first = try SystemThread.start(name: "fuse-0") {
+                // The first thread starts the others and joins them, so that all have ended when it reports the end.
+                let others = (1..<count).compactMap { number in
+                    try? SystemThread.start(name: "fuse-\(number)") { Self.run(service) }
+                }
+                Self.run(service)
+                for thread in others { thread.join() }
+                Self.end(connection, notifications)
+            }
+        } catch {
+            Self.end(connection, notifications)
+            throw error
+        }
+        first.detach()
+        connection.state.wait { $0.features != nil || $0.phase == .ended ? () : nil }
+    }
+
+    /// The features negotiated with the kernel; nil before ``serve(_:)``.
+    package var negotiated: ConnectionFeatures? { connection.state.read { $0.features } }
+
+    /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
+    package var isMounted: Bool { connection.isAttached() }
+
+    /// Whether the last serving thread has ended.
+    package var hasEnded: Bool { connection.state.read { $0.phase == .ended } }
+
+    /// The error that ended the session; nil when it was unmounted.
+    package var failure: Errno? { connection.state.read { $0.failure } }
+
+    /// The descriptor of /dev/fuse, valid while the session lives. A duplicate keeps the connection open. Nil before
+    /// ``mount(at:)``.
+    package var deviceDescriptor: FileDescriptor? {
+        let descriptor = fuseshim_session_descriptor(connection.shim)
+        return descriptor < 0 ? nil : FileDescriptor(rawValue: descriptor)
+    }
+
+    /// Returns when the last serving thread has ended and the file system is not called any more. Returns at once if the
+    /// session never served.
+    package func waitUntilEnded() async {
+        await withCheckedContinuation { continuation in
+            let waits = connection.state.update { state in
+                guard state.phase == .serving else { return false }
+                state.waiters.append(continuation)
+                return true
+            }
+            if !waits { continuation.resume() }
+        }
+    }
+
+    /// Unmounts. A mount in use is detached lazily: processes keep their open files, and the session ends when they have
+    /// closed them. Does nothing when the mount is already gone. Blocks while the kernel writes back dirty pages; must
+    /// not be called on a thread that answers the kernel.
+    ///
+    /// - Throws: the error of `umount`; EPERM when the mount belongs to another user.
+    package func unmount() throws(Errno) {
+        guard connection.isAttached(), let mountPoint = connection.state.read({ $0.mountPoint }) else { return }
+        var failure = mountPoint.withPlatformString { fuseshim_unmount($0, false) }
+        if failure == Errno.resourceBusy.rawValue {
+            failure = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
+        }
+        guard failure != 0, connection.isAttached() else { return }
+        throw Errno(rawValue: failure)
+    }
+
+    /// Aborts the connection: waiting requests fail with ECONNABORTED, open files fail from now on, and dirty pages are
+    /// lost. Then unmounts. Without access to /sys/fs/fuse/connections an ordinary user cannot abort, and this is the
+    /// same as ``unmount()``.
+    package func abort() {
+        if let device = connection.state.read({ $0.device }), let minor = device.split(separator: ":").last {
+            let control = FilePath("/sys/fs/fuse/connections/\(minor)/abort")
+            if let file = try? FileDescriptor.open(control, .writeOnly, options: .closeOnExec) {
+                _ = try? file.writeAll("1".utf8)
+                try? file.close()
+            } else if let mountPoint = connection.state.read({ $0.mountPoint }), connection.isAttached() {
+                _ = mountPoint.withPlatformString { umount2($0, Int32(MNT_FORCE)) }
+            }
+        }
+        try? unmount()
+    }
+
+    /// Registers a backing file for passthrough. The descriptor may be closed afterwards.
+    ///
+    /// - Throws: EOPNOTSUPP when passthrough was not negotiated; EPERM without CAP_SYS_ADMIN; ELOOP when the file is on a
+    ///   stacked file system.
+    package func registerBacking(_ file: FileDescriptor) throws(Errno) -> BackingID {
+        guard negotiated?.passthrough == true else { throw .notSupported }
+        let result = fuseshim_backing_open(connection.shim, file.rawValue)
+        guard result > 0 else { throw Errno(rawValue: -result) }
+        return BackingID(rawValue: result)
+    }
+
+    /// Removes the registration of a backing file. Files that are open with it continue to use it.
+    ///
+    /// - Throws: ENOENT when there is no such registration.
+    package func unregisterBacking(_ backing: BackingID) throws(Errno) {
+        let failure = fuseshim_backing_close(connection.shim, backing.rawValue)
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+    }
+
+    // MARK: - Private
+
+    private static func run(_ service: Service) {
+        let connection = service.connection
+        connection.locality.join()
+        defer { connection.locality.leave() }
+        let failure = fuseshim_session_serve(connection.shim)
+        guard failure != 0 else { return }
+        connection.state.update { $0.failure = $0.failure ?? Errno(rawValue: failure) }
+        detach(connection)
+    }
+
+    /// Detaches a mount that is not served any more; otherwise every access to it would wait or fail.
+    private static func detach(_ connection: Connection) {
+        guard connection.isAttached(), let mountPoint = connection.state.read({ $0.mountPoint }) else { return }
+        _ = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
+    }
+
+    private static func end(_ connection: Connection, _ notifications: Notifications) {
+        detach(connection)
+        connection.interrupts.finish()
+        notifications.finish()
+        let waiters = connection.state.update { state in
+            defer { state.waiters = [] }
+            state.phase = .ended
+            // The kernel reuses the device number for the next mount.
+            state.device = nil
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}

@@ -1,0 +1,62 @@
+import Dispatch
+import FUSE
+import Foundation
+import Volume
+
+/// Closed files whose changes the volume has not recorded yet. They are recorded in batches, because a program that writes
+/// a thousand small files closes a thousand.
+///
+/// A crash loses nothing: the database has marked each of them since it was opened, and compares it at the next start.
+final class ClosedFiles: @unchecked Sendable {
+    // Unchecked: the state is only accessed under `lock`, a pthread mutex because every RELEASE of a written file locks it.
+    private let lock = NSLock()
+    private var waiting: [UInt64] = []
+    private var isScheduled = false
+    private let volume: Volume
+    private let passthrough: Passthrough
+    private let queue = DispatchQueue(label: "yonder.closed")
+    private static let pause = DispatchTimeInterval.milliseconds(1)
+    private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
+    private static let batchSize = 128
+
+    init(volume: Volume, passthrough: Passthrough) {
+        self.volume = volume
+        self.passthrough = passthrough
+    }
+
+    /// Adds a file of which one handle for writing was closed.
+    func add(_ node: NodeID) {
+        volume.noteClosing(node.rawValue)
+        lock.lock()
+        waiting.append(node.rawValue)
+        let isFull = waiting.count >= Self.batchSize
+        let isFirst = !isScheduled
+        isScheduled = true
+        lock.unlock()
+        if isFull {
+            queue.async { self.drain() }
+        } else if isFirst {
+            queue.asyncAfter(deadline: .now() + Self.pause) { self.drain() }
+        }
+    }
+
+    /// Returns when all files that were added before are recorded, or recording has failed.
+    func flush() {
+        queue.sync { drain() }
+    }
+
+    private func drain() {
+        lock.lock()
+        let batch = waiting
+        waiting = []
+        isScheduled = false
+        lock.unlock()
+        guard !batch.isEmpty, !volume.closeWritten(batch, registry: passthrough.registry) else { return }
+        lock.lock()
+        waiting = batch + waiting
+        let isFirst = !isScheduled
+        isScheduled = true
+        lock.unlock()
+        if isFirst { queue.asyncAfter(deadline: .now() + Self.pauseAfterFailure) { self.drain() } }
+    }
+}

@@ -1,0 +1,89 @@
+import FUSE
+import SystemPackage
+import Volume
+
+/// A mounted volume: the session with the kernel and the file system that answers it.
+package final class VolumeMount: Sendable {
+    private let session: Session
+    private let fileSystem: VolumeFileSystem
+
+    /// - Parameters:
+    ///   - session: made by ``makeSession(source:rights:allowsPassthrough:)`` and not mounted yet.
+    ///   - provisioning: fulfils the prerequisites of parked requests.
+    package init(session: Session, volume: Volume, provisioning: any Provisioning) {
+        self.session = session
+        fileSystem = VolumeFileSystem(
+            volume: volume, provisioning: provisioning, passthrough: Passthrough(session: session))
+    }
+
+    /// Makes the session of a mount. It exists before the volume, so that the sync engine can send invalidations to it.
+    ///
+    /// - Parameters:
+    ///   - source: the source field in /proc/mounts.
+    ///   - rights: what the mount allows other users, device files and set-user-ID programs.
+    ///   - allowsPassthrough: whether the kernel may read and write content files directly, where it can.
+    /// - Throws: EINVAL when libfuse rejects the options; EPERM for rights that this user cannot grant.
+    package static func makeSession(
+        source: String, rights: MountRights = MountRights(), allowsPassthrough: Bool = true
+    ) throws(Errno) -> Session {
+        var options = SessionOptions(source: source, subtype: "yonder")
+        options.allowsOthers = rights.allowsOthers
+        options.allowsDevices = rights.allowsDevices
+        options.allowsSetID = rights.allowsSetID
+        options.threads = threads
+        options.passthrough = allowsPassthrough
+        // The kernel reports the interruption of synchronous reads only, and an interrupted reader must end its fetch.
+        options.asynchronousRead = false
+        // The volume applies the umask, because a default ACL takes its place.
+        options.accessControlLists = true
+        options.keepsUmask = true
+        return try Session(options: options)
+    }
+
+    /// The number of serving threads: each of them may need a database reader.
+    package static let threads = 4
+
+    /// Mounts on a directory and begins to serve.
+    ///
+    /// - Throws: the error of `mount(2)` or `fusermount3`.
+    package func mount(at directory: FilePath) throws(Errno) {
+        try session.mount(at: directory)
+        do {
+            try session.serve(fileSystem)
+        } catch {
+            try? session.unmount()
+            throw error
+        }
+    }
+
+    /// Unmounts, also while the mount is in use. Blocks briefly; must not be called on a thread that answers the kernel.
+    package func unmount() throws(Errno) {
+        try session.unmount()
+    }
+
+    /// Aborts the connection: waiting requests fail.
+    package func abort() {
+        session.abort()
+    }
+
+    /// Records at once what was written to closed files. Blocks on the disk.
+    package func settle() {
+        fileSystem.closedFiles.flush()
+    }
+
+    /// Whether the mount exists.
+    package var isMounted: Bool { session.isMounted }
+
+    /// Whether the kernel reads materialized files directly.
+    package var hasPassthrough: Bool { session.negotiated?.passthrough == true }
+
+    /// Returns when the mount has ended, also when another process has unmounted it.
+    package func waitUntilEnded() async {
+        await session.waitUntilEnded()
+    }
+
+    /// Returns when the kernel has processed all invalidations that were posted before.
+    package func drainNotifications() async {
+        await session.notifications.drain()
+    }
+}

@@ -1,0 +1,45 @@
+import FileNames
+import FileProvider
+import Syscalls
+import SystemPackage
+
+extension Folder {
+    /// The places of all files in the folder.
+    func walk() -> FolderIndex.Places {
+        var places: FolderIndex.Places = [:]
+        if let root = try? openRoot() {
+            defer { try? root.close() }
+            let device = try? FileStatus(of: root).device
+            var waiting: [(path: [String], file: String)] = [([], FolderIndex.root)]
+            while let (path, parent) = waiting.popLast() {
+                guard places.count < FolderIndex.mostNames, path.count < FolderIndex.deepest,
+                    let directory = Self.open(path, below: root)
+                else {
+                    continue
+                }
+                defer { try? directory.close() }
+                for bytes in (try? directory.names()) ?? [] where isShown(bytes, in: directory) {
+                    let name = FileNameText.text(of: bytes)
+                    guard parent != FolderIndex.root || !Self.isTrashName(bytes),
+                        let status = try? FileStatus(of: name, in: directory), status.device == device
+                    else { continue }
+                    let file = items.file(status)
+                    places[file] = (parent, name)
+                    if status.kind == .directory { waiting.append((path + [name], file)) }
+                }
+            }
+        }
+        return places
+    }
+
+    private static func open(_ path: [String], below root: FileDescriptor) -> FileDescriptor? {
+        guard var current = try? root.openDirectory(named: ".") else { return nil }
+        for name in path {
+            let next = try? current.openDirectory(named: name)
+            try? current.close()
+            guard let next else { return nil }
+            current = next
+        }
+        return current
+    }
+}

@@ -1,0 +1,58 @@
+import Replica
+import SystemPackage
+
+/// Why a request cannot be answered at once.
+package enum VolumeError: Error, Sendable {
+    /// The request fails with this errno.
+    case refused(Errno)
+    /// The request must be repeated after something that may take long.
+    case needs(Prerequisite)
+}
+
+/// Something that must be done before a request can be answered.
+package enum Prerequisite: Hashable, Sendable {
+    /// List a directory: completely, or until an entry after `beyond` is known.
+    case listing(of: InodeNumber, beyond: Int64?)
+    /// Fetch a range of the content version that was opened.
+    case content(of: InodeNumber, version: [UInt8], range: Range<Int64>)
+    /// Fetch a whole file, because it is about to be written.
+    case whole(of: InodeNumber)
+    /// Materialize an item and all its descendants (requested by attribute).
+    case download(of: InodeNumber)
+    /// Upload all pending changes at and below an item (`fsync` or requested by attribute).
+    case upload(of: InodeNumber)
+    /// Evict an item and all its descendants (requested by attribute).
+    case eviction(of: InodeNumber)
+}
+
+/// The process that makes a request.
+package struct Requester: Hashable, Sendable {
+    package var processIdentifier: Int32
+    package var userIdentifier: UInt32
+    package var groupIdentifier: UInt32
+    /// Not applied yet to the permissions of a new node.
+    package var umask: UInt16
+
+    package init(processIdentifier: Int32, userIdentifier: UInt32, groupIdentifier: UInt32, umask: UInt16 = 0) {
+        self.umask = umask
+        self.processIdentifier = processIdentifier
+        self.userIdentifier = userIdentifier
+        self.groupIdentifier = groupIdentifier
+    }
+}
+
+/// Fulfils the prerequisites of parked requests.
+package protocol Provisioning: Sendable {
+    /// Starts to fulfil a prerequisite and returns at once. Calls `completion` once, from any thread, with nil or with the
+    /// errno of the request.
+    ///
+    /// - Returns: cancels the work when the request is interrupted. `completion` may be called after that, or not.
+    func provide(
+        _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+    ) -> any Cancellation
+}
+
+/// Running work that can be cancelled.
+package protocol Cancellation: Sendable {
+    func cancel()
+}
