@@ -84,7 +84,8 @@ let targets: [Target] = [
         path: "Tests/ReplicaSupport"),
     .testTarget(
         name: "ReplicaTests",
-        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", logging, system]),
+        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", logging, system],
+        exclude: ["Stored"]),
     .testTarget(
         name: "VolumeTests",
         dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),

@@ -45,7 +45,7 @@ package final class ReplicaDatabase: Sendable {
         let migrator = Schema.migrator
         let (isNewer, isComplete) = try reserve.using {
             try connections.writer.read { db in
-                // An older version of ours applied the migrations in their order, and so did a newer one.
+                // Every version applies the migrations in their order.
                 let applied = try migrator.appliedIdentifiers(db)
                 return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
             }

@@ -1,17 +1,13 @@
 extension Schema {
-    /// What came into the set of materialized items and that of pending ones, or went: a row for each identifier, newest
-    /// last. Triggers write it, so that nothing that changes an item can forget to.
+    /// The histories of the sets of materialized and of pending items: a row for each identifier, the newest change last.
+    /// Triggers write them, so that no statement that changes an item can omit it.
     ///
-    /// Nothing is written before anybody follows the sets, because it would double what making a file costs.
-    ///
-    /// A row says only that something happened; what is so now is in the tables of items. Rows are replaced in two
-    /// statements, because a conflict clause in a trigger gives way to that of the statement that fires it.
-    static let members = [
+    /// Nothing is written before a provider follows the sets, because it would double the cost of creating a file. A row
+    /// says only that a member changed; its state is read from the tables of items. A row is replaced in two statements,
+    /// because a conflict clause in a trigger is overridden by the one of the statement that fires the trigger.
+    static let localSets = [
         table("materializedChange"), table("pendingChange"),
-        """
-        CREATE INDEX materializedDirectory ON inode (number) WHERE kind = 2 AND content = 2;
-        """,
-        // Content that came, went or changed its length.
+        // Content was added, was removed or changed its length.
         """
         CREATE TRIGGER contentChanged AFTER UPDATE OF content, hasContentFile, size ON inode
         WHEN \(isFollowed) AND NEW.kind IN (1, 2) AND (OLD.content = 2 OR NEW.content = 2)
@@ -26,7 +22,7 @@ extension Schema {
                 WHERE inode = NEW.number AND isExcluded = 0;
         END;
         """,
-        // What is made here is here, and pending.
+        // A new local item is materialized and pending.
         trigger("itemMade", on: "INSERT", of: "NEW", when: "NEW.changedFields <> 0 AND NEW.isExcluded = 0"),
         trigger(
             "materializedItemGone", on: "DELETE", of: "OLD", in: ["materializedChange"],
@@ -34,7 +30,7 @@ extension Schema {
         trigger(
             "pendingItemGone", on: "DELETE", of: "OLD", in: ["pendingChange"],
             when: "OLD.isExcluded = 0 AND OLD.changedFields <> 0"),
-        // Other names, places and identifiers.
+        // An item has another name, parent or identifier.
         trigger(
             "materializedItemMoved", on: "UPDATE OF identifier, name, parent, inode, isExcluded", of: "NEW",
             in: ["materializedChange"], when: "\(isElsewhere) AND \(isMaterialized("NEW"))"),
@@ -92,7 +88,7 @@ extension Schema {
         """
     }
 
-    /// The identifier of an item that has none yet: as `ItemRecord.placeholder`.
+    /// The identifier of an item before the provider gives it one, as `ItemRecord.placeholder`.
     private static func placeholder(_ row: String) -> String {
         "printf('\(ItemRecord.placeholderPrefix)%x.%x', \(row).id, \(row).template)"
     }
