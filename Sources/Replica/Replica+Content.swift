@@ -40,7 +40,8 @@ extension Replica {
             }
             try db.run(
                 """
-                UPDATE inode SET content = 1, hasContentFile = 1, contentGeneration = contentGeneration + 1,
+                UPDATE inode SET content = \(content: .partial), hasContentFile = 1,
+                    contentGeneration = contentGeneration + 1,
                     isDurable = 0 WHERE number = ?
                 """, [number.rawValue])
             guard let begun = try db.inode(number) else { throw FileProviderError(.noSuchItem) }

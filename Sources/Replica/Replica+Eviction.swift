@@ -98,7 +98,10 @@ extension Replica {
                 throw EvictionRefusal.nonEvictableChildren
             }
             // Whoever lists it again gets all of it, and nothing is left to be compared.
-            try db.run("UPDATE inode SET content = 0, isIncomplete = 0 WHERE number = ?", [number.rawValue])
+            try db.run(
+                """
+                UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none) WHERE number = ?
+                """, [number.rawValue])
             effects.invalidations += try db.all(
                 "SELECT name FROM item WHERE parent = ?", [number.rawValue],
                 { .entry(parent: number, name: $0[0] as String) })
@@ -125,8 +128,10 @@ extension ReplicaDatabase {
             let rows = try db.all(
                 """
                 SELECT item.id FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.id > ? AND item.trashRole = 0 AND item.isExcluded = 0
-                    AND (inode.kind = 2 OR inode.kind = 1 AND (inode.content = 1 OR inode.localBytes > 0))
+                WHERE item.parent = ? AND item.id > ? AND item.trashRole = \(trash: .none)
+                    AND item.isExcluded = \(exclusion: .none)
+                    AND (inode.kind = \(kind: .directory) OR inode.kind = \(kind: .file)
+                        AND (inode.content = \(content: .partial) OR inode.localBytes > 0))
                 ORDER BY item.id LIMIT ?
                 """, [directory.rawValue, row, limit], { $0[0] as Int64 })
             return try rows.compactMap { try db.item(id: $0) }
@@ -137,7 +142,10 @@ extension ReplicaDatabase {
     package func holdsWhatStaysHere(_ directory: InodeNumber) throws -> Bool {
         try read { db in
             try db.one(
-                "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> 0 OR isExcluded <> 0))",
+                """
+                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> \(trash: .none)
+                    OR isExcluded <> \(exclusion: .none)))
+                """,
                 [directory.rawValue], { $0[0] as Bool }) ?? false
         }
     }
@@ -174,11 +182,13 @@ extension Database {
         try all(
             """
             SELECT inode.number, item.identifier IS NULL OR item.changedFields <> 0,
-                item.identifier IS NULL AND item.reimport <= 0, COALESCE(item.userPolicy, item.policy) = 3
+                item.identifier IS NULL
+                    AND item.reimport <= 0, COALESCE(item.userPolicy, item.policy) = \(policy: .keepDownloaded)
             FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
             WHERE item.parent = ? AND (item.identifier IS NULL OR item.changedFields <> 0
-                OR COALESCE(item.userPolicy, item.policy) = 3
-                OR inode.content <> 0 AND (inode.kind = 2 OR inode.localBytes > 0))
+                OR COALESCE(item.userPolicy, item.policy) = \(policy: .keepDownloaded)
+                OR inode.content <> \(content: .dataless) AND (inode.kind = \(kind: .directory)
+                    OR inode.localBytes > 0))
             LIMIT ?
             """, [directory.rawValue, limit],
             { columns in

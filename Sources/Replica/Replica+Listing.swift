@@ -35,7 +35,7 @@ extension Replica {
             let isComparison = item.inode.content == .materialized
             if isOnlyCompared, !isComparison { return nil }
             if !isComparison {
-                try db.run("UPDATE inode SET content = 1 WHERE number = ?", [number.rawValue])
+                try db.run("UPDATE inode SET content = \(content: .partial) WHERE number = ?", [number.rawValue])
             }
             return ListingBeginning(
                 identifier: identifier, number: listing, isStreamed: remembered != true && !isComparison,
@@ -46,7 +46,10 @@ extension Replica {
     /// Gives up a listing that failed: what was dataless before is dataless again.
     package func abandonListing(of number: InodeNumber) async throws {
         try await database.write { db in
-            try db.run("UPDATE inode SET content = 0 WHERE number = ? AND content = 1", [number.rawValue])
+            try db.run(
+                """
+                UPDATE inode SET content = \(content: .dataless) WHERE number = ? AND content = \(content: .partial)
+                """, [number.rawValue])
         }
     }
 
@@ -100,7 +103,10 @@ extension Ingestion {
                 try remove(current)
             }
         }
-        try db.run("UPDATE inode SET content = 2 WHERE number = ? AND content = 1", [directory.rawValue])
+        try db.run(
+            """
+            UPDATE inode SET content = \(content: .materialized) WHERE number = ? AND content = \(content: .partial)
+            """, [directory.rawValue])
         try db.forgetFailure(of: directory)
     }
 

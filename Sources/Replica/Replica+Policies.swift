@@ -75,20 +75,21 @@ extension ReplicaDatabase {
 
     private static let wanted = """
         WITH RECURSIVE kept (inode) AS (
-            SELECT inode FROM item INDEXED BY keptItem WHERE COALESCE(userPolicy, policy) = 3
+            SELECT inode FROM item INDEXED BY keptItem WHERE COALESCE(userPolicy, policy) = \(policy: .keepDownloaded)
             UNION
             SELECT item.inode FROM kept CROSS JOIN item ON item.parent = kept.inode
-            WHERE COALESCE(item.userPolicy, item.policy) IN (0, 3)
+            WHERE COALESCE(item.userPolicy, item.policy) IN (\(policy: .inherited), \(policy: .keepDownloaded))
         )
         SELECT inode.number, inode.kind, inode.contentVersion
-        FROM kept CROSS JOIN inode ON inode.number = kept.inode WHERE inode.kind <= 2 AND inode.content <> 2
+        FROM kept CROSS JOIN inode ON inode.number = kept.inode
+            WHERE inode.kind IN (\(kind: .file), \(kind: .directory)) AND inode.content <> \(content: .materialized)
         UNION ALL
         SELECT number, kind, contentVersion FROM inode INDEXED BY inodeToFetchAgain
-        WHERE fetchAgain = 1 AND content <> 2 AND linkCount > 0
+        WHERE fetchAgain = 1 AND content <> \(content: .materialized) AND linkCount > 0
         UNION ALL
         SELECT inode.number, inode.kind, inode.contentVersion
         FROM nameless CROSS JOIN inode ON inode.number = nameless.inode
-        WHERE inode.content <> 2 AND \(Database.isWaitedFor)
+        WHERE inode.content <> \(content: .materialized) AND \(Database.isWaitedFor)
         """
 }
 

@@ -18,7 +18,9 @@ extension Replica {
             for (number, time) in times {
                 let now = time.nanosecondsSince1970
                 try db.run(
-                    "UPDATE inode SET readAt = ? WHERE number = ? AND kind = 1 AND COALESCE(readAt, 0) < ?",
+                    """
+                    UPDATE inode SET readAt = ? WHERE number = ? AND kind = \(kind: .file) AND COALESCE(readAt, 0) < ?
+                    """,
                     [now, number.rawValue, now - 60_000_000_000])
             }
         }
@@ -54,7 +56,8 @@ extension ReplicaDatabase {
                         SELECT inode.number, COALESCE(readAt, changedAt), localBytes
                         FROM inode INDEXED BY contentByUse CROSS JOIN item ON item.inode = inode.number
                         WHERE hasContentFile = 1 AND (COALESCE(readAt, changedAt), inode.number) > (?, ?)
-                            AND inode.content <> 0 AND localBytes > 0 AND linkCount = 1 AND contentStamp IS NULL
+                            AND inode.content <> \(content: .dataless) AND localBytes > 0 AND linkCount = 1
+                                AND contentStamp IS NULL
                             AND item.changedFields = 0 AND item.identifier IS NOT NULL
                         ORDER BY COALESCE(readAt, changedAt), inode.number LIMIT ?
                         """), arguments: [last?.usedAt ?? Int64.min, last?.number.rawValue ?? 0, limit]

@@ -141,7 +141,10 @@ struct ReplicaCheck {
             if let parent = item.parent {
                 invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
                 try db.run(
-                    "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2",
+                    """
+                    UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
+                        AND kind = \(kind: .directory) AND content = \(content: .materialized)
+                    """,
                     [parent.rawValue])
             }
             try db.run("DELETE FROM item WHERE id = ?", [id])
@@ -159,7 +162,10 @@ struct ReplicaCheck {
             place = try setAside(number) ?? place
             // What still names it as its directory is found by the next rule, or the next check.
             try database.write { db in
-                try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])
+                try db.run(
+                    """
+                    UPDATE inode SET hasContentFile = 0, content = \(content: .dataless) WHERE number = ?
+                    """, [number])
                 try db.run(
                     """
                     DELETE FROM inode WHERE number = ? AND linkCount = 0
@@ -282,7 +288,10 @@ struct ReplicaCheck {
             if row.isUnsent {
                 try database.write { db in
                     try db.run(
-                        "UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ? AND identifier IS NOT NULL",
+                        """
+                        UPDATE item SET changedFields = changedFields & ~\(field: .contents) WHERE inode = ?
+                            AND identifier IS NOT NULL
+                        """,
                         [number])
                 }
             }

@@ -168,7 +168,7 @@ package struct ReplicaRebuild {
                 let place = path.appending(component)
                 let isDirty = dirty.contains(number)
                 try recover(item, inode, as: place)
-                let isDirectory = inode.integer("kind") == 2
+                let isDirectory = inode.kind == .directory
                 guard Self.isKnownToRemote(item), let identifier = item.text("identifier"),
                     identifiers.insert(identifier).inserted, names.insert(Array(name.utf8)).inserted
                 else {
@@ -218,22 +218,22 @@ package struct ReplicaRebuild {
     }
 
     private static func isKnownToRemote(_ item: SalvagedRow) -> Bool {
-        let isLocal = (item.integer("isExcluded") ?? 0) != 0 || item.integer("trashRole") ?? 0 != 0
+        let isLocal = item.isExcluded || item.integer("trashRole") ?? 0 != TrashRole.none.rawValue
         return !isLocal && item.integer("trashedAt") == nil && item.text("baseParent") != nil
-            && item.text("baseName") != nil && (item.integer("changedFields") ?? 0) & 6 == 0
+            && item.text("baseName") != nil && item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier])
     }
 
     /// Whether this machine may have the only copy of what it contains.
     private static func isDirty(_ item: SalvagedRow, _ inode: SalvagedRow) -> Bool {
-        let changed = item.integer("changedFields") ?? 0
-        return inode.integer("kind") == 1 && inode.integer("hasContentFile") == 1
-            && (changed & 1 != 0 || item.text("identifier") == nil || inode.integer("contentStamp") != nil)
+        return inode.kind == .file && inode.integer("hasContentFile") == 1
+            && (item.changedFields.contains(.contents) || item.text("identifier") == nil
+                || inode.integer("contentStamp") != nil)
     }
 
     /// Whether the content of a file is here whole, as its row says.
     private func isIntact(_ inode: SalvagedRow) throws -> Bool {
         guard let number = inode.integer("number"), let size = inode.integer("size"),
-            inode.integer("kind") == 1, inode.integer("content") == 2, inode.integer("hasContentFile") == 1
+            inode.kind == .file, inode.content == .materialized, inode.integer("hasContentFile") == 1
         else { return false }
         return (try? contents.status(of: InodeNumber(rawValue: number)).size) == size
     }
@@ -247,9 +247,10 @@ package struct ReplicaRebuild {
             values["contentVersion"] = base["baseContentVersion"]
             if !base["baseModifiedAt"].isNull { values["modifiedAt"] = base["baseModifiedAt"] }
         }
-        let kind = row.integer("kind") ?? 1
-        let isEmpty = kind == 1 && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
-        values["content"] = (kind == 3 || hasContent || isEmpty ? 2 : 0).databaseValue
+        let kind = row.kind ?? .file
+        let isEmpty = kind == .file && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
+        let isWhole = kind == .symbolicLink || hasContent || isEmpty
+        values["content"] = (isWhole ? ContentState.materialized : .dataless).rawValue.databaseValue
         values["hasContentFile"] = (hasContent ? 1 : 0).databaseValue
         if !hasContent { values["localBytes"] = 0.databaseValue }
         values["linkCount"] = 1.databaseValue
@@ -280,7 +281,7 @@ package struct ReplicaRebuild {
                     let inode = inodes[number], let component = FilePath.Component(name)
                 else { continue }
                 try recover(item, inode, as: path.appending(component))
-                if inode.integer("kind") == 2 { waiting.append((number, path.appending(component))) }
+                if inode.kind == .directory { waiting.append((number, path.appending(component))) }
             }
         }
         kept.remove(number)
@@ -288,21 +289,20 @@ package struct ReplicaRebuild {
 
     /// Sets aside what only this machine has of an item, and says what is lost.
     private mutating func recover(_ item: SalvagedRow, _ inode: SalvagedRow, as path: FilePath) throws {
-        guard let number = inode.integer("number"), (item.integer("isExcluded") ?? 0) == 0 else { return }
+        guard let number = inode.integer("number"), !item.isExcluded else { return }
         let isNew = item.text("identifier") == nil
         if dirty.contains(number) {
             try recover(number, as: path)
-        } else if isNew, inode.integer("kind") == 3, let target = inode.text("linkTarget") {
+        } else if isNew, inode.kind == .symbolicLink, let target = inode.text("linkTarget") {
             let place = try makePlace(for: path, number)
             try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target)
             note("it was not on the remote, and is '\(place)'", number, path)
-        } else if isNew, inode.integer("kind") == 2 {
+        } else if isNew, inode.kind == .directory {
             let place = try makePlace(for: path, number)
             try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
             note("it was not on the remote, and is '\(place)'", number, path)
         }
-        let lost = ItemFields(rawValue: UInt32(truncatingIfNeeded: item.integer("changedFields") ?? 0))
-            .subtracting([.contents, .contentModificationDate])
+        let lost = item.changedFields.subtracting([.contents, .contentModificationDate])
         if !isNew, !lost.isEmpty {
             note(
                 "these changes were not on the remote, and are lost: \(lost.names.joined(separator: ", "))", number,

@@ -38,30 +38,48 @@ struct Recovery {
     /// The root is there from the start.
     func makeRoot() throws {
         try database.write { db in
-            let hasInode = try db.one("SELECT kind = 2 FROM inode WHERE number = 1", [], { $0[0] as Bool })
+            let hasInode = try db.one(
+                """
+                SELECT kind = \(kind: .directory) FROM inode WHERE number = \(inode: .root)
+                """, [], { $0[0] as Bool })
             let hasItem = try db.one(
                 """
-                SELECT COALESCE(identifier = 'yonder.root' AND parent IS NULL, 0) AS isRoot FROM item WHERE inode = 1
+                SELECT COALESCE(identifier = 'yonder.root' AND parent IS NULL, 0) AS isRoot FROM item
+                    WHERE inode = \(inode: .root)
                 ORDER BY isRoot DESC
                 """, [], { $0[0] as Bool })
             if hasInode == true, hasItem == true { return }
             let now = Replica.now.nanosecondsSince1970
             switch hasInode {
             case true?: break
-            case false?: try db.run("UPDATE inode SET kind = 2, content = 0 WHERE number = 1", [])
+            case false?:
+                try db.run(
+                    """
+                    UPDATE inode SET kind = \(kind: .directory), content = \(content: .dataless)
+                        WHERE number = \(inode: .root)
+                    """, [])
             case nil:
                 try db.run(
-                    "INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (1, 2, ?, ?, ?)",
+                    """
+                    INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (\(inode: .root),
+                        \(kind: .directory), ?, ?, ?)
+                    """,
                     [now, now, now])
             }
             switch hasItem {
             case true?: break
             case false?:
                 try db.run(
-                    "UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/' WHERE inode = 1", [])
+                    """
+                    UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/'
+                        WHERE inode = \(inode: .root)
+                    """, [])
             case nil:
                 try db.run(
-                    "INSERT INTO item (inode, parent, name, identifier, capabilities) VALUES (1, NULL, '/', ?, ?)",
+                    """
+                    INSERT INTO item (inode, parent, name, identifier, capabilities) VALUES (\(inode: .root), NULL,
+                        '/', ?, ?)
+                    """,
                     ["yonder.root", 0xFF])
             }
             if try DomainKey.identity.string(in: db) == nil { try DomainKey.identity.set(UUID().uuidString, in: db) }
@@ -86,10 +104,14 @@ struct Recovery {
             }
             let written = try db.all(
                 """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = 1 AND content <> 2 AND \(Self.isUnsent)
+                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = \(kind: .file)
+                    AND content <> \(content: .materialized) AND \(Self.isUnsent)
                 """, [], { $0[0] as Int64 })
             for number in written {
-                try db.run("UPDATE inode SET content = 2, localBytes = size WHERE number = ?", [number])
+                try db.run(
+                    """
+                    UPDATE inode SET content = \(content: .materialized), localBytes = size WHERE number = ?
+                    """, [number])
                 try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
             }
             return (named, written)
@@ -113,21 +135,23 @@ struct Recovery {
             let numbers = try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT inode.number FROM inode WHERE hasContentFile = 1 AND isDurable = 0 AND content <> 0
+                    SELECT inode.number FROM inode WHERE hasContentFile = 1 AND isDurable = 0
+                        AND content <> \(content: .dataless)
                         AND NOT \(Self.isUnsent)
                     """)
             for number in numbers { try db.forgetContent(of: InodeNumber(rawValue: number)) }
             return numbers.count
         }
         if forgotten > 0 {
-            findings.append("the machine stopped without warning: \(forgotten) downloaded files will be fetched again")
+            findings.append(
+                "the machine stopped without warning: \(forgotten) downloaded files will be fetched again")
         }
     }
 
     /// Whether this machine may have the only copy of an inode's content.
     static let isUnsent = """
         EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number
-            AND (changedFields & 1 <> 0 OR identifier IS NULL AND reimport <= 0))
+            AND (changedFields & \(field: .contents) <> 0 OR identifier IS NULL AND reimport <= 0))
         """
 
     /// What was written through the kernel after the last comparison is found by its file.
@@ -151,7 +175,12 @@ struct Recovery {
     private func endWhatWasUnderWay() throws {
         // The files go after the commit: a transaction that fails has removed nothing.
         let obsolete = try database.write { db -> [Int64] in
-            try db.execute(sql: "UPDATE inode SET content = 0 WHERE kind = 2 AND content = 1")
+            try db.execute(
+                sql:
+                    """
+                    UPDATE inode SET content = \(content: .dataless) WHERE kind = \(kind: .directory)
+                        AND content = \(content: .partial)
+                    """)
             // What was removed while somebody had it open. A directory that still has children is left to the check.
             let nameless = try db.all(
                 """
@@ -161,11 +190,15 @@ struct Recovery {
             for number in nameless { try db.run("DELETE FROM inode WHERE number = ?", [number]) }
             let empty = try db.all(
                 """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND (content = 0 OR localBytes = 0 AND size > 0)
+                SELECT number FROM inode WHERE hasContentFile = 1 AND (content = \(content: .dataless)
+                    OR localBytes = 0 AND size > 0)
                     AND NOT \(Self.isUnsent)
                 """, [], { $0[0] as Int64 })
             for number in empty {
-                try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])
+                try db.run(
+                    """
+                    UPDATE inode SET hasContentFile = 0, content = \(content: .dataless) WHERE number = ?
+                    """, [number])
                 try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
             }
             return nameless + empty
@@ -208,7 +241,8 @@ struct Recovery {
         }
         for (number, row) in rows {
             if row.isUnsent {
-                findings.append("what was written to inode \(number) and is not on the remote has gone from its place")
+                findings.append(
+                    "what was written to inode \(number) and is not on the remote has gone from its place")
                 try loseContent(of: number)
                 continue
             }
@@ -236,7 +270,10 @@ struct Recovery {
         try forget(number)
         try database.write { db in
             try db.run(
-                "UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ? AND identifier IS NOT NULL",
+                """
+                UPDATE item SET changedFields = changedFields & ~\(field: .contents) WHERE inode = ?
+                    AND identifier IS NOT NULL
+                """,
                 [number])
             try db.recordFailure(
                 FileProviderError(.cannotSynchronize, "its content has gone from this machine's disk"),

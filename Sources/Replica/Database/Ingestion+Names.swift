@@ -39,18 +39,18 @@ extension Ingestion {
         return try !db.wasSeen(holder.id, in: listing)
     }
 
+    private static let decoratedItems = """
+        SELECT id FROM item INDEXED BY renamedItem
+        WHERE name <> baseName AND changedFields & \(field: .filename) = 0 AND parent IS NOT NULL AND trashedAt IS NULL
+        ORDER BY id
+        """
+
     /// Items that were shown under a decorated name take their own where it has become free.
     mutating func restoreNames() throws {
-        let waiting = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT id FROM item INDEXED BY renamedItem
-                    WHERE name <> baseName AND changedFields & 2 = 0 AND parent IS NOT NULL AND trashedAt IS NULL
-                    ORDER BY id
-                    """))
+        let waiting = try db.all(Self.decoratedItems, [], { $0[0] as Int64 })
         if !waiting.isEmpty { try willChangeNames() }
         for row in waiting {
-            guard let item = try db.item(id: row[0]), let own = item.base.name, !Displacement.isDisplaced(item.name),
+            guard let item = try db.item(id: row), let own = item.base.name, !Displacement.isDisplaced(item.name),
                 let parent = item.parent, try db.item(named: own, in: parent) == nil
             else { continue }
             try db.run("UPDATE item SET name = ? WHERE id = ?", [own, item.id])

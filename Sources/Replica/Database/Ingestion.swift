@@ -269,10 +269,10 @@ package struct Ingestion {
         try db.run(
             """
             UPDATE item SET capabilities = ?1, policy = ?2,
-                baseContentVersion = CASE WHEN changedFields & 1 THEN baseContentVersion ELSE ?3 END,
+                baseContentVersion = CASE WHEN changedFields & \(field: .contents) THEN baseContentVersion ELSE ?3 END,
                 baseMetadataVersion = ?4,
-                baseSize = CASE WHEN changedFields & 1 THEN baseSize ELSE ?5 END,
-                baseModifiedAt = CASE WHEN changedFields & 1 THEN baseModifiedAt ELSE ?6 END
+                baseSize = CASE WHEN changedFields & \(field: .contents) THEN baseSize ELSE ?5 END,
+                baseModifiedAt = CASE WHEN changedFields & \(field: .contents) THEN baseModifiedAt ELSE ?6 END
             WHERE id = ?7 AND (capabilities, policy, baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
                 IS NOT (?1, ?2, ?3, ?4, ?5, ?6)
             """,
@@ -400,7 +400,9 @@ package struct Ingestion {
         try db.writeAttributes(of: inode)
         try db.run(
             """
-            UPDATE inode SET contentVersion = ?, content = CASE WHEN size = 0 THEN 2 ELSE 0 END, fetchAgain = ?
+            UPDATE inode SET contentVersion = ?,
+                content = CASE WHEN size = 0 THEN \(content: .materialized) ELSE \(content: .dataless) END,
+                fetchAgain = ?
             WHERE number = ?
             """, [Data(inode.contentVersion), isFetchedAgain, inode.number.rawValue])
         effects.invalidations.append(.contents(inode.number))
@@ -448,7 +450,8 @@ extension Database {
     func forgetContent(of number: InodeNumber) throws -> ObsoleteContent {
         try run(
             """
-            UPDATE inode SET content = 0, localBytes = 0, contentGeneration = contentGeneration + 1, isDurable = 0,
+            UPDATE inode SET content = \(content: .dataless), localBytes = 0,
+                contentGeneration = contentGeneration + 1, isDurable = 0,
                 fetchAgain = 0, hasUnusualAllocation = 0 WHERE number = ?
             """, [number.rawValue])
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])

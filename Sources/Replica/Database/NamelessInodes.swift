@@ -66,7 +66,7 @@ extension Database {
             SELECT COALESCE(item.parent, nameless.parent, 1),
                 CASE WHEN item.name IS NULL OR substr(item.name, 1, 1) = '/' THEN nameless.name ELSE item.name END
             FROM nameless LEFT JOIN item ON item.id = nameless.item
-            WHERE nameless.inode = ? AND nameless.reason = \(NamelessReason.superseded.rawValue)
+            WHERE nameless.inode = ? AND nameless.reason = \(nameless: .superseded)
             """, [number.rawValue], { (InodeNumber(rawValue: $0[0]), $0[1] as String) })
     }
 
@@ -128,7 +128,7 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT EXISTS (SELECT 1 FROM nameless JOIN inode ON inode.number = nameless.inode
-                    WHERE nameless.identifier = ? AND inode.content <> 2)
+                    WHERE nameless.identifier = ? AND inode.content <> \(content: .materialized))
                 """, [identifier.rawValue], { $0[0] as Bool }) ?? false
         }
     }
@@ -150,7 +150,7 @@ extension Replica {
     package func releaseOnRemote(_ number: InodeNumber) async throws {
         try await database.write { db in
             try db.run(
-                "DELETE FROM nameless WHERE inode = ? AND reason = \(NamelessReason.removed.rawValue)",
+                "DELETE FROM nameless WHERE inode = ? AND reason = \(nameless: .removed)",
                 [number.rawValue])
         }
     }

@@ -26,8 +26,10 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT inode.number, item.identifier, above.number FROM inode JOIN item ON item.inode = inode.number
-                    LEFT JOIN inode AS above ON above.number = item.parent AND above.content = 2
-                    WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
+                    LEFT JOIN inode AS above ON above.number = item.parent
+                        AND above.content = \(content: .materialized)
+                    WHERE inode.kind = \(kind: .directory) AND inode.content = \(content: .materialized)
+                        AND item.identifier IS NOT NULL ORDER BY inode.number
                     """
             ).map {
                 ListedDirectory(

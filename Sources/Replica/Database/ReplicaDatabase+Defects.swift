@@ -1,3 +1,4 @@
+import FileProvider
 import GRDB
 
 extension ReplicaDatabase {
@@ -19,9 +20,9 @@ extension ReplicaDatabase {
         (
             "inode with a wrong count of subdirectories",
             """
-            SELECT number FROM inode WHERE kind = 2 AND linkCount > 0 AND subdirectories <> (
+            SELECT number FROM inode WHERE kind = \(kind: .directory) AND linkCount > 0 AND subdirectories <> (
                 SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
-                WHERE item.parent = inode.number AND child.kind = 2)
+                WHERE item.parent = inode.number AND child.kind = \(kind: .directory))
             """
         ),
         (
@@ -31,22 +32,24 @@ extension ReplicaDatabase {
         ("nameless inode with content", "SELECT number FROM inode WHERE linkCount = 0 AND hasContentFile = 1"),
         (
             "directory with several names",
-            "SELECT number FROM inode WHERE kind = 2 AND linkCount > 1"
+            "SELECT number FROM inode WHERE kind = \(kind: .directory) AND linkCount > 1"
         ),
         (
             "item in what is no directory",
             """
-            SELECT item.id FROM item JOIN inode ON inode.number = item.parent WHERE inode.kind <> 2 OR linkCount = 0
+            SELECT item.id FROM item JOIN inode ON inode.number = item.parent
+                WHERE inode.kind <> \(kind: .directory) OR linkCount = 0
             """
         ),
         (
             "item without a place",
-            "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> 1"
+            "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> \(inode: .root)"
         ),
         (
             "item that the remote knows without a place on it",
             """
-            SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> 1 AND (baseParent IS NULL OR baseName IS NULL)
+            SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> \(inode: .root)
+                AND (baseParent IS NULL OR baseName IS NULL)
             """
         ),
         (
@@ -56,8 +59,9 @@ extension ReplicaDatabase {
         (
             "file that was written and whose content is not here",
             """
-            SELECT number FROM inode WHERE kind = 1 AND content <> 2 AND EXISTS (
-                SELECT 1 FROM item WHERE item.inode = inode.number AND (changedFields & 1 <> 0 OR identifier IS NULL))
+            SELECT number FROM inode WHERE kind = \(kind: .file) AND content <> \(content: .materialized) AND EXISTS (
+                SELECT 1 FROM item WHERE item.inode = inode.number AND (changedFields & \(field: .contents) <> 0
+                    OR identifier IS NULL))
             """
         ),
     ]

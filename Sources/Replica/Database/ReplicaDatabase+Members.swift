@@ -129,16 +129,20 @@ extension Database {
             """
             SELECT number FROM (
                 SELECT * FROM (SELECT number FROM inode INDEXED BY inodeWithContentFile
-                    WHERE hasContentFile = 1 AND content = 2 AND kind = 1 AND number > ?1 ORDER BY number LIMIT ?2)
+                    WHERE hasContentFile = 1 AND content = \(content: .materialized) AND kind = \(kind: .file)
+                        AND number > ?1 ORDER BY number LIMIT ?2)
                 UNION ALL
                 SELECT * FROM (SELECT number FROM inode INDEXED BY materializedDirectory
-                    WHERE kind = 2 AND content = 2 AND number > ?1 ORDER BY number LIMIT ?2)
+                    WHERE kind = \(kind: .directory) AND content = \(content: .materialized)
+                        AND number > ?1 ORDER BY number LIMIT ?2)
             ) ORDER BY number LIMIT ?2
             """, [place, limit], { $0[0] as Int64 })
         var items: [FileProviderItem] = []
         for number in numbers {
             let ids = try all(
-                "SELECT id FROM item WHERE inode = ? AND isExcluded = 0 ORDER BY id", [number], { $0[0] as Int64 })
+                """
+                SELECT id FROM item WHERE inode = ? AND isExcluded = \(exclusion: .none) ORDER BY id
+                """, [number], { $0[0] as Int64 })
             for id in ids { if let item = try item(id: id).flatMap({ try describe($0) }) { items.append(item) } }
         }
         return MemberPage(items: items, next: numbers.count < limit ? nil : numbers.last)
@@ -148,7 +152,10 @@ extension Database {
     fileprivate func pendingMembers(from place: Int64, limit: Int) throws -> MemberPage {
         if place >= 0 {
             let ids = try all(
-                "SELECT id FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND id > ? ORDER BY id LIMIT ?",
+                """
+                SELECT id FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                    AND id > ? ORDER BY id LIMIT ?
+                """,
                 [place, limit], { $0[0] as Int64 })
             let items = try ids.compactMap { try item(id: $0).flatMap { try describe($0) } }
             if ids.count == limit { return MemberPage(items: items, next: ids.last) }

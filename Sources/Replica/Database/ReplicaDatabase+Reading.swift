@@ -21,11 +21,12 @@ extension ReplicaDatabase {
     /// Whether what the remote allows includes reading an inode: for a directory, listing it.
     package func allowsReading(_ number: InodeNumber) throws -> Bool {
         try glance { db in
-            try db.one(
-                "SELECT capabilities & 1 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
-                ?? true
+            try db.one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
         }
     }
+
+    private static let readingAllowed =
+        "SELECT capabilities & \(capability: .allowsReading) FROM item WHERE inode = ? LIMIT 1"
 
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
@@ -311,7 +312,8 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT inode.number, item.identifier FROM inode JOIN item ON item.inode = inode.number
-                    WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
+                    WHERE inode.kind = \(kind: .directory) AND inode.content = \(content: .materialized)
+                        AND item.identifier IS NOT NULL ORDER BY inode.number
                     """
             ).map { (number: InodeNumber(rawValue: $0[0]), identifier: ItemIdentifier($0[1] as String)) }
                 .filter { !trashed.contains($0.number.rawValue) }
@@ -325,9 +327,11 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT (SELECT COUNT(*) FROM item) - 1,
-                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = 2),
-                        (SELECT COUNT(*) FROM inode WHERE kind = 2 AND content = 2)
-                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = 2 AND content = 2),
+                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = \(content: .materialized)),
+                        (SELECT COUNT(*) FROM inode WHERE kind = \(kind: .directory)
+                            AND content = \(content: .materialized))
+                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = \(kind: .directory)
+                                AND content = \(content: .materialized)),
                         (SELECT TOTAL(localBytes) FROM inode WHERE hasContentFile = 1)
                     """)
             return ReplicaCounts(
@@ -391,7 +395,7 @@ extension ReplicaDatabase {
         FROM inode AS directory
             LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
             LEFT JOIN inode ON inode.number = item.inode
-        WHERE directory.number = ?1 AND directory.kind = 2
+        WHERE directory.number = ?1 AND directory.kind = \(kind: .directory)
         """
 }
 
@@ -403,7 +407,8 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 2 AND inode.content = 0 ORDER BY item.id
+                        WHERE item.parent = ? AND inode.kind = \(kind: .directory)
+                            AND inode.content = \(content: .dataless) ORDER BY item.id
                         """), arguments: [directory.rawValue]
             ).map(InodeNumber.init(rawValue:))
         }
@@ -416,7 +421,8 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 1 AND inode.content <> 2 ORDER BY item.id
+                        WHERE item.parent = ? AND inode.kind = \(kind: .file)
+                            AND inode.content <> \(content: .materialized) ORDER BY item.id
                         """), arguments: [directory.rawValue]
             ).map(InodeNumber.init(rawValue:))
         }
@@ -429,7 +435,7 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 2 ORDER BY item.id
+                        WHERE item.parent = ? AND inode.kind = \(kind: .directory) ORDER BY item.id
                         """), arguments: [directory.rawValue]
             ).map(InodeNumber.init(rawValue:))
         }

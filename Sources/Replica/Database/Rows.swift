@@ -15,7 +15,7 @@ enum Rows {
     /// For the remote a directory of trashed items is the trash, whosever it is.
     static let itemColumns = """
         item.id, item.parent, item.name, \
-        CASE item.trashRole WHEN 2 THEN 'yonder.trash' ELSE item.identifier END, \
+        CASE item.trashRole WHEN \(trash: .files) THEN 'yonder.trash' ELSE item.identifier END, \
         item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \

@@ -2,7 +2,8 @@ import GRDB
 
 /// The database's schema: a baseline and the migrations after it. Docs/Schema.md explains the tables.
 ///
-/// A migration that was released is never edited. The tests keep a stored database of the baseline and run every later
+/// A migration that was released is never edited. Its text holds the numbers of states as they were when it was
+/// written; all other statements name them (SQLNames.swift). The tests keep a stored database of the baseline and run every later
 /// migration on it.
 enum Schema {
     static var migrator: DatabaseMigrator {

@@ -48,7 +48,9 @@ package struct Importing {
     package mutating func run(progress: (ImportSummary) -> Void) throws -> ImportSummary {
         try replica.database.write { db in
             try db.run(
-                "INSERT INTO reimport (inode, requestedAt) VALUES (1, ?)", [Replica.now.nanosecondsSince1970])
+                """
+                INSERT INTO reimport (inode, requestedAt) VALUES (\(inode: .root), ?)
+                """, [Replica.now.nanosecondsSince1970])
         }
         if let manifest { try takeManifest(manifest, progress) }
         try takeTree(progress)
@@ -56,7 +58,13 @@ package struct Importing {
         try replica.database.write { db in
             try db.run("UPDATE reimport SET total = ?", [total])
             // The root's entries are here; those of the remote's that are not come by comparing.
-            if isComplete { try db.run("UPDATE inode SET content = 2, isIncomplete = 1 WHERE number = 1", []) }
+            if isComplete {
+                try db.run(
+                    """
+                    UPDATE inode SET content = \(content: .materialized), isIncomplete = \(comparison: .needed)
+                        WHERE number = \(inode: .root)
+                    """, [])
+            }
         }
         return summary
     }

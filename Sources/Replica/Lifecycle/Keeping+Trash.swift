@@ -39,7 +39,7 @@ extension Database {
             UNION
             SELECT directory.inode FROM item INDEXED BY trashedItem
                 JOIN item AS directory ON directory.identifier = item.baseParent
-                WHERE item.trashedAt IS NOT NULL AND item.changedFields & 4
+                WHERE item.trashedAt IS NOT NULL AND item.changedFields & \(field: .parentItemIdentifier)
             """, [], { $0[0] as Int64 })
     }
 

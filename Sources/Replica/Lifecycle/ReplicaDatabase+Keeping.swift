@@ -32,7 +32,9 @@ extension ReplicaDatabase {
         try read { db in
             var directories: Set<Int64> = []
             let parents = try db.all(
-                "SELECT DISTINCT item.parent FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work)", [],
+                """
+                SELECT DISTINCT item.parent FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work)
+                """, [],
                 { $0[0] as Int64? })
             for parent in try parents + db.directoriesWithGone() {
                 var current = parent
@@ -45,10 +47,11 @@ extension ReplicaDatabase {
     }
 
     private static let work = """
-        item.parent IS NOT NULL AND item.trashRole = 0
-            AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = 3)
-            AND (item.changedFields <> 0 OR item.isExcluded <> 0 OR item.identifier IS NULL AND item.reimport <= 0
-                OR item.reimport > 0 AND inode.content = 2 AND inode.kind = 1)
+        item.parent IS NOT NULL AND item.trashRole = \(trash: .none)
+            AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = \(trash: .information))
+            AND (item.changedFields <> 0 OR item.isExcluded <> \(exclusion: .none) OR item.identifier IS NULL
+                AND item.reimport <= 0
+                OR item.reimport > 0 AND inode.content = \(content: .materialized) AND inode.kind = \(kind: .file))
         """
 
     func describeForManifest(_ item: ItemRecord, at path: String, isHere: Bool) throws -> Manifest.Item {

@@ -69,7 +69,8 @@ extension LocalChanges {
         while let next = waiting.popLast() {
             try db.run(
                 """
-                UPDATE item SET isExcluded = 0, changedFields = ?, template = ?, attempts = 0, nextTry = NULL,
+                UPDATE item SET isExcluded = \(exclusion: .none), changedFields = ?, template = ?, attempts = 0,
+                    nextTry = NULL,
                     pendingSince = ? WHERE id = ?
                 """,
                 [
@@ -99,7 +100,7 @@ extension Database {
             SELECT ?1
             UNION ALL
             SELECT item.inode FROM item JOIN below ON item.parent = below.inode
-                JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
+                JOIN inode ON inode.number = item.inode WHERE inode.kind = \(kind: .directory)
         )
         """
 
@@ -110,7 +111,7 @@ extension Database {
             \(Self.directoriesAtOrBelow)
             UPDATE item SET isExcluded = ?2
             WHERE parent IN (SELECT inode FROM below) AND identifier IS NULL AND wasSent = 0 AND reimport <= 0
-                AND isExcluded = 0
+                AND isExcluded = \(exclusion: .none)
             """, [directory.rawValue, exclusion.rawValue])
     }
 
@@ -128,18 +129,20 @@ extension Database {
     fileprivate func apply(_ ignored: IgnoredNames, at now: FileTimestamp) throws {
         try run(
             """
-            UPDATE item SET isExcluded = 0, attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?)
-            WHERE isExcluded = 2
+            UPDATE item SET isExcluded = \(exclusion: .none), attempts = 0, nextTry = NULL,
+                pendingSince = COALESCE(pendingSince, ?)
+            WHERE isExcluded = \(exclusion: .name)
             """, [now.nanosecondsSince1970])
         guard !ignored.isEmpty else { return }
         let candidates = try all(
             """
-            SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND identifier IS NULL
-                AND wasSent = 0 AND trashRole = 0 AND trashedAt IS NULL AND baseName IS NULL
+            SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                AND identifier IS NULL
+                AND wasSent = 0 AND trashRole = \(trash: .none) AND trashedAt IS NULL AND baseName IS NULL
             """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
         for candidate in candidates where !ignored.isSent(candidate.name) {
             guard try !holdsWhatIsKnown(candidate.inode) else { continue }
-            try run("UPDATE item SET isExcluded = 2, reimport = 0 WHERE id = ?", [candidate.id])
+            try run("UPDATE item SET isExcluded = \(exclusion: .name), reimport = 0 WHERE id = ?", [candidate.id])
             try excludeWhatIsNew(below: candidate.inode, as: .name)
         }
     }

@@ -159,6 +159,8 @@ extension LocalChanges {
         try db.forgetContent(of: number)
         try contents.create(number, size: 0).close()
         try db.run(
-            "UPDATE inode SET size = 0, content = 2, hasContentFile = 1 WHERE number = ?", [number.rawValue])
+            """
+            UPDATE inode SET size = 0, content = \(content: .materialized), hasContentFile = 1 WHERE number = ?
+            """, [number.rawValue])
     }
 }

@@ -188,7 +188,7 @@ extension Database {
         try run(
             """
             UPDATE item SET baseContentVersion = (SELECT contentVersion FROM inode WHERE number = ?1)
-            WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & 1 = 0
+            WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & \(field: .contents) = 0
                 AND (SELECT linkCount FROM inode WHERE number = ?1) = 1
             """, [number.rawValue])
     }

@@ -72,7 +72,7 @@ extension Database {
             """
             INSERT INTO inode (number, kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt,
                 accessedAt, linkTarget, device, content, hasContentFile, contentStamp)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(content: .materialized), ?, ?)
             """, creation.values(number))
         return number ?? InodeNumber(rawValue: lastInsertedRowID)
     }

@@ -79,10 +79,13 @@ extension Database {
     }
 
     private func isDirectory(_ number: InodeNumber) throws -> Bool {
-        try one(
-            "SELECT 1 FROM inode JOIN item ON item.inode = inode.number WHERE inode.number = ? AND inode.kind = 2",
-            [number.rawValue], { _ in true }) ?? false
+        try one(Self.shownDirectory, [number.rawValue], { _ in true }) ?? false
     }
+
+    private static let shownDirectory = """
+        SELECT 1 FROM inode JOIN item ON item.inode = inode.number
+        WHERE inode.number = ? AND inode.kind = \(kind: .directory)
+        """
 
     /// Runs a body within a transaction that goes on when the body fails, without what it had done.
     func attempt<Value>(_ body: (Database) throws -> Value) throws -> Result<Value, any Error> {

@@ -83,7 +83,7 @@ extension Ingestion {
         if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
         if isRenamedThere {
             try db.run(
-                "UPDATE item SET changedFields = changedFields & ~2 WHERE id = ?", [current.id])
+                "UPDATE item SET changedFields = changedFields & ~\(field: .filename) WHERE id = ?", [current.id])
         }
         if sent.fields.contains(.contents), isSameContent {
             try db.run(
@@ -219,17 +219,25 @@ extension Ingestion {
 
     /// A directory has to be compared with the remote.
     package func noteIncomplete(_ number: InodeNumber) throws {
-        try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [number.rawValue])
+        try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [number.rawValue])
     }
 
     /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.
     package func beginComparing(_ number: InodeNumber) throws {
-        try db.run("UPDATE inode SET isIncomplete = 2 WHERE number = ? AND isIncomplete <> 0", [number.rawValue])
+        try db.run(
+            """
+            UPDATE inode SET isIncomplete = \(comparison: .running) WHERE number = ?
+                AND isIncomplete <> \(comparison: .none)
+            """, [number.rawValue])
     }
 
     /// A directory was compared.
     package func finishComparing(_ number: InodeNumber) throws {
-        try db.run("UPDATE inode SET isIncomplete = 0 WHERE number = ? AND isIncomplete = 2", [number.rawValue])
+        try db.run(
+            """
+            UPDATE inode SET isIncomplete = \(comparison: .none) WHERE number = ?
+                AND isIncomplete = \(comparison: .running)
+            """, [number.rawValue])
     }
 }
 

@@ -94,7 +94,7 @@ extension Ingestion {
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
             try place(remote, in: directory.inode.number)
         } else {
-            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
         }
         return true
     }
@@ -107,7 +107,10 @@ extension Ingestion {
         if let item {
             try place(item, in: parent.inode.number)
         } else {
-            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.inode.number.rawValue])
+            try db.run(
+                """
+                UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
+                """, [parent.inode.number.rawValue])
         }
     }
 

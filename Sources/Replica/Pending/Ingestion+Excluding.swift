@@ -10,7 +10,7 @@ extension Ingestion {
             try willChangeNames()
             guard try keepOffered(item) else { return }
         }
-        try db.run("UPDATE item SET isExcluded = 1 WHERE id = ?", [sent.row])
+        try db.run("UPDATE item SET isExcluded = \(exclusion: .unwanted) WHERE id = ?", [sent.row])
         try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
         try db.recordFailure(error, of: sent.inode, at: now)
     }
@@ -44,7 +44,10 @@ extension Ingestion {
             guard item.inode.kind == .directory else { continue }
             // Nobody will list it.
             try db.run(
-                "UPDATE inode SET content = 2, isIncomplete = 0 WHERE number = ?", [item.inode.number.rawValue])
+                """
+                UPDATE inode SET content = \(content: .materialized), isIncomplete = \(comparison: .none)
+                    WHERE number = ?
+                """, [item.inode.number.rawValue])
         }
         return try db.item(id: top.id) != nil
     }
@@ -84,7 +87,8 @@ extension Ingestion {
             """
             INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
                 userPolicy, favoriteRank, tagData)
-            SELECT inode, parent, ?1, ?2, ?3, ?4, 1, ?5, userPolicy, favoriteRank, tagData FROM item WHERE id = ?6
+            SELECT inode, parent, ?1, ?2, ?3, ?4, \(exclusion: .unwanted), ?5, userPolicy, favoriteRank,
+                tagData FROM item WHERE id = ?6
             """,
             [
                 Displacement.name(forItem: item.id), Int64(ItemCapabilities.ordinary.rawValue),
@@ -114,10 +118,12 @@ extension Database {
             WITH RECURSIVE below (inode) AS (
                 SELECT ?1
                 UNION ALL
-                SELECT item.inode FROM item JOIN below ON item.parent = below.inode WHERE item.isExcluded = 0
+                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
+                    WHERE item.isExcluded = \(exclusion: .none)
             )
             SELECT EXISTS (SELECT 1 FROM below JOIN inode ON inode.number = below.inode
-                WHERE inode.kind IN (1, 2) AND inode.content <> 2)
+                WHERE inode.kind IN (\(kind: .file), \(kind: .directory))
+                    AND inode.content <> \(content: .materialized))
             """, [item.inode.number.rawValue], { $0[0] as Bool }) ?? true
     }
 }

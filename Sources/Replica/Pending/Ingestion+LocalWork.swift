@@ -13,7 +13,7 @@ extension Ingestion {
         guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
         if holder.isToBeOffered {
             // The provider says what it is, when it is offered.
-            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
             return true
         }
         if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
@@ -28,7 +28,7 @@ extension Ingestion {
         } else {
             // The local item is offered to the provider, which says how the two get along; then this one is looked at
             // again.
-            try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [parent.rawValue])
+            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
         }
         return true
     }
@@ -83,7 +83,10 @@ extension Ingestion {
                 Int64(ItemFields.creationDate.rawValue), local.id,
             ])
         try db.noteWhereItIs(local.id, at: now)
-        try db.run("UPDATE inode SET isIncomplete = 1 WHERE number = ?", [local.inode.number.rawValue])
+        try db.run(
+            """
+            UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
+            """, [local.inode.number.rawValue])
     }
 
     // MARK: - Removed on the remote

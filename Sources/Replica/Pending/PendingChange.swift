@@ -74,7 +74,7 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT id, pendingSince, attempts, nextTry FROM item
-                        WHERE changedFields <> 0 AND isExcluded = 0 AND id > ? ORDER BY id LIMIT ?
+                        WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
                         """), arguments: [row, limit])
             return try ids.compactMap { row in
                 guard let item = try db.item(id: row[0]) else { return nil }
@@ -118,10 +118,11 @@ extension ReplicaDatabase {
         try read { db in
             try db.one(
                 """
-                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1)
+                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                    AND pendingSince <= ?1)
                     OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
                     OR EXISTS (SELECT 1 FROM reimport WHERE requestedAt <= ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = \(exclusion: .none))
                 """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
         }
     }
@@ -132,11 +133,13 @@ extension ReplicaDatabase {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = 0)
+                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none))
                         + (SELECT COUNT(*) FROM deletion)
-                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0 AND isExcluded = 0),
+                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0
+                            AND isExcluded = \(exclusion: .none)),
                         (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
-                            WHERE item.changedFields <> 0 AND item.isExcluded = 0 AND item.changedFields & 1)
+                            WHERE item.changedFields <> 0 AND item.isExcluded = \(exclusion: .none)
+                                AND item.changedFields & \(field: .contents))
                     """)
             return (row?[0] ?? 0, Int64(saturating: (row?[1] as Double?) ?? 0))
         }
@@ -157,7 +160,7 @@ extension ReplicaDatabase {
             try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT number FROM inode WHERE isIncomplete <> 0 AND NOT EXISTS (
+                    SELECT number FROM inode WHERE isIncomplete <> \(comparison: .none) AND NOT EXISTS (
                         SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
                         AND NOT EXISTS (SELECT 1 FROM item WHERE inode = number AND reimport > 0)
                     """
@@ -171,7 +174,8 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT MIN(at) FROM (
-                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND nextTry > ?
+                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0
+                        AND isExcluded = \(exclusion: .none) AND nextTry > ?
                     UNION ALL SELECT MIN(nextTry) FROM deletion WHERE nextTry > ?)
                 """, [now.nanosecondsSince1970, now.nanosecondsSince1970],
                 { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
@@ -223,7 +227,8 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1 AND changedFields & 4 <> 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1
+                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
                 """, [identifier.rawValue], { $0[0] as Bool }) ?? false
         }
     }
@@ -233,10 +238,13 @@ extension ReplicaDatabase {
         try read { db in
             try db.one(
                 """
-                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = 0
-                        AND (identifier IS NULL OR changedFields & 7 <> 0))
+                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0
+                    AND isExcluded = \(exclusion: .none)
+                        AND (identifier IS NULL
+                            OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))
                     OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2 AND changedFields & 4 <> 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2
+                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
                 """, [number.rawValue, identifier?.rawValue], { $0[0] as Bool }) ?? false
         }
     }

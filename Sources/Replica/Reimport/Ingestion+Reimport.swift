@@ -251,7 +251,8 @@ extension Database {
             "UPDATE deletion SET baseParent = ? WHERE baseParent = ?", [identifier.rawValue, placeholder.rawValue])
         try run(
             """
-            UPDATE item SET baseParent = ? WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
+            UPDATE item SET baseParent = ? WHERE baseParent = ?
+                AND changedFields & \(field: .parentItemIdentifier) <> 0 AND baseParent IS NOT NULL
             """, [identifier.rawValue, placeholder.rawValue])
     }
 

@@ -45,8 +45,8 @@ extension ReplicaDatabase {
             let rows = try db.all(
                 """
                 SELECT item.id FROM item INDEXED BY itemToOffer JOIN item AS directory ON directory.inode = item.parent
-                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = 0
-                    AND (directory.identifier IS NOT NULL OR directory.trashRole = 2)
+                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = \(exclusion: .none)
+                    AND (directory.identifier IS NOT NULL OR directory.trashRole = \(trash: .files))
                     AND (item.nextTry IS NULL OR item.nextTry <= ?)
                 ORDER BY item.id LIMIT ?
                 """, [row, now.nanosecondsSince1970, limit], { $0[0] as Int64 })
@@ -85,8 +85,9 @@ extension Database {
             """
             SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1 AND baseName = ?2)
                 OR EXISTS (SELECT 1 FROM item INDEXED BY movedItem
-                    WHERE baseParent = ?1 AND changedFields & 4 <> 0 AND baseParent IS NOT NULL AND baseName = ?2
-                        AND id <> ?3 AND isExcluded = 0)
+                    WHERE baseParent = ?1 AND changedFields & \(field: .parentItemIdentifier) <> 0
+                        AND baseParent IS NOT NULL AND baseName = ?2
+                        AND id <> ?3 AND isExcluded = \(exclusion: .none))
             """, [directory.rawValue, name, row], { $0[0] as Bool }) ?? false
     }
 

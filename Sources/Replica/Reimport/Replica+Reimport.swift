@@ -20,7 +20,10 @@ extension Replica {
             if number != .root { try marking.take(item) }
             // What has come and gone there meanwhile nobody has told.
             try db.run(
-                "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2", [number.rawValue])
+                """
+                UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
+                    AND kind = \(kind: .directory) AND content = \(content: .materialized)
+                """, [number.rawValue])
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
             // What lies right below is given up at once: no listing mistakes it for gone.
@@ -119,7 +122,8 @@ struct ReimportMarking {
         try db.run(
             """
             UPDATE item SET identifier = NULL, reimport = ?, template = ?, attempts = 0, nextTry = NULL,
-                baseParent = CASE WHEN changedFields & 4 THEN baseParent END WHERE id = ?
+                baseParent = CASE WHEN changedFields & \(field: .parentItemIdentifier) THEN baseParent END
+                    WHERE id = ?
             """, [round, ItemRecord.newTemplate(), item.id])
         count += 1
         guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return }
@@ -145,7 +149,8 @@ struct ReimportMarking {
     private func takeMoved(outOf directory: ItemIdentifier, as parent: ItemIdentifier) throws {
         let rows = try db.all(
             """
-            SELECT id FROM item WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
+            SELECT id FROM item WHERE baseParent = ? AND changedFields & \(field: .parentItemIdentifier) <> 0
+                AND baseParent IS NOT NULL
             """, [directory.rawValue], { $0[0] as Int64 })
         for row in rows {
             try db.run("UPDATE item SET baseParent = ? WHERE id = ?", [parent.rawValue, row])

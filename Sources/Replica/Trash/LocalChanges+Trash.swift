@@ -83,7 +83,8 @@ extension LocalChanges {
                     FROM item AS directory JOIN item AS files ON files.parent = directory.parent
                     JOIN item AS information ON information.parent = directory.inode
                     JOIN inode ON inode.number = information.inode
-                    WHERE directory.trashRole = 3 AND files.trashRole = 2 AND inode.createdAt < ?
+                    WHERE directory.trashRole = \(trash: .information) AND files.trashRole = \(trash: .files)
+                        AND inode.createdAt < ?
                         AND information.name GLOB '*.trashinfo' AND length(CAST(information.name AS BLOB)) < 255
                         AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = files.inode
                             AND item.name = substr(information.name, 1, length(information.name) - 10))

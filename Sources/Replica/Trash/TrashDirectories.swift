@@ -159,7 +159,7 @@ struct TrashDirectories {
         try db.run(
             """
             INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, content,
-                localBytes, hasContentFile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
+                localBytes, hasContentFile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, \(content: .materialized), ?, ?)
             """,
             [
                 kind.rawValue, size, Int64(permissions), Int64(owner), Int64(group), time, time, time, size,
@@ -168,7 +168,7 @@ struct TrashDirectories {
         try db.run(
             """
             INSERT INTO item (inode, parent, name, capabilities, template, isExcluded, trashRole)
-            VALUES (?, ?, ?, ?, ?, 1, ?)
+            VALUES (?, ?, ?, ?, ?, \(exclusion: .unwanted), ?)
             """,
             [
                 db.lastInsertedRowID, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),

@@ -53,17 +53,17 @@ extension Database {
     /// Whether the domain's provider can trash.
     func hasTrash() throws -> Bool { try DomainKey.hasTrash.string(in: self) == "1" }
 
-    /// Whether anybody has used the trash.
-    func hasTrashDirectories() throws -> Bool {
-        try one("SELECT EXISTS (SELECT 1 FROM item WHERE trashRole <> 0)", [], { $0[0] as Bool }) ?? false
-    }
+    /// Whether the trash was ever used.
+    func hasTrashDirectories() throws -> Bool { try one(Self.anyTrashDirectory, [], { $0[0] as Bool }) ?? false }
 
     func trashRole(of directory: InodeNumber?) throws -> TrashRole {
         guard let directory else { return .none }
-        let role = try one(
-            "SELECT trashRole FROM item WHERE inode = ? AND trashRole <> 0", [directory.rawValue], { $0[0] as Int })
+        let role = try one(Self.roleOfDirectory, [directory.rawValue], { $0[0] as Int })
         return role.flatMap(TrashRole.init(rawValue:)) ?? .none
     }
+
+    private static let anyTrashDirectory = "SELECT EXISTS (SELECT 1 FROM item WHERE trashRole <> \(trash: .none))"
+    private static let roleOfDirectory = "SELECT trashRole FROM item WHERE inode = ? AND trashRole <> \(trash: .none)"
 
     func trashArea(of directory: InodeNumber?) throws -> TrashArea {
         guard let directory, directory != .root, try hasTrashDirectories() else { return .outside }
@@ -144,7 +144,8 @@ extension Database {
             """
             WITH RECURSIVE below (number) AS (
                 SELECT ? UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
-            UPDATE inode SET isIncomplete = 1 WHERE kind = 2 AND content = 2 AND number IN (SELECT number FROM below)
+            UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE kind = \(kind: .directory)
+                AND content = \(content: .materialized) AND number IN (SELECT number FROM below)
             """, [item.inode.number.rawValue])
     }
 }
@@ -166,8 +167,9 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT inode.number FROM item INDEXED BY trashedItem JOIN inode ON inode.number = item.inode
-                        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL AND inode.content <> 2
-                            AND inode.kind IN (1, 2)
+                        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL
+                            AND inode.content <> \(content: .materialized)
+                            AND inode.kind IN (\(kind: .file), \(kind: .directory))
                         """)
             ).compactMap { try db.inode(InodeNumber(rawValue: $0)) }
         }
