@@ -38,12 +38,7 @@ extension Replica {
             if inode.content != .dataless {
                 return (inode, source, try db.presentRanges(of: number), false)
             }
-            try db.run(
-                """
-                UPDATE inode SET content = \(content: .partial), hasContentFile = 1,
-                    contentGeneration = contentGeneration + 1,
-                    isDurable = 0 WHERE number = ?
-                """, [number.rawValue])
+            try db.beginContent(of: number)
             guard let begun = try db.inode(number) else { throw FileProviderError(.noSuchItem) }
             return (begun, source, ByteRanges(), true)
         }
@@ -72,30 +67,14 @@ extension Replica {
         of number: InodeNumber, generation: Int64, ranges: ByteRanges, cause: String? = nil
     ) async throws -> ReplicaEffects? {
         try await database.write { [contents] db in
-            let now = Self.now.nanosecondsSince1970
             guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial
             else { return nil }
             var effects = ReplicaEffects()
             let isComplete = ranges.contains(0..<inode.size)
-            try db.run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
-            if !isComplete {
-                for range in ranges.ranges {
-                    try db.run(
-                        "INSERT INTO contentRange (inode, start, \"end\") VALUES (?, ?, ?)",
-                        [number.rawValue, range.lowerBound, range.upperBound])
-                }
-            }
-            try db.run(
-                """
-                UPDATE inode SET content = ?, localBytes = ?, fetchedFor = COALESCE(?, fetchedFor),
-                    readAt = CASE WHEN ? IS NULL THEN COALESCE(readAt, ?) ELSE ? END,
-                    fetchAgain = CASE WHEN ? THEN 0 ELSE fetchAgain END, hasUnusualAllocation = ? WHERE number = ?
-                """,
-                [
-                    (isComplete ? ContentState.materialized : .partial).rawValue, ranges.count, cause, cause, now, now,
-                    isComplete, isComplete && (try? contents.status(of: number))?.hasUnusualAllocation ?? false,
-                    number.rawValue,
-                ])
+            try db.recordContent(
+                of: number, ranges: ranges, isComplete: isComplete,
+                hasUnusualAllocation: isComplete && (try? contents.status(of: number))?.hasUnusualAllocation ?? false,
+                cause: cause, at: Self.now)
             try db.forgetFailure(of: number)
             effects.invalidations.append(.attributes(number))
             return effects
@@ -137,8 +116,7 @@ extension Replica {
         return try await database.write { db in
             var effects = ReplicaEffects()
             guard try db.inode(inode.number)?.contentGeneration == inode.contentGeneration else { return effects }
-            try db.forgetContent(of: inode.number)
-            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [inode.number.rawValue])
+            try db.dropContent(of: inode.number)
             effects.invalidations.append(.contents(inode.number))
             let name = try db.item(ofInode: inode.number)?.name
             effects.defects.append(

@@ -55,11 +55,10 @@ extension Replica {
         var effects = ReplicaEffects()
         if let refusal = try db.evictionRefusal(of: item, isOpen: open.isOpen(number)) { throw refusal }
         guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
-            try db.run("UPDATE inode SET fetchAgain = 0 WHERE number = ? AND fetchAgain = 1", [number.rawValue])
+            try db.setFetchedAgain(false, number)
             return (0, effects)
         }
-        try db.forgetContent(of: number)
-        try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
+        try db.dropContent(of: number)
         do {
             try contents.remove(number)
         } catch {
@@ -75,8 +74,7 @@ extension Replica {
             guard try db.hasContentFile(number), let item = try db.item(ofInode: number), item.changedFields.isEmpty,
                 item.identifier != nil, (try? contents.status(of: number)) == nil
             else { return }
-            try db.forgetContent(of: number)
-            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
+            try db.dropContent(of: number)
         }
     }
 
@@ -98,10 +96,7 @@ extension Replica {
                 throw EvictionRefusal.nonEvictableChildren
             }
             // Whoever lists it again gets all of it, and nothing is left to be compared.
-            try db.run(
-                """
-                UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none) WHERE number = ?
-                """, [number.rawValue])
+            try db.dropListing(of: number)
             effects.invalidations += try db.all(
                 "SELECT name FROM item WHERE parent = ?", [number.rawValue],
                 { .entry(parent: number, name: $0[0] as String) })

@@ -35,7 +35,7 @@ extension Replica {
             let isComparison = item.inode.content == .materialized
             if isOnlyCompared, !isComparison { return nil }
             if !isComparison {
-                try db.run("UPDATE inode SET content = \(content: .partial) WHERE number = ?", [number.rawValue])
+                try db.beginListing(of: number)
             }
             return ListingBeginning(
                 identifier: identifier, number: listing, isStreamed: remembered != true && !isComparison,
@@ -46,10 +46,7 @@ extension Replica {
     /// Gives up a listing that failed: what was dataless before is dataless again.
     package func abandonListing(of number: InodeNumber) async throws {
         try await database.write { db in
-            try db.run(
-                """
-                UPDATE inode SET content = \(content: .dataless) WHERE number = ? AND content = \(content: .partial)
-                """, [number.rawValue])
+            try db.abandonListing(of: number)
         }
     }
 
@@ -103,10 +100,7 @@ extension Ingestion {
                 try remove(current)
             }
         }
-        try db.run(
-            """
-            UPDATE inode SET content = \(content: .materialized) WHERE number = ? AND content = \(content: .partial)
-            """, [directory.rawValue])
+        try db.finishListing(of: directory)
         try db.forgetFailure(of: directory)
     }
 

@@ -20,8 +20,7 @@ extension Replica {
     @discardableResult
     package func setPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws -> Bool {
         try database.write { db in
-            try db.run("UPDATE item SET userPolicy = ? WHERE inode = ?", [policy?.rawValue, number.rawValue])
-            return db.changesCount > 0
+            try db.setUserPolicy(policy, of: number)
         }
     }
 

@@ -16,12 +16,7 @@ extension Replica {
         guard !times.isEmpty else { return }
         try await database.write { db in
             for (number, time) in times {
-                let now = time.nanosecondsSince1970
-                try db.run(
-                    """
-                    UPDATE inode SET readAt = ? WHERE number = ? AND kind = \(kind: .file) AND COALESCE(readAt, 0) < ?
-                    """,
-                    [now, number.rawValue, now - 60_000_000_000])
+                try db.recordUse(of: number, at: time)
             }
         }
     }

@@ -52,7 +52,7 @@ package final class Replica: Sendable {
         defer { try? folder.close() }
         try folder.syncFileSystem()
         try database.write { db in
-            try db.execute(sql: "UPDATE inode SET isDurable = 1 WHERE hasContentFile = 1 AND isDurable = 0")
+            try db.noteDurableContents()
             try DomainKey.wasClosed.set("1", in: db)
         }
         try database.close()
@@ -106,8 +106,7 @@ package final class Replica: Sendable {
                 "SELECT contentGeneration FROM inode WHERE number = ?", [content.inode.rawValue], { $0[0] as Int64 })
             guard generation == content.generation else { continue }
             try contents.remove(content.inode)
-            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [content.inode.rawValue])
-            try db.run("DELETE FROM inode WHERE number = ? AND linkCount = 0", [content.inode.rawValue])
+            try db.finishRemovingContent(of: content.inode)
         }
     }
 }

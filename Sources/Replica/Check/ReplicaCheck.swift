@@ -140,17 +140,10 @@ struct ReplicaCheck {
             guard let item = try db.item(id: id) else { return [] }
             if let parent = item.parent {
                 invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
-                try db.run(
-                    """
-                    UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
-                        AND kind = \(kind: .directory) AND content = \(content: .materialized)
-                    """,
-                    [parent.rawValue])
+                try db.noteIncompleteIfListed(parent)
             }
-            try db.run("DELETE FROM item WHERE id = ?", [id])
-            try db.run(
-                "UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number) WHERE number = ?",
-                [item.inode.number.rawValue])
+            try db.deleteItem(id)
+            try db.run(Repair.countLinks, [item.inode.number.rawValue])
             let isNameless = try db.one(
                 "SELECT linkCount = 0 FROM inode WHERE number = ?", [item.inode.number.rawValue], { $0[0] as Bool })
             if isNameless == true { dropped.append(item.inode.number.rawValue) }
@@ -162,15 +155,8 @@ struct ReplicaCheck {
             place = try setAside(number) ?? place
             // What still names it as its directory is found by the next rule, or the next check.
             try database.write { db in
-                try db.run(
-                    """
-                    UPDATE inode SET hasContentFile = 0, content = \(content: .dataless) WHERE number = ?
-                    """, [number])
-                try db.run(
-                    """
-                    DELETE FROM inode WHERE number = ? AND linkCount = 0
-                        AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = inode.number)
-                    """, [number])
+                try db.repairEmptyContent(of: InodeNumber(rawValue: number))
+                try db.deleteNameless(InodeNumber(rawValue: number))
             }
         }
         return place
@@ -287,12 +273,7 @@ struct ReplicaCheck {
             _ = try forgetContent(of: number)
             if row.isUnsent {
                 try database.write { db in
-                    try db.run(
-                        """
-                        UPDATE item SET changedFields = changedFields & ~\(field: .contents) WHERE inode = ?
-                            AND identifier IS NOT NULL
-                        """,
-                        [number])
+                    try db.forgetChangedContent(of: InodeNumber(rawValue: number))
                 }
             }
         }
@@ -302,10 +283,7 @@ struct ReplicaCheck {
     /// Makes a file dataless; its content is set aside.
     private mutating func forgetContent(of number: Int64) throws -> FilePath? {
         let place = try setAside(number)
-        try database.write { db in
-            try db.forgetContent(of: InodeNumber(rawValue: number))
-            try db.run("UPDATE inode SET hasContentFile = 0, contentStamp = NULL WHERE number = ?", [number])
-        }
+        try database.write { db in try db.dropContent(of: InodeNumber(rawValue: number)) }
         effects.invalidations.append(.contents(InodeNumber(rawValue: number)))
         return place
     }

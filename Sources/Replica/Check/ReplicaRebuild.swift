@@ -256,7 +256,7 @@ package struct ReplicaRebuild {
         values["linkCount"] = 1.databaseValue
         for name in ["subdirectories", "isIncomplete", "fetchAgain"] { values[name] = 0.databaseValue }
         values["contentStamp"] = .null
-        try db.insert(values, into: "inode")
+        try db.insertSalvaged(values, into: "inode")
     }
 
     private static func insert(_ row: SalvagedRow, _ columns: Set<String>, in db: Database) throws {
@@ -265,7 +265,7 @@ package struct ReplicaRebuild {
             values[name] = 0.databaseValue
         }
         for name in ["pendingSince", "nextTry", "conflictOf"] { values[name] = .null }
-        try db.insert(values, into: "item")
+        try db.insertSalvaged(values, into: "item")
     }
 
     // MARK: - What is set aside
@@ -332,16 +332,5 @@ package struct ReplicaRebuild {
         let place = try makePlace(for: path, number)
         try source.move(to: place)
         note("what was written to it and was not on the remote is '\(place)'", number, path)
-    }
-}
-
-extension Database {
-    fileprivate func insert(_ values: [String: DatabaseValue], into table: String) throws {
-        let names = values.keys.sorted()
-        let columns = names.map { "\"\($0)\"" }.joined(separator: ", ")
-        let places = names.map { _ in "?" }.joined(separator: ", ")
-        try execute(
-            sql: "INSERT INTO \(table) (\(columns)) VALUES (\(places))",
-            arguments: StatementArguments(names.compactMap { values[$0] }))
     }
 }

@@ -28,7 +28,7 @@ struct TreeRule {
         TreeRule(
             what: "is a name of nothing",
             query: "SELECT id FROM item WHERE NOT EXISTS (SELECT 1 FROM inode WHERE number = item.inode)",
-            isAboutItems: true, mending: .statement("DELETE FROM item WHERE id = ?")),
+            isAboutItems: true, mending: .statement(Repair.deleteItem)),
         TreeRule(
             what: "lies in no directory, or in a circle of directories",
             query:
@@ -79,17 +79,12 @@ struct TreeRule {
                 SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> \(inode: .root) AND (baseParent IS NULL
                     OR baseName IS NULL)
                 """, isAboutItems: true,
-            mending: .statement(
-                """
-                UPDATE item SET baseName = COALESCE(baseName, name), baseParent = COALESCE(baseParent,
-                    (SELECT identifier FROM item AS above WHERE above.inode = item.parent)) WHERE id = ?
-                """)),
+            mending: .statement(Repair.setBasePlace)),
         TreeRule(
             what: "is here, and is to be deleted on the remote",
             query: "SELECT item.id FROM item JOIN deletion ON deletion.identifier = item.identifier",
             isAboutItems: true,
-            mending: .statement(
-                "DELETE FROM deletion WHERE identifier = (SELECT identifier FROM item WHERE id = ?)")),
+            mending: .statement(Repair.forgetDeletion)),
         TreeRule(
             what: "has content, and no name",
             query: """
@@ -101,11 +96,7 @@ struct TreeRule {
             query: """
                 SELECT number FROM inode WHERE linkCount <> (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
                 """,
-            mending: .statement(
-                """
-                UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
-                WHERE number = ?
-                """)),
+            mending: .statement(Repair.countLinks)),
         TreeRule(
             what: "has a wrong count of subdirectories",
             query: """
@@ -113,12 +104,7 @@ struct TreeRule {
                     SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
                     WHERE item.parent = inode.number AND child.kind = \(kind: .directory))
                 """,
-            mending: .statement(
-                """
-                UPDATE inode SET subdirectories = (
-                    SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
-                    WHERE item.parent = inode.number AND child.kind = \(kind: .directory)) WHERE number = ?
-                """)),
+            mending: .statement(Repair.countSubdirectories)),
         TreeRule(
             what: "was never sent, and is not waiting to be sent",
             query: """
@@ -128,14 +114,7 @@ struct TreeRule {
                     AND inode <> \(inode: .root)
                         AND kind IN (\(kind: .file), \(kind: .directory), \(kind: .symbolicLink))
                 """, isAboutItems: true,
-            mending: .statement(
-                """
-                UPDATE item SET pendingSince = unixepoch() * 1000000000, template = MAX(template, 1),
-                    changedFields = CASE (SELECT kind FROM inode WHERE number = item.inode)
-                        WHEN \(kind: .file) THEN \(ItemFields.ofNewItem(.file).rawValue)
-                        ELSE \(ItemFields.ofNewItem(.directory).rawValue) END
-                WHERE id = ?
-                """)),
+            mending: .statement(Repair.makePending)),
         TreeRule(
             what: "has content, and is no file",
             query:
@@ -149,10 +128,7 @@ struct TreeRule {
                     AND content <> \(content: .materialized)
                     AND \(Recovery.isUnsent)
                 """,
-            mending: .statement(
-                """
-                UPDATE inode SET content = \(content: .materialized), localBytes = size WHERE number = ?
-                """)),
+            mending: .statement(Repair.materialize)),
         TreeRule(
             what: "was written here, and its content is not here",
             query: """
@@ -161,10 +137,7 @@ struct TreeRule {
                     SELECT 1 FROM item WHERE item.inode = inode.number AND changedFields & \(field: .contents) <> 0
                         AND identifier IS NOT NULL)
                 """,
-            mending: .statement(
-                """
-                UPDATE item SET changedFields = changedFields & ~\(field: .contents) WHERE inode = ?
-                """)),
+            mending: .statement(Repair.forgetChangedContent)),
         TreeRule(
             what: "is to be here whole, and has no content file",
             query:

@@ -38,50 +38,7 @@ struct Recovery {
     /// The root is there from the start.
     func makeRoot() throws {
         try database.write { db in
-            let hasInode = try db.one(
-                """
-                SELECT kind = \(kind: .directory) FROM inode WHERE number = \(inode: .root)
-                """, [], { $0[0] as Bool })
-            let hasItem = try db.one(
-                """
-                SELECT COALESCE(identifier = 'yonder.root' AND parent IS NULL, 0) AS isRoot FROM item
-                    WHERE inode = \(inode: .root)
-                ORDER BY isRoot DESC
-                """, [], { $0[0] as Bool })
-            if hasInode == true, hasItem == true { return }
-            let now = Replica.now.nanosecondsSince1970
-            switch hasInode {
-            case true?: break
-            case false?:
-                try db.run(
-                    """
-                    UPDATE inode SET kind = \(kind: .directory), content = \(content: .dataless)
-                        WHERE number = \(inode: .root)
-                    """, [])
-            case nil:
-                try db.run(
-                    """
-                    INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (\(inode: .root),
-                        \(kind: .directory), ?, ?, ?)
-                    """,
-                    [now, now, now])
-            }
-            switch hasItem {
-            case true?: break
-            case false?:
-                try db.run(
-                    """
-                    UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/'
-                        WHERE inode = \(inode: .root)
-                    """, [])
-            case nil:
-                try db.run(
-                    """
-                    INSERT INTO item (inode, parent, name, identifier, capabilities) VALUES (\(inode: .root), NULL,
-                        '/', ?, ?)
-                    """,
-                    ["yonder.root", 0xFF])
-            }
+            guard try db.repairRoot(at: Replica.now) else { return }
             if try DomainKey.identity.string(in: db) == nil { try DomainKey.identity.set(UUID().uuidString, in: db) }
         }
     }
@@ -96,11 +53,7 @@ struct Recovery {
                 WHERE linkCount = 0 AND EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
                 """, [], { $0[0] as Int64 })
             for number in named {
-                try db.run(
-                    """
-                    UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
-                    WHERE number = ?
-                    """, [number])
+                try db.run(Repair.countLinks, [number])
             }
             let written = try db.all(
                 """
@@ -108,11 +61,7 @@ struct Recovery {
                     AND content <> \(content: .materialized) AND \(Self.isUnsent)
                 """, [], { $0[0] as Int64 })
             for number in written {
-                try db.run(
-                    """
-                    UPDATE inode SET content = \(content: .materialized), localBytes = size WHERE number = ?
-                    """, [number])
-                try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
+                try db.repairWrittenContent(of: InodeNumber(rawValue: number))
             }
             return (named, written)
         }
@@ -166,7 +115,7 @@ struct Recovery {
             } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                 // The comparison of all files says what is missing.
                 try database.write { db in
-                    try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [number.rawValue])
+                    try db.setContentStamp(of: number, to: nil)
                 }
             }
         }
@@ -175,19 +124,14 @@ struct Recovery {
     private func endWhatWasUnderWay() throws {
         // The files go after the commit: a transaction that fails has removed nothing.
         let obsolete = try database.write { db -> [Int64] in
-            try db.execute(
-                sql:
-                    """
-                    UPDATE inode SET content = \(content: .dataless) WHERE kind = \(kind: .directory)
-                        AND content = \(content: .partial)
-                    """)
+            try db.abandonListings()
             // What was removed while somebody had it open. A directory that still has children is left to the check.
             let nameless = try db.all(
                 """
                 SELECT number FROM inode WHERE linkCount = 0
                     AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number OR item.parent = inode.number)
                 """, [], { $0[0] as Int64 })
-            for number in nameless { try db.run("DELETE FROM inode WHERE number = ?", [number]) }
+            for number in nameless { try db.deleteNameless(InodeNumber(rawValue: number)) }
             let empty = try db.all(
                 """
                 SELECT number FROM inode WHERE hasContentFile = 1 AND (content = \(content: .dataless)
@@ -195,11 +139,7 @@ struct Recovery {
                     AND NOT \(Self.isUnsent)
                 """, [], { $0[0] as Int64 })
             for number in empty {
-                try db.run(
-                    """
-                    UPDATE inode SET hasContentFile = 0, content = \(content: .dataless) WHERE number = ?
-                    """, [number])
-                try db.run("DELETE FROM contentRange WHERE inode = ?", [number])
+                try db.repairEmptyContent(of: InodeNumber(rawValue: number))
             }
             return nameless + empty
         }
@@ -269,12 +209,7 @@ struct Recovery {
     private func loseContent(of number: Int64) throws {
         try forget(number)
         try database.write { db in
-            try db.run(
-                """
-                UPDATE item SET changedFields = changedFields & ~\(field: .contents) WHERE inode = ?
-                    AND identifier IS NOT NULL
-                """,
-                [number])
+            try db.forgetChangedContent(of: InodeNumber(rawValue: number))
             try db.recordFailure(
                 FileProviderError(.cannotSynchronize, "its content has gone from this machine's disk"),
                 of: InodeNumber(rawValue: number), at: Replica.now)
@@ -282,9 +217,6 @@ struct Recovery {
     }
 
     private func forget(_ number: Int64) throws {
-        try database.write { db in
-            try db.forgetContent(of: InodeNumber(rawValue: number))
-            try db.run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number])
-        }
+        try database.write { db in try db.dropContent(of: InodeNumber(rawValue: number)) }
     }
 }

@@ -9,8 +9,7 @@ extension Ingestion {
     ) throws -> String {
         guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
         if try makesRoom(holder) {
-            try db.run(
-                "UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: holder.id), holder.id])
+            try db.displace(holder.id)
             effects.invalidations.append(.entry(parent: parent, name: name))
             return name
         }
@@ -53,7 +52,7 @@ extension Ingestion {
             guard let item = try db.item(id: row), let own = item.base.name, !Displacement.isDisplaced(item.name),
                 let parent = item.parent, try db.item(named: own, in: parent) == nil
             else { continue }
-            try db.run("UPDATE item SET name = ? WHERE id = ?", [own, item.id])
+            try db.setName(of: item.id, to: own)
             effects.invalidations += [
                 .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
             ]

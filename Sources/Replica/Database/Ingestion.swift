@@ -91,10 +91,8 @@ package struct Ingestion {
         while let next = doomed.popLast() {
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
-            try db.run("DELETE FROM item WHERE id = ?", [next.id])
-            try db.run(
-                "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
-                [now.nanosecondsSince1970, next.inode.number.rawValue])
+            try db.deleteItem(next.id)
+            try db.unlink(next.inode.number, at: now)
             if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
         }
         // A directory stays until its children no longer name it.
@@ -168,44 +166,14 @@ package struct Ingestion {
         let isForTrash = try isForTrash(item)
         let parent = isForTrash ? try trashDirectory(for: nil) : parent
         guard let parent, try !isSettled(item, in: parent) else { return }
-        let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
-        let size =
-            item.kind == .symbolicLink
-            ? Int64(item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
-            : max(0, min(item.documentSize ?? 0, FileProviderItem.maximumDocumentSize))
-        try db.run(
-            """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
-                contentVersion, content)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                item.kind.rawValue, size, item.permissions.map { Int64($0 & 0o7777) }, item.owner.map { Int64($0) },
-                item.group.map { Int64($0) }, modifiedAt.nanosecondsSince1970, modifiedAt.nanosecondsSince1970,
-                (item.creationDate ?? modifiedAt).nanosecondsSince1970, item.symlinkTargetPath,
-                Data(item.itemVersion.contentVersion),
-                (item.kind == .symbolicLink || size == 0 && item.kind == .file
-                    ? ContentState.materialized : .dataless).rawValue,
-            ])
-        let number = InodeNumber(rawValue: db.lastInsertedRowID)
+        let number = try db.insertInode(of: item, at: now)
         let name =
             isForTrash
             ? try freeTrashName(for: item.filename, in: parent)
             : try claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
-        try db.run(
-            """
-            INSERT INTO item (inode, parent, name, identifier, capabilities, policy, baseParent, baseName,
-                baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                number.rawValue, parent.rawValue, name, item.itemIdentifier.rawValue, Int64(item.capabilities.rawValue),
-                item.contentPolicy.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
-                item.contentModificationDate?.nanosecondsSince1970,
-            ])
-        if let listing { try db.noteSeen(db.lastInsertedRowID, in: listing) }
-        if isForTrash { try noteTrashed(newItem: db.lastInsertedRowID, as: item, named: name, in: parent) }
+        let row = try db.insert(item, of: number, in: parent, named: name)
+        if let listing { try db.noteSeen(row, in: listing) }
+        if isForTrash { try noteTrashed(newItem: row, as: item, named: name, in: parent) }
         try setExtendedAttributes(item.extendedAttributes, of: number)
         effects.invalidations.append(.entry(parent: parent, name: name))
         // A listing that is under way is not cached yet; one that is here is.
@@ -243,8 +211,7 @@ package struct Ingestion {
             } else if known.trash != nil, isMoved, !isForTrash {
                 try noteRestored(known)
             }
-            try db.run(
-                "UPDATE item SET parent = ?, name = ? WHERE id = ?", [newParent?.rawValue, name, known.id])
+            try db.move(known.id, to: newParent, named: name)
             if let oldParent = known.parent {
                 effects.invalidations += [.entry(parent: oldParent, name: known.name), .contents(oldParent)]
             }
@@ -252,9 +219,7 @@ package struct Ingestion {
                 effects.invalidations += [.entry(parent: newParent, name: name), .contents(newParent)]
             }
         }
-        try db.run(
-            "UPDATE item SET baseParent = ?1, baseName = ?2 WHERE id = ?3 AND (baseParent, baseName) IS NOT (?1, ?2)",
-            [item.parentItemIdentifier.rawValue, item.filename, known.id])
+        try db.setBasePlace(of: known.id, to: item)
         if let listing { try db.noteSeen(known.id, in: listing) }
         if !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
             try db.noteWhereItIs(known.id, at: now)
@@ -266,21 +231,7 @@ package struct Ingestion {
     /// Everything but parent and name. What is written here is still based on what it was written over: that content's
     /// version, size and date stay together.
     private mutating func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
-        try db.run(
-            """
-            UPDATE item SET capabilities = ?1, policy = ?2,
-                baseContentVersion = CASE WHEN changedFields & \(field: .contents) THEN baseContentVersion ELSE ?3 END,
-                baseMetadataVersion = ?4,
-                baseSize = CASE WHEN changedFields & \(field: .contents) THEN baseSize ELSE ?5 END,
-                baseModifiedAt = CASE WHEN changedFields & \(field: .contents) THEN baseModifiedAt ELSE ?6 END
-            WHERE id = ?7 AND (capabilities, policy, baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
-                IS NOT (?1, ?2, ?3, ?4, ?5, ?6)
-            """,
-            [
-                Int64(item.capabilities.rawValue), item.contentPolicy.rawValue,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
-                item.contentModificationDate?.nanosecondsSince1970, known.id,
-            ])
+        try db.setBase(of: known.id, to: item)
         var inode = known.inode
         let changed = known.localFields
         if let permissions = item.permissions, !changed.contains(.permissions) {
@@ -306,7 +257,7 @@ package struct Ingestion {
         if inode.kind == .symbolicLink, let target = item.symlinkTargetPath {
             let known = try db.linkTarget(of: inode.number)
             if known?.utf8.elementsEqual(target.utf8) != true {
-                try db.run("UPDATE inode SET linkTarget = ? WHERE number = ?", [target, inode.number.rawValue])
+                try db.setLinkTarget(of: inode.number, to: target)
                 inode.size = Int64(FileNameText.byteCount(of: target))
                 effects.invalidations.append(.contents(inode.number))
             }
@@ -357,17 +308,15 @@ package struct Ingestion {
         try willChangeNames()
         let old = item.inode.number
         let isFetchedAgain = try isFetchedAgain(item)
-        let number = try copyInode(of: item, size: item.base.size, version: item.base.version.contentVersion)
+        let number = try db.copyInode(
+            of: item, size: item.base.size, version: item.base.version.contentVersion, at: now)
         if item.changedFields.contains(.contentModificationDate) {
-            try db.run(
-                "UPDATE inode SET modifiedAt = ? WHERE number = ?",
-                [item.inode.modifiedAt.nanosecondsSince1970, number.rawValue])
+            try db.setModificationTime(of: number, to: item.inode.modifiedAt)
         }
-        if isFetchedAgain { try db.run("UPDATE inode SET fetchAgain = 1 WHERE number = ?", [number.rawValue]) }
-        try db.run("UPDATE item SET inode = ? WHERE id = ?", [number.rawValue, item.id])
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount - 1, fetchAgain = 0, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, old.rawValue])
+        try db.setFetchedAgain(isFetchedAgain, number)
+        try db.setFetchedAgain(false, old)
+        try db.setInode(of: item.id, to: number)
+        try db.unlink(old, at: now)
         try db.forgetFailure(of: old)
         try db.noteSuperseded(item)
         _ = open.keepsNameless(old)
@@ -398,13 +347,7 @@ package struct Ingestion {
         }
         inode.changedAt = now
         try db.writeAttributes(of: inode)
-        try db.run(
-            """
-            UPDATE inode SET contentVersion = ?,
-                content = CASE WHEN size = 0 THEN \(content: .materialized) ELSE \(content: .dataless) END,
-                fetchAgain = ?
-            WHERE number = ?
-            """, [Data(inode.contentVersion), isFetchedAgain, inode.number.rawValue])
+        try db.showContentVersion(inode.contentVersion, of: inode.number, isFetchedAgain: isFetchedAgain)
         effects.invalidations.append(.contents(inode.number))
     }
 
@@ -428,35 +371,5 @@ extension Database {
 
     func hasContentFile(_ number: InodeNumber) throws -> Bool {
         try one("SELECT hasContentFile FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool }) ?? false
-    }
-
-    /// The attributes that `stat` shows, except what tells of the local content.
-    func writeAttributes(of inode: InodeRecord) throws {
-        try run(
-            """
-            UPDATE inode SET size = ?, permissions = ?, owner = ?, "group" = ?, modifiedAt = ?, changedAt = ?,
-                createdAt = ?, accessedAt = ? WHERE number = ?
-            """,
-            [
-                inode.size, inode.permissions.map { Int64($0) }, inode.owner.map { Int64($0) },
-                inode.group.map { Int64($0) }, inode.modifiedAt.nanosecondsSince1970,
-                inode.changedAt.nanosecondsSince1970, inode.createdAt.nanosecondsSince1970,
-                inode.accessedAt?.nanosecondsSince1970, inode.number.rawValue,
-            ])
-    }
-
-    /// Begins a new, empty generation of a file's content. Its file is removed after the commit.
-    @discardableResult
-    func forgetContent(of number: InodeNumber) throws -> ObsoleteContent {
-        try run(
-            """
-            UPDATE inode SET content = \(content: .dataless), localBytes = 0,
-                contentGeneration = contentGeneration + 1, isDurable = 0,
-                fetchAgain = 0, hasUnusualAllocation = 0 WHERE number = ?
-            """, [number.rawValue])
-        try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
-        let generation = try one(
-            "SELECT contentGeneration FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Int64 })
-        return ObsoleteContent(inode: number, generation: generation ?? 0)
     }
 }

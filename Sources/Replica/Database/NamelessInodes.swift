@@ -74,15 +74,6 @@ extension Database {
         try run("DELETE FROM nameless WHERE inode = ?", [number.rawValue])
     }
 
-    /// Deletes an inode that has neither a name nor content here, nor items that are in it.
-    func deleteNameless(_ number: InodeNumber) throws {
-        try run(
-            """
-            DELETE FROM inode WHERE number = ?1 AND linkCount = 0
-                AND NOT EXISTS (SELECT 1 FROM item WHERE parent = ?1 OR inode = ?1)
-            """, [number.rawValue])
-    }
-
     /// `name (label).ext`, with a number where that is taken; never longer than Linux allows.
     func freeName(for name: String, label: String, in parent: InodeNumber) throws -> String {
         for number in 1... {
@@ -91,22 +82,6 @@ extension Database {
             if try !hasItem(named: candidate, in: parent) { return candidate }
         }
         return name
-    }
-
-    /// Makes an inode's content a new item beside the one that it was the content of.
-    func insertConflictCopy(
-        of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, at now: FileTimestamp
-    ) throws {
-        try run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
-                original,
-            ])
     }
 }
 
@@ -174,9 +149,7 @@ extension LocalChanges {
         if try db.item(ofInode: parent)?.inode.kind != .directory { parent = .root }
         let name = try db.freeName(for: place.name, label: Replica.conflictLabel(), in: parent)
         try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, at: now)
-        try db.run(
-            "UPDATE inode SET linkCount = 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, number.rawValue])
+        try db.link(number, at: now)
         try db.forgetNameless(number)
         try touch(parent)
         tellKernelOfName(name, in: parent)

@@ -73,13 +73,11 @@ extension ReplicaDatabase {
 extension Ingestion {
     /// A directory, and for a mark of all of them each one, is what it was at this mark, or newer.
     package func noteMark(_ mark: ChangeMark?, of number: InodeNumber) throws {
-        try db.run("UPDATE inode SET changeMark = ? WHERE number = ?", [mark.map { Data($0) }, number.rawValue])
+        try db.setChangeMark(of: number, to: mark)
     }
 
     /// All below a directory is what it was when the directory had this version, or newer.
     package func noteCompared(_ number: InodeNumber, at version: [UInt8]) throws {
-        try db.run(
-            "UPDATE inode SET comparedVersion = ?1 WHERE number = ?2 AND comparedVersion IS NOT ?1",
-            [Data(version), number.rawValue])
+        try db.setComparedVersion(of: number, to: version)
     }
 }

@@ -57,17 +57,14 @@ extension Database {
         let trash = try directories.trash(of: owner, group: group)
         let name = try directories.freeName(for: last, in: trash)
         guard let row = try insert(name, trash.files) else { return nil }
-        try run(
-            "UPDATE item SET trashedAt = ?, trashAncestors = '1', trashName = ? WHERE id = ?", [trashedAt, last, row])
+        try noteTrashed(
+            newItem: row, named: last, at: FileTimestamp(nanosecondsSince1970: trashedAt))
         return row
     }
 
     /// Says where a trashed item of a manifest was.
     func placeTrashed(_ row: Int64, from directory: InodeNumber, contents: ContentStore) throws {
-        let name = try providerName(of: directory)?.rawValue
-        try run(
-            "UPDATE item SET baseParent = ?, trashParent = ?, trashAncestors = ? WHERE id = ?",
-            [name, name, TrashPlace.text(of: try ancestors(from: directory)), row])
+        try setTrashOrigin(of: row, to: directory)
         guard let item = try item(id: row), let files = item.parent else { return }
         var directories = TrashDirectories(db: self, contents: contents, now: Replica.now)
         guard let trash = try directories.trash(with: files) else { return }

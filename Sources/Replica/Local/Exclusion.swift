@@ -42,7 +42,7 @@ extension LocalChanges {
         case (.none, _):
             if item.identifier == nil, !item.wasSent, !item.isToBeOffered {
                 guard try !db.holdsWhatIsKnown(item.inode.number) else { throw LocalObstacle.refused(.improperLink) }
-                try db.run("UPDATE item SET isExcluded = ? WHERE id = ?", [new.rawValue, item.id])
+                try db.exclude(item.id, as: new)
                 try db.excludeWhatIsNew(below: item.inode.number, as: new)
                 return try db.item(id: item.id)
             }
@@ -56,7 +56,7 @@ extension LocalChanges {
                 try remove(target)
             }
             try db.insert(newItem(name, in: directory.inode.number, item.inode.kind, as: new), of: item.inode.number)
-            try db.run("UPDATE inode SET linkCount = linkCount + 1 WHERE number = ?", [item.inode.number.rawValue])
+            try db.link(item.inode.number, at: now)
             guard let shared = try db.item(id: item.id) else { return nil }
             try remove(shared)
             return nil
@@ -67,16 +67,7 @@ extension LocalChanges {
     private mutating func include(_ item: ItemRecord) throws {
         var waiting = [item]
         while let next = waiting.popLast() {
-            try db.run(
-                """
-                UPDATE item SET isExcluded = \(exclusion: .none), changedFields = ?, template = ?, attempts = 0,
-                    nextTry = NULL,
-                    pendingSince = ? WHERE id = ?
-                """,
-                [
-                    Int64(ItemFields.ofNewItem(next.inode.kind).rawValue), ItemRecord.newTemplate(),
-                    now.nanosecondsSince1970, next.id,
-                ])
+            try db.becomeNew(next, at: now)
             if try !db.extendedAttributeNames(of: next.inode.number).isEmpty {
                 try mark(.extendedAttributes, of: next.inode.number)
             }
@@ -94,45 +85,9 @@ extension Database {
         return value.flatMap(Exclusion.init(rawValue:)) ?? .none
     }
 
-    /// What makes `below` the inodes of a directory, which is the first argument, and of all directories in it.
-    private static let directoriesAtOrBelow = """
-        WITH RECURSIVE below (inode) AS (
-            SELECT ?1
-            UNION ALL
-            SELECT item.inode FROM item JOIN below ON item.parent = below.inode
-                JOIN inode ON inode.number = item.inode WHERE inode.kind = \(kind: .directory)
-        )
-        """
-
-    /// What the remote has never heard of below a directory stays on this machine.
-    func excludeWhatIsNew(below directory: InodeNumber, as exclusion: Exclusion) throws {
-        try run(
-            """
-            \(Self.directoriesAtOrBelow)
-            UPDATE item SET isExcluded = ?2
-            WHERE parent IN (SELECT inode FROM below) AND identifier IS NULL AND wasSent = 0 AND reimport <= 0
-                AND isExcluded = \(exclusion: .none)
-            """, [directory.rawValue, exclusion.rawValue])
-    }
-
-    /// Whether something below a directory is on the remote, or may be.
-    func holdsWhatIsKnown(_ directory: InodeNumber) throws -> Bool {
-        try one(
-            """
-            \(Self.directoriesAtOrBelow)
-            SELECT EXISTS (SELECT 1 FROM item WHERE parent IN (SELECT inode FROM below)
-                AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0))
-            """, [directory.rawValue], { $0[0] as Bool }) ?? false
-    }
-
     /// Brings what stays on this machine because of its name in line with another list of names.
     fileprivate func apply(_ ignored: IgnoredNames, at now: FileTimestamp) throws {
-        try run(
-            """
-            UPDATE item SET isExcluded = \(exclusion: .none), attempts = 0, nextTry = NULL,
-                pendingSince = COALESCE(pendingSince, ?)
-            WHERE isExcluded = \(exclusion: .name)
-            """, [now.nanosecondsSince1970])
+        try includeWhatWasExcludedByName(at: now)
         guard !ignored.isEmpty else { return }
         let candidates = try all(
             """
@@ -142,7 +97,7 @@ extension Database {
             """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
         for candidate in candidates where !ignored.isSent(candidate.name) {
             guard try !holdsWhatIsKnown(candidate.inode) else { continue }
-            try run("UPDATE item SET isExcluded = \(exclusion: .name), reimport = 0 WHERE id = ?", [candidate.id])
+            try exclude(candidate.id, as: .name)
             try excludeWhatIsNew(below: candidate.inode, as: .name)
         }
     }

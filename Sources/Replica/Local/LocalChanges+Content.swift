@@ -24,13 +24,13 @@ extension LocalChanges {
         if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
         guard current.contentStamp == nil else { return }
         try contents.setModificationTime(of: number, to: current.modifiedAt)
-        try setStamp(of: number, to: contents.stamp(of: number))
+        try db.setContentStamp(of: number, to: contents.stamp(of: number))
     }
 
     /// The last writer has closed a file: what it did is recorded, and the mark goes.
     package mutating func endWriting(_ number: InodeNumber) throws {
         try compareContent(number)
-        try setStamp(of: number, to: nil)
+        try db.setContentStamp(of: number, to: nil)
     }
 
     /// Sets a file's length.
@@ -63,21 +63,14 @@ extension LocalChanges {
     package mutating func contentWasWritten(_ number: InodeNumber) throws {
         var status = try contents.status(of: number)
         // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
-        let known = try inode(number).modifiedAt
-        if status.modifiedAt <= known, known <= now {
+        let known = try inode(number)
+        let isMarked = known.contentStamp != nil
+        if status.modifiedAt <= known.modifiedAt, known.modifiedAt <= now {
             try contents.setModificationTime(of: number, to: now)
             status = try contents.status(of: number)
         }
-        try db.run(
-            """
-            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0,
-                hasUnusualAllocation = ? WHERE number = ?
-            """,
-            [
-                status.size, status.size, status.modifiedAt.nanosecondsSince1970, now.nanosecondsSince1970,
-                status.hasUnusualAllocation, number.rawValue,
-            ])
-        if try inode(number).contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: status)) }
+        try db.recordWriting(
+            of: number, status, changedAt: now, stamp: isMarked ? contents.stamp(of: status) : nil)
         try mark([.contents, .contentModificationDate], of: number)
         try keepIfSuperseded(number)
     }
@@ -96,7 +89,7 @@ extension LocalChanges {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)
             }
-            try db.run("UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+            try db.setPermissions(of: number, to: cleared)
             try mark(.permissions, of: number)
         }
         try setChangeTime(of: number)
@@ -106,8 +99,7 @@ extension LocalChanges {
     /// Takes the set-ID bits that writing by somebody else than root takes.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
         guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
-        try db.run(
-            "UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+        try db.setPermissions(of: number, to: cleared)
         try mark(.permissions, of: number)
         tellKernel(.attributes(number))
     }
@@ -118,16 +110,8 @@ extension LocalChanges {
         let status = try contents.status(of: number)
         let present = contents.stamp(of: status)
         guard stamp == ContentStore.unknownStamp || stamp != present || status.size != file.size else { return }
-        try db.run(
-            """
-            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0, contentStamp = ?,
-                hasUnusualAllocation = ? WHERE number = ?
-            """,
-            [
-                status.size, status.size, status.modifiedAt.nanosecondsSince1970,
-                file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present,
-                status.hasUnusualAllocation, number.rawValue,
-            ])
+        try db.recordWriting(
+            of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
         if stamp != ContentStore.unknownStamp { tellKernel(.attributes(number)) }
@@ -140,7 +124,7 @@ extension LocalChanges {
             try db.hasContentFile(number)
         else { return }
         try contents.setModificationTime(of: number, to: time)
-        if file.contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: number)) }
+        if file.contentStamp != nil { try db.setContentStamp(of: number, to: contents.stamp(of: number)) }
     }
 
     private func checkWritable(_ number: InodeNumber) throws {
@@ -150,17 +134,9 @@ extension LocalChanges {
         }
     }
 
-    private func setStamp(of number: InodeNumber, to stamp: Int64?) throws {
-        try db.run("UPDATE inode SET contentStamp = ? WHERE number = ?", [stamp, number.rawValue])
-    }
-
     /// Begins a new, empty content in place of whatever is here.
     private mutating func makeEmptyContent(of number: InodeNumber) throws {
-        try db.forgetContent(of: number)
         try contents.create(number, size: 0).close()
-        try db.run(
-            """
-            UPDATE inode SET size = 0, content = \(content: .materialized), hasContentFile = 1 WHERE number = ?
-            """, [number.rawValue])
+        try db.beginEmptyContent(of: number)
     }
 }

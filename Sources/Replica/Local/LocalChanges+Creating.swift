@@ -66,7 +66,7 @@ extension LocalChanges {
             of: NewInode(kind: .file, permissions: permissions), named: "unnamed", in: directory, caller: caller,
             usualGroup: usualGroup, isWritten: true)
         let number = try db.insertInode(creation)
-        try db.run("UPDATE inode SET linkCount = 0 WHERE number = ?", [number.rawValue])
+        try db.unlink(number, at: now)
         try db.noteUnnamed(number)
         let content = try contents.create(number, size: 0)
         opened = content
@@ -171,9 +171,7 @@ extension LocalChanges {
         let exclusion = try exclusion(ofNew: name, in: directory)
         try db.insert(newItem(name, in: parent, source.kind, as: exclusion), of: number)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, number.rawValue])
+        try db.link(number, at: now)
         if source.linkCount == 0 { try db.forgetNameless(number) }
         try touch(parent, isOurs: exclusion == .name)
         return try inode(number)

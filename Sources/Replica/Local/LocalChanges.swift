@@ -116,9 +116,7 @@ package struct LocalChanges {
     /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
     func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
         let number = directory.inode.number
-        try db.run(
-            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, now.nanosecondsSince1970, number.rawValue])
+        try db.setDirectoryTimes(of: number, to: now)
         // Whoever makes a thousand files says it once.
         if !isOurs, !directory.changedFields.contains(.contentModificationDate) {
             try mark(.contentModificationDate, of: number)
@@ -133,8 +131,7 @@ package struct LocalChanges {
     }
 
     func setChangeTime(of number: InodeNumber) throws {
-        try db.run(
-            "UPDATE inode SET changedAt = ? WHERE number = ?", [now.nanosecondsSince1970, number.rawValue])
+        try db.setChangeTime(of: number, to: now)
     }
 
     mutating func tellKernel(_ invalidation: KernelInvalidation) {
@@ -154,9 +151,7 @@ package struct LocalChanges {
     /// use it.
     mutating func dropName(of item: ItemRecord) throws {
         let inode = item.inode
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, inode.number.rawValue])
+        try db.unlink(inode.number, at: now)
         guard inode.linkCount <= 1 else { return }
         try db.forgetFailure(of: inode.number)
         guard !open.keepsNameless(inode.number) else {
@@ -164,7 +159,7 @@ package struct LocalChanges {
         }
         if try db.hasContentFile(inode.number) {
             effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
-            try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])
+            try db.setContentStamp(of: inode.number, to: nil)
         } else {
             try db.deleteNameless(inode.number)
         }
@@ -172,32 +167,9 @@ package struct LocalChanges {
 }
 
 extension Database {
-    fileprivate func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
-        if fields.contains(.contents) { try noteOrigin(ofContent: number) }
-        try run(
-            """
-            UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
-                nextTry = NULL WHERE inode = ?
-            """, [Int64(fields.rawValue), time.nanosecondsSince1970, number.rawValue])
-    }
-
-    /// Content is about to be changed here: it is based on the version that was here, which is not the one that the remote
-    /// told last where news came while somebody had the file open. Of several names each has a version of its own, and
-    /// none of them is older than what is here.
-    private func noteOrigin(ofContent number: InodeNumber) throws {
-        try run(
-            """
-            UPDATE item SET baseContentVersion = (SELECT contentVersion FROM inode WHERE number = ?1)
-            WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & \(field: .contents) = 0
-                AND (SELECT linkCount FROM inode WHERE number = ?1) = 1
-            """, [number.rawValue])
-    }
-
     /// A name was made or removed in a directory.
     func touch(_ directory: InodeNumber, at time: FileTimestamp, isOurs: Bool = false) throws {
-        try run(
-            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
-            [time.nanosecondsSince1970, time.nanosecondsSince1970, directory.rawValue])
+        try setDirectoryTimes(of: directory, to: time)
         if !isOurs { try mark(.contentModificationDate, of: directory, at: time) }
     }
 }

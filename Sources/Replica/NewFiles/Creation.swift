@@ -39,7 +39,8 @@ struct Creation: Hashable, Sendable {
     private var size: Int64 { Int64(new.linkTarget.map(FileNameText.byteCount) ?? 0) }
     private var stamp: Int64? { isWritten ? ContentStore.unknownStamp : nil }
 
-    fileprivate func values(_ number: InodeNumber?) -> StatementArguments {
+    /// The arguments of ``Database/insertInode(_:as:)``.
+    func inodeValues(_ number: InodeNumber?) -> StatementArguments {
         let now = item.madeAt.nanosecondsSince1970
         return [
             number?.rawValue, new.kind.rawValue, size, Int64(new.permissions), Int64(owner), Int64(group), now, now,
@@ -55,44 +56,4 @@ struct CreationGround: Sendable {
     var capabilities: ItemCapabilities
     /// In which it was found out, and for which it is good.
     var era: NewFiles.Era
-}
-
-extension Database {
-    /// Writes what is made: the inode, and the item that it is in its directory, which is left as it was.
-    ///
-    /// - Parameter number: one that was reserved; nil for the next.
-    func insert(_ creation: Creation, as number: InodeNumber? = nil) throws -> (number: InodeNumber, row: Int64) {
-        let number = try insertInode(creation, as: number)
-        return (number, try insert(creation.item, of: number))
-    }
-
-    /// Writes the inode of what is made, without a name.
-    func insertInode(_ creation: Creation, as number: InodeNumber? = nil) throws -> InodeNumber {
-        try run(
-            """
-            INSERT INTO inode (number, kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt,
-                accessedAt, linkTarget, device, content, hasContentFile, contentStamp)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(content: .materialized), ?, ?)
-            """, creation.values(number))
-        return number ?? InodeNumber(rawValue: lastInsertedRowID)
-    }
-
-    /// Writes a new item of an inode.
-    ///
-    /// - Returns: its row.
-    @discardableResult
-    func insert(_ item: NewItem, of number: InodeNumber) throws -> Int64 {
-        try run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
-                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                number.rawValue, item.parent.rawValue, item.name, Int64(item.capabilities.rawValue),
-                Int64(ItemFields.ofNewItem(item.kind).rawValue), item.template,
-                (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970,
-                item.role.rawValue,
-            ])
-        return lastInsertedRowID
-    }
 }

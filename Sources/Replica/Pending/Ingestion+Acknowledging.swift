@@ -23,7 +23,7 @@ extension Ingestion {
             // What was made in a directory up to now has changed that once more.
             current = try db.item(id: sent.row) ?? current
         }
-        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        try db.forgetUnanswered(ofItem: sent.row)
         try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try forgetTwin(other, of: current)
@@ -64,35 +64,17 @@ extension Ingestion {
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
-        let (version, size, modified) =
-            isBaseOld
-            ? (current.base.version.contentVersion, current.base.size, current.base.modifiedAt)
-            : (item.itemVersion.contentVersion, item.documentSize ?? 0, item.contentModificationDate)
-        try db.run(
-            """
-            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
-                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, changedFields = ?, heldFields = ?,
-                wasSent = 0, attempts = 0, nextTry = NULL WHERE id = ?
-            """,
-            [
-                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(version), Data(item.itemVersion.metadataVersion), size,
-                modified?.nanosecondsSince1970, Int64(changed.rawValue),
-                Int64(current.heldFields.subtracting(sent.fields).union(held).rawValue), current.id,
-            ])
+        try db.acknowledge(
+            current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
+            held: current.heldFields.subtracting(sent.fields).union(held))
         if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
         if isRenamedThere {
-            try db.run(
-                "UPDATE item SET changedFields = changedFields & ~\(field: .filename) WHERE id = ?", [current.id])
+            try db.forgetChangedName(of: current.id)
         }
         if sent.fields.contains(.contents), isSameContent {
-            try db.run(
-                "UPDATE inode SET contentVersion = ? WHERE number = ?",
-                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         } else if datesMakeVersions, !shouldFetchContent, isOnlyDated(sent, item, current.inode) {
-            try db.run(
-                "UPDATE inode SET contentVersion = ? WHERE number = ?",
-                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         }
         try db.forgetFailure(of: current.inode.number)
         guard let acknowledged = try db.item(id: current.id) else { return }
@@ -106,11 +88,7 @@ extension Ingestion {
         if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
             try showNewest(of: item)
         }
-        try db.run(
-            """
-            UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
-                ELSE pendingSince END WHERE id = ?
-            """, [Int64(sent.fields.rawValue), now.nanosecondsSince1970, current.id])
+        try db.restartPending(current.id, sent: sent.fields, at: now)
         try restoreNames()
     }
 
@@ -135,22 +113,11 @@ extension Ingestion {
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
     mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
-        let known = sent.item.itemIdentifier.rawValue
-        let queued = try db.one("SELECT id FROM deletion WHERE identifier = ?", [known], { $0[0] as Int64 })
-        guard let queued else { return }
+        guard try db.deleteDeletion(sent.item.itemIdentifier) else { return }
         try willChangeNames()
-        try db.run("DELETE FROM unanswered WHERE deletion = ?", [queued])
-        try db.run("DELETE FROM deletion WHERE id = ?", [queued])
-        try db.run(
-            """
-            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                item.itemIdentifier.rawValue, InodeKind(item.kind).rawValue, item.parentItemIdentifier.rawValue,
-                item.filename, Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
-                now.nanosecondsSince1970,
-            ])
+        try db.queueDeletion(
+            item.itemIdentifier, InodeKind(item.kind), in: item.parentItemIdentifier, named: item.filename,
+            version: item.itemVersion, at: now)
         // News may have brought it back before the answer came.
         if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try remove(twin) }
     }
@@ -161,12 +128,12 @@ extension Ingestion {
         if twin.inode.kind == .directory, item.inode.kind == .directory {
             for child in try db.items(in: twin.inode.number)
             where try db.item(named: child.name, in: item.inode.number) == nil {
-                try db.run("UPDATE item SET parent = ? WHERE id = ?", [item.inode.number.rawValue, child.id])
+                try db.move(child.id, to: item.inode.number, named: child.name)
                 effects.invalidations.append(.entry(parent: item.inode.number, name: child.name))
             }
             effects.invalidations.append(.contents(item.inode.number))
         }
-        try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [twin.id])
+        try db.forgetChanges(of: twin.id)
         guard let clean = try db.item(id: twin.id) else { return }
         try remove(clean)
     }
@@ -174,70 +141,45 @@ extension Ingestion {
     /// The remote has deleted an item.
     package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
         noteAnswer(of: deletion.identifier)
-        guard try forgetDeletion(deletion) else { return }
+        guard try db.deleteDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
         if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try remove(twin) }
         try restoreNames()
     }
 
-    /// - Returns: whether it was known.
-    func forgetDeletion(_ deletion: PendingDeletion) throws -> Bool {
-        try db.run("DELETE FROM unanswered WHERE deletion = ?", [deletion.id])
-        try db.run(
-            "DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
-        return db.changesCount > 0
-    }
-
     /// A change could not be sent: why, and when to try again.
     package func postpone(_ sent: SentChange, _ error: FileProviderError, until time: FileTimestamp?) throws {
-        try db.run(
-            "UPDATE item SET attempts = attempts + 1, nextTry = ? WHERE id = ?",
-            [time?.nanosecondsSince1970, sent.row])
+        try db.postponeItem(sent.row, until: time)
         try db.recordFailure(error, of: sent.inode, at: now)
     }
 
     /// A change is not to be sent before a moment, though nothing is wrong with it.
     package func wait(_ row: Int64, until time: FileTimestamp) throws {
-        try db.run("UPDATE item SET nextTry = ? WHERE id = ?", [time.nanosecondsSince1970, row])
+        try db.delayItem(row, until: time)
     }
 
     package func postpone(_ deletion: PendingDeletion, _ error: FileProviderError, until time: FileTimestamp?) throws {
-        try db.run(
-            "UPDATE deletion SET attempts = attempts + 1, nextTry = ?, code = ?, message = ? WHERE id = ?",
-            [time?.nanosecondsSince1970, error.code.rawValue, error.message, deletion.id])
+        try db.postponeDeletion(deletion.id, error, until: time)
     }
 
     /// Everything that waits is tried now; one inode's changes, or all.
     package func retryNow(_ number: InodeNumber?) throws {
-        if let number {
-            try db.run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE inode = ?", [number.rawValue])
-        } else {
-            try db.run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL", [])
-            try db.run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
-        }
+        if let number { try db.retryItems(of: number) } else { try db.retryEverything() }
     }
 
     /// A directory has to be compared with the remote.
     package func noteIncomplete(_ number: InodeNumber) throws {
-        try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [number.rawValue])
+        try db.noteIncomplete(number)
     }
 
     /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.
     package func beginComparing(_ number: InodeNumber) throws {
-        try db.run(
-            """
-            UPDATE inode SET isIncomplete = \(comparison: .running) WHERE number = ?
-                AND isIncomplete <> \(comparison: .none)
-            """, [number.rawValue])
+        try db.beginComparing(number)
     }
 
     /// A directory was compared.
     package func finishComparing(_ number: InodeNumber) throws {
-        try db.run(
-            """
-            UPDATE inode SET isIncomplete = \(comparison: .none) WHERE number = ?
-                AND isIncomplete = \(comparison: .running)
-            """, [number.rawValue])
+        try db.finishComparing(number)
     }
 }
 

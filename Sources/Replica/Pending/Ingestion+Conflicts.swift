@@ -30,17 +30,10 @@ extension Ingestion {
         if try db.conflictOriginal(of: row) != nil { return .isConflictCopy }
         let name = try db.freeName(for: item.name, label: label, in: parent)
         // The remote's item, with an inode of its own; what was changed of its place stays pending.
-        let number = try copyInode(of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion)
-        try db.run(
-            """
-            UPDATE item SET inode = ?, changedFields = changedFields & ?, baseContentVersion = ?, baseSize = ?,
-                wasSent = 0, attempts = 0, nextTry = NULL WHERE id = ?
-            """,
-            [
-                number.rawValue, Int64(ItemFields([.filename, .parentItemIdentifier]).rawValue),
-                Data(remote.itemVersion.contentVersion), remote.documentSize ?? 0, row,
-            ])
-        try forgetAttributes(item.changedFields, of: number)
+        let number = try db.copyInode(
+            of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion, at: now)
+        try db.giveUpContent(of: row, for: remote, in: number)
+        try db.forgetAttributes(item.changedFields, of: number)
         try db.insertConflictCopy(of: item.inode.number, original: item.name, named: name, in: parent, at: now)
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
@@ -78,15 +71,9 @@ extension Ingestion {
         // Another machine may have given its copy the same name: one attempt with another name is noted in `attempts`.
         if original != nil, try db.attempts(of: row) > 0 { return false }
         let name = try db.freeName(for: original ?? item.name, label: label, in: parent)
-        try db.run(
-            """
-            UPDATE item SET name = ?, conflictOf = ?, wasSent = 0, attempts = ?, nextTry = NULL WHERE id = ?
-            """, [name, original ?? item.name, original == nil ? 0 : 1, row])
-        if item.identifier == nil {
-            try db.run("UPDATE item SET template = ? WHERE id = ?", [ItemRecord.newTemplate(), row])
-        } else {
-            try db.noteWhereItIs(row, at: now)
-        }
+        try db.becomeConflictCopy(
+            item, named: name, of: original ?? item.name, attempts: original == nil ? 0 : 1)
+        if item.identifier != nil { try db.noteWhereItIs(row, at: now) }
         effects.invalidations += [
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ]
@@ -94,42 +81,26 @@ extension Ingestion {
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
             try place(remote, in: directory.inode.number)
         } else {
-            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
+            try db.noteIncomplete(parent)
         }
         return true
     }
 
     /// The remote does not delete an item, or has changed it: it is shown again.
     package mutating func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
-        _ = try forgetDeletion(deletion)
+        _ = try db.deleteDeletion(deletion)
         try restoreNames()
         guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
         if let item {
             try place(item, in: parent.inode.number)
         } else {
-            try db.run(
-                """
-                UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
-                """, [parent.inode.number.rawValue])
+            try db.noteIncomplete(parent.inode.number)
         }
     }
 
     /// The remote has no item that was changed here: what was written is offered again, the rest goes.
     package mutating func lostOnRemote(_ row: Int64) throws {
         if let item = try db.item(id: row) { try remove(item) }
-    }
-
-    /// What was changed here is the copy's: the other has what the remote says, or nothing.
-    private func forgetAttributes(_ fields: ItemFields, of number: InodeNumber) throws {
-        if fields.contains(.permissions) {
-            try db.run("UPDATE inode SET permissions = NULL WHERE number = ?", [number.rawValue])
-        }
-        if fields.contains(.ownership) {
-            try db.run("UPDATE inode SET owner = NULL, \"group\" = NULL WHERE number = ?", [number.rawValue])
-        }
-        if fields.contains(.extendedAttributes) {
-            try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
-        }
     }
 }
 

@@ -10,7 +10,7 @@ extension Ingestion {
             try willChangeNames()
             guard try keepOffered(item) else { return }
         }
-        try db.run("UPDATE item SET isExcluded = \(exclusion: .unwanted) WHERE id = ?", [sent.row])
+        try db.exclude(sent.row, as: .unwanted)
         try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
         try db.recordFailure(error, of: sent.inode, at: now)
     }
@@ -40,14 +40,10 @@ extension Ingestion {
                 try remove(item)
                 continue
             }
-            try becomeNew(item)
+            try becomeNew(item, exclusion: .unwanted)
             guard item.inode.kind == .directory else { continue }
             // Nobody will list it.
-            try db.run(
-                """
-                UPDATE inode SET content = \(content: .materialized), isIncomplete = \(comparison: .none)
-                    WHERE number = ?
-                """, [item.inode.number.rawValue])
+            try db.makeListed(item.inode.number, comparison: .none)
         }
         return try db.item(id: top.id) != nil
     }
@@ -77,33 +73,25 @@ extension Ingestion {
         return true
     }
 
-    /// Gives an item a row of its own, which the provider has never heard of: an answer that is under way finds the old
-    /// one gone.
+    /// Makes an item this machine's own. Precondition: all of its content is here.
     private mutating func makeOwn(_ item: ItemRecord) throws {
-        guard let parent = item.parent else { return }
+        guard item.parent != nil else { return }
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
-        try db.run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
-                userPolicy, favoriteRank, tagData)
-            SELECT inode, parent, ?1, ?2, ?3, ?4, \(exclusion: .unwanted), ?5, userPolicy, favoriteRank,
-                tagData FROM item WHERE id = ?6
-            """,
-            [
-                Displacement.name(forItem: item.id), Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(item.inode.kind).rawValue), ItemRecord.newTemplate(),
-                now.nanosecondsSince1970, item.id,
-            ])
-        let own = db.lastInsertedRowID
-        try db.run("DELETE FROM item WHERE id = ?", [item.id])
-        var name = item.name
-        if item.isHidden, let wanted = item.base.name {
-            // It made room for what the remote has in its place, and has to be shown again.
-            name = try freeName(for: wanted, in: parent)
+        var own = item
+        own.id = try db.moveToNewRow(item)
+        try becomeNew(own, exclusion: .unwanted)
+    }
+
+    /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
+    /// shown again, under a name that is free.
+    mutating func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
+        if item.isHidden, let wanted = item.base.name, let parent = item.parent {
+            let name = try freeName(for: wanted, in: parent)
+            try db.setName(of: item.id, to: name)
             effects.invalidations += [.entry(parent: parent, name: name), .contents(parent)]
         }
-        try db.run("UPDATE item SET name = ? WHERE id = ?", [name, own])
+        try db.becomeNew(item, exclusion: exclusion, at: now)
     }
 }
 

@@ -13,7 +13,7 @@ extension Ingestion {
         guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
         if holder.isToBeOffered {
             // The provider says what it is, when it is offered.
-            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
+            try db.noteIncomplete(parent)
             return true
         }
         if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
@@ -28,7 +28,7 @@ extension Ingestion {
         } else {
             // The local item is offered to the provider, which says how the two get along; then this one is looked at
             // again.
-            try db.run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [parent.rawValue])
+            try db.noteIncomplete(parent)
         }
         return true
     }
@@ -42,15 +42,10 @@ extension Ingestion {
         // What was sent last, and not answered, is no newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
-            try db.run("DELETE FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue])
+            try db.deleteDeletion(item.itemIdentifier)
             return false
         }
-        try db.run(
-            "UPDATE deletion SET baseParent = ?, baseName = ?, baseMetadataVersion = ? WHERE identifier = ?",
-            [
-                item.parentItemIdentifier.rawValue, item.filename, Data(item.itemVersion.metadataVersion),
-                item.itemIdentifier.rawValue,
-            ])
+        try db.updateDeletion(item)
         return true
     }
 
@@ -70,23 +65,11 @@ extension Ingestion {
 
     /// A directory that was made here is the remote's directory of the same name: what both hold comes together.
     mutating func adopt(_ item: FileProviderItem, for local: ItemRecord) throws {
-        try db.run(
-            """
-            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
-                baseMetadataVersion = ?, baseModifiedAt = ?, capabilities = ?, wasSent = 0,
-                changedFields = changedFields & ~?, attempts = 0, nextTry = NULL WHERE id = ?
-            """,
-            [
-                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion),
-                item.contentModificationDate?.nanosecondsSince1970, Int64(item.capabilities.rawValue),
-                Int64(ItemFields.creationDate.rawValue), local.id,
-            ])
+        try db.acknowledge(
+            local.id, as: item, capabilities: item.capabilities,
+            changed: local.changedFields.subtracting(.creationDate), held: local.heldFields)
         try db.noteWhereItIs(local.id, at: now)
-        try db.run(
-            """
-            UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
-            """, [local.inode.number.rawValue])
+        try db.noteIncomplete(local.inode.number)
     }
 
     // MARK: - Removed on the remote
@@ -132,7 +115,7 @@ extension Ingestion {
     private mutating func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
         if isMovedIn(item, removedParent: removedParent) {
             // What kept it from being sent may have been the directory.
-            return try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
+            return try db.retryItem(item.id)
         }
         if item.inode.kind == .directory {
             for child in try db.items(in: item.inode.number) {
@@ -150,25 +133,9 @@ extension Ingestion {
     package mutating func offerAgain(_ item: ItemRecord) throws {
         if item.isToBeOffered, item.inode.kind != .file || item.inode.content != .materialized {
             // It is offered as soon as what holds it is.
-            return try db.run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [item.id])
+            return try db.retryItem(item.id)
         }
-        if item.isHidden, let name = item.base.name, let parent = item.parent {
-            // It made room for what the remote has in its place, and has to be shown again.
-            let free = try freeName(for: name, in: parent)
-            try db.run("UPDATE item SET name = ? WHERE id = ?", [free, item.id])
-            effects.invalidations += [.entry(parent: parent, name: free), .contents(parent)]
-        }
-        try db.run(
-            """
-            UPDATE item SET identifier = NULL, baseParent = NULL, baseName = NULL, baseContentVersion = x'',
-                baseMetadataVersion = x'', template = ?, wasSent = 0, changedFields = ?, attempts = 0, nextTry = NULL,
-                reimport = -abs(reimport),
-                pendingSince = COALESCE(pendingSince, ?) WHERE id = ?
-            """,
-            [
-                ItemRecord.newTemplate(), Int64(ItemFields.ofNewItem(item.inode.kind).rawValue),
-                now.nanosecondsSince1970, item.id,
-            ])
+        try becomeNew(item)
     }
 
     // MARK: - Moved on the remote
@@ -186,8 +153,7 @@ extension Ingestion {
                 let origin = try db.item(base), try !db.isBelow(origin.inode.number, ancestor.inode.number),
                 let name = item.base.name, try db.item(named: name, in: origin.inode.number) == nil
             {
-                try db.run(
-                    "UPDATE item SET parent = ?, name = ? WHERE id = ?", [origin.inode.number.rawValue, name, item.id])
+                try db.move(item.id, to: origin.inode.number, named: name)
                 try db.noteWhereItIs(item.id, at: now)
                 effects.invalidations += [
                     .entry(parent: parent, name: item.name), .contents(parent),
@@ -212,36 +178,13 @@ extension Ingestion {
     /// The remote gave one of several names of an inode other content: it is a file of its own from now on.
     mutating func giveOwnInode(to item: ItemRecord) throws {
         guard let current = try db.item(id: item.id) else { return }
-        let number = try copyInode(of: current, size: current.base.size, version: current.base.version.contentVersion)
-        try db.run("UPDATE item SET inode = ? WHERE id = ?", [number.rawValue, item.id])
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, item.inode.number.rawValue])
+        let number = try db.copyInode(
+            of: current, size: current.base.size, version: current.base.version.contentVersion, at: now)
+        try db.setInode(of: item.id, to: number)
+        try db.unlink(item.inode.number, at: now)
         effects.invalidations.append(.attributes(item.inode.number))
         if let parent = current.parent {
             effects.invalidations += [.entry(parent: parent, name: current.name), .contents(parent)]
         }
-    }
-
-    /// A new, dataless inode with the attributes of an item's own.
-    mutating func copyInode(of item: ItemRecord, size: Int64, version: [UInt8]) throws -> InodeNumber {
-        try db.run(
-            """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
-                contentVersion, content)
-            SELECT kind, ?, permissions, owner, "group", ?, ?, createdAt, linkTarget, ?, ? FROM inode WHERE number = ?
-            """,
-            [
-                size, (item.base.modifiedAt ?? item.inode.modifiedAt).nanosecondsSince1970, now.nanosecondsSince1970,
-                Data(version), (size == 0 ? ContentState.materialized : .dataless).rawValue,
-                item.inode.number.rawValue,
-            ])
-        let number = InodeNumber(rawValue: db.lastInsertedRowID)
-        try db.run(
-            """
-            INSERT INTO extendedAttribute (inode, name, value)
-            SELECT ?, name, value FROM extendedAttribute WHERE inode = ?
-            """, [number.rawValue, item.inode.number.rawValue])
-        return number
     }
 }

@@ -25,8 +25,7 @@ extension Ingestion {
     /// - Returns: false when the item was removed here, or a new one renamed, and nothing is to be sent.
     package func noteSent(_ sent: SentChange) throws -> Bool {
         if sent.identifier == nil, sent.offer == nil, try !isStillThere(sent) { return false }
-        try db.run("UPDATE item SET wasSent = 1 WHERE id = ?", [sent.row])
-        guard db.changesCount > 0 else { return false }
+        guard try db.noteSent(sent.row) else { return false }
         guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
         let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
         try db.run(
@@ -47,8 +46,7 @@ extension Ingestion {
 
     /// It was answered, or certainly did not reach the remote.
     package func noteAnswered(_ sent: SentChange) throws {
-        try db.run("UPDATE item SET wasSent = 0 WHERE id = ?", [sent.row])
-        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        try db.noteAnswered(sent.row)
         try db.forgetLeft(sent)
     }
 
@@ -63,19 +61,9 @@ extension Ingestion {
     mutating func recognize(_ row: Int64, as remote: FileProviderItem) throws {
         guard let item = try db.item(id: row) else { return }
         if let twin = try db.item(remote.itemIdentifier), twin.id != row { try forgetTwin(twin, of: item) }
-        try db.run(
-            """
-            UPDATE item SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
-                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, capabilities = ?, wasSent = 0, attempts = 0,
-                nextTry = NULL, reimport = -abs(reimport) WHERE id = ?
-            """,
-            [
-                remote.itemIdentifier.rawValue, remote.parentItemIdentifier.rawValue, remote.filename,
-                Data(remote.itemVersion.contentVersion), Data(remote.itemVersion.metadataVersion),
-                remote.documentSize ?? 0, remote.contentModificationDate?.nanosecondsSince1970,
-                Int64(remote.capabilities.rawValue), row,
-            ])
-        try db.run("DELETE FROM unanswered WHERE item = ?", [row])
+        try db.acknowledge(
+            row, as: remote, capabilities: remote.capabilities, changed: item.changedFields, held: item.heldFields)
+        try db.forgetUnanswered(ofItem: row)
         if item.inode.number != .root { try db.noteWhereItIs(row, at: now) }
     }
 }
@@ -109,43 +97,10 @@ extension Database {
         ).map { UnansweredChange(size: $0[0], modifiedAt: FileTimestamp(nanosecondsSince1970: $0[1])) }
     }
 
-    /// A new item gets another name or place, and what was sent of it may be on the remote under the old one: there it is
-    /// deleted, if it is found, and the item is offered as another. An answer that comes yet undoes this.
-    func leaveUnanswered(_ item: ItemRecord, at now: FileTimestamp) throws {
-        guard item.identifier == nil, item.wasSent, !item.isToBeOffered else { return }
-        try keepUnanswered(of: item, at: now)
-        try run("UPDATE item SET wasSent = 0, template = ? WHERE id = ?", [ItemRecord.newTemplate(), item.id])
-    }
-
     /// The answer to a creation has come: nothing has to be looked for any more.
     func forgetLeft(_ sent: SentChange) throws {
         guard sent.identifier == nil else { return }
-        let placeholder = sent.item.itemIdentifier.rawValue
-        try run(
-            "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)", [placeholder])
-        try run("DELETE FROM deletion WHERE identifier = ?", [placeholder])
-    }
-
-    /// An item is removed here whose change may be on the remote without an answer: what was sent goes there, too.
-    func keepUnanswered(of item: ItemRecord, at now: FileTimestamp) throws {
-        guard item.wasSent else { return }
-        if item.identifier == nil, !item.isToBeOffered {
-            guard let parent = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return }
-            try run(
-                """
-                INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                    baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, x'', x'', ?)
-                """,
-                [
-                    item.placeholder.rawValue, item.inode.kind.rawValue, parent.rawValue, item.name,
-                    now.nanosecondsSince1970,
-                ])
-        }
-        let identifier = item.identifier ?? item.placeholder
-        try run(
-            """
-            UPDATE unanswered SET deletion = (SELECT id FROM deletion WHERE identifier = ?), item = NULL WHERE item = ?
-            """, [identifier.rawValue, item.id])
+        try deleteDeletion(sent.item.itemIdentifier)
     }
 }
 

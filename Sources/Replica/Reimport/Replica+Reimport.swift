@@ -19,11 +19,7 @@ extension Replica {
             var marking = ReimportMarking(db: db, round: db.lastInsertedRowID)
             if number != .root { try marking.take(item) }
             // What has come and gone there meanwhile nobody has told.
-            try db.run(
-                """
-                UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?
-                    AND kind = \(kind: .directory) AND content = \(content: .materialized)
-                """, [number.rawValue])
+            try db.noteIncompleteIfListed(number)
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
             // What lies right below is given up at once: no listing mistakes it for gone.
@@ -119,12 +115,7 @@ struct ReimportMarking {
                 "INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [item.inode.number.rawValue])
         }
         guard let identifier = item.identifier, !isOurs, item.reimport != round else { return }
-        try db.run(
-            """
-            UPDATE item SET identifier = NULL, reimport = ?, template = ?, attempts = 0, nextTry = NULL,
-                baseParent = CASE WHEN changedFields & \(field: .parentItemIdentifier) THEN baseParent END
-                    WHERE id = ?
-            """, [round, ItemRecord.newTemplate(), item.id])
+        try db.giveUpIdentifier(of: item.id, in: round)
         count += 1
         guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return }
         try takeDeletions(in: identifier, as: given.placeholder)
@@ -138,9 +129,7 @@ struct ReimportMarking {
             { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String), kind: $0[2] as Int) })
         for deletion in deletions {
             let token = PendingDeletion.token(ofDeletion: deletion.id)
-            try db.run(
-                "UPDATE deletion SET identifier = ?, baseParent = ?, isToBeFound = 1 WHERE id = ?",
-                [token.rawValue, parent.rawValue, deletion.id])
+            try db.giveUpIdentifier(ofDeletion: deletion.id, token: token, in: parent)
             if deletion.kind == InodeKind.directory.rawValue { try takeDeletions(in: deletion.identifier, as: token) }
         }
     }
@@ -153,7 +142,7 @@ struct ReimportMarking {
                 AND baseParent IS NOT NULL
             """, [directory.rawValue], { $0[0] as Int64 })
         for row in rows {
-            try db.run("UPDATE item SET baseParent = ? WHERE id = ?", [parent.rawValue, row])
+            try db.setBaseParent(of: row, to: parent)
             guard let item = try db.item(id: row) else { continue }
             var marking = ReimportMarking(db: db, round: round)
             try marking.take(item)
@@ -192,26 +181,6 @@ extension Database {
             if directory == .root { return }
             current = try self.item(ofInode: directory)?.parent
         }
-    }
-
-    /// An item that waits to be offered is moved or renamed: where the remote has it stays known.
-    func noteWhereItIs(waiting item: ItemRecord, movedTo parent: InodeNumber, named name: String) throws {
-        guard item.isToBeOffered, let base = item.base.name else { return }
-        let origin = try item.base.parent ?? item.parent.flatMap { try providerName(of: $0) }
-        let isElsewhere = try providerName(of: parent) != origin
-        let isRenamed = !base.utf8.elementsEqual(name.utf8)
-        var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
-        if isElsewhere { fields.insert(.parentItemIdentifier) }
-        if isRenamed { fields.insert(.filename) }
-        try run(
-            """
-            UPDATE item SET changedFields = ?, baseParent = ?, attempts = 0, nextTry = NULL,
-                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
-            """,
-            [
-                Int64(fields.rawValue), isElsewhere ? origin?.rawValue : nil, Int64(fields.rawValue),
-                Replica.now.nanosecondsSince1970, item.id,
-            ])
     }
 
     /// A directory's identifier, or the template under which it is offered.

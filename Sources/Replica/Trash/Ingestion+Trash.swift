@@ -47,9 +47,7 @@ extension Ingestion {
     mutating func noteTrashed(newItem row: Int64, as item: FileProviderItem, named name: String, in files: InodeNumber)
         throws
     {
-        try db.run(
-            "UPDATE item SET trashedAt = ?, trashAncestors = '1', trashName = ? WHERE id = ?",
-            [now.nanosecondsSince1970, item.filename, row])
+        try db.noteTrashed(newItem: row, named: item.filename, at: now)
         try writeInformation(of: row, named: name, in: files)
     }
 

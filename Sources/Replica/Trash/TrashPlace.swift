@@ -119,35 +119,6 @@ extension Database {
         }
         return found
     }
-
-    /// An item is in the trash from now on; where it is now is where it was.
-    func noteTrashed(_ item: ItemRecord, at now: FileTimestamp) throws {
-        let parent = try item.parent.flatMap { try self.item(ofInode: $0) }
-        try run(
-            "UPDATE item SET trashedAt = ?, trashParent = ?, trashAncestors = ?, trashName = ? WHERE id = ?",
-            [
-                now.nanosecondsSince1970,
-                (parent.map { $0.identifier ?? $0.placeholder } ?? item.base.parent)?.rawValue,
-                TrashPlace.text(of: try ancestors(from: item.parent)),
-                item.isHidden ? item.base.name ?? item.name : item.name, item.id,
-            ])
-    }
-
-    /// An item is not in the trash any more. What it holds is to be compared with the remote: there were no news of it.
-    func noteRestored(_ item: ItemRecord) throws {
-        try run(
-            """
-            UPDATE item SET trashedAt = NULL, trashParent = NULL, trashAncestors = NULL, trashName = NULL WHERE id = ?
-            """, [item.id])
-        guard item.inode.kind == .directory else { return }
-        try run(
-            """
-            WITH RECURSIVE below (number) AS (
-                SELECT ? UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
-            UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE kind = \(kind: .directory)
-                AND content = \(content: .materialized) AND number IN (SELECT number FROM below)
-            """, [item.inode.number.rawValue])
-    }
 }
 
 extension ReplicaDatabase {
