@@ -14,7 +14,7 @@ struct ReplicaCheck {
     let isRepairing: Bool
     private(set) var findings: [CheckFinding] = []
     private(set) var effects = ReplicaEffects()
-    private let stamp = Replica.now.nanosecondsSince1970
+    private let stamp = FileTimestamp.now.nanosecondsSince1970
 
     /// So many findings of one kind are named; of the others there is a count.
     private static let mostOfAKind = 1000
@@ -247,7 +247,7 @@ struct ReplicaCheck {
                 let (contents, open) = (contents, open)
                 effects.append(
                     try database.write { db in
-                        var changes = LocalChanges(db: db, open: open, contents: contents, now: Replica.now)
+                        var changes = LocalChanges(db: db, open: open, contents: contents, now: FileTimestamp.now)
                         try changes.contentWasWritten(InodeNumber(rawValue: number))
                         return changes.effects
                     })

@@ -13,18 +13,18 @@ package struct ReplicaRebuild {
     package private(set) var findings: [CheckFinding] = []
     private let directory: FilePath
     private let contents: ContentStore
-    private var stamp = Replica.now.nanosecondsSince1970
+    private var stamp = FileTimestamp.now.nanosecondsSince1970
     private var inodes: [Int64: SalvagedRow] = [:]
     private var items: [SalvagedRow] = []
     private var domain: DomainSidecar?
     /// The files of whose content this machine may have the only copy, whichever of their names says so.
     private var dirty: Set<Int64> = []
 
-    /// Rebuilds the replica in a folder, which nobody may have open.
+    /// Rebuilds the replica in a folder. It must not be open elsewhere.
     ///
     /// - Parameter isForRemoval: whether the domain is to be forgotten: then it need not be known where its remote is.
-    /// - Throws: what the disk says; nothing is lost then. ``ReplicaDamage`` when it is not known any more where the
-    ///   remote is, and then nothing was changed.
+    /// - Throws: POSIX errors; nothing is lost then. ``ReplicaDamage`` when the location of the remote is unknown;
+    ///   nothing was changed then.
     package static func run(
         in directory: FilePath, isForRemoval: Bool = false, logger: Logger
     ) throws -> [CheckFinding] {
@@ -53,7 +53,7 @@ package struct ReplicaRebuild {
 
     /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
     private mutating func run(mayKeepAll: Bool) throws {
-        stamp = Replica.now.nanosecondsSince1970
+        stamp = FileTimestamp.now.nanosecondsSince1970
         let path = directory.appending(ReplicaDatabase.fileName)
         let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
         defer { salvage?.close() }

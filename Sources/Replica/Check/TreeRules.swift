@@ -48,9 +48,7 @@ struct TreeRule {
         TreeRule(
             what: "has no place",
             query:
-                """
-                SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> \(inode: .root)
-                """,
+                "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> \(inode: .root)",
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has a name that no file can have",
@@ -118,9 +116,7 @@ struct TreeRule {
         TreeRule(
             what: "has content, and is no file",
             query:
-                """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND kind <> \(kind: .file)
-                """, mending: .forgetContent),
+                "SELECT number FROM inode WHERE hasContentFile = 1 AND kind <> \(kind: .file)", mending: .forgetContent),
         TreeRule(
             what: "was written here, and its row says that its content is not here",
             query: """

@@ -18,7 +18,7 @@ extension ReplicaDatabase {
     /// The directory of an inode, and the files in it that come after the inode, by name and as they are listed; nil for
     /// one without a name.
     ///
-    /// - Parameter limit: how many files of each order at the most.
+    /// - Parameter limit: at most so many files of each order.
     package func siblings(
         after number: InodeNumber, limit: Int
     ) throws -> (directory: InodeNumber, byName: [SiblingFile], byListing: [SiblingFile])? {

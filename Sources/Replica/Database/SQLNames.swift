@@ -17,12 +17,3 @@ extension DefaultStringInterpolation {
     mutating func appendInterpolation(nameless: NamelessReason) { appendInterpolation(nameless.rawValue) }
     mutating func appendInterpolation(inode: InodeNumber) { appendInterpolation(inode.rawValue) }
 }
-
-/// Whether a directory has to be compared with the remote: the values of `inode.isIncomplete`.
-enum ComparisonState: Int, Sendable {
-    case none = 0
-    /// Something of the remote's was left out.
-    case needed = 1
-    /// The comparison is running; what is left out from here on sets ``needed`` again.
-    case running = 2
-}

@@ -9,7 +9,7 @@ enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("0001 baseline") { db in
-            for part in [domain, inodes, items, deletions, subdirectoryCounts, reimports, localSets] {
+            for part in [domain, inodes, items, deletions, subdirectoryCounts, reimports, localSets, findings] {
                 try db.execute(sql: part)
             }
         }
@@ -21,7 +21,9 @@ enum Schema {
             key TEXT PRIMARY KEY,
             value BLOB
         ) STRICT, WITHOUT ROWID;
+        """
 
+    private static let findings = """
         CREATE TABLE finding (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             foundAt INTEGER NOT NULL,

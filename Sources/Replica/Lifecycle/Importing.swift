@@ -48,9 +48,8 @@ package struct Importing {
     package mutating func run(progress: (ImportSummary) -> Void) throws -> ImportSummary {
         try replica.database.write { db in
             try db.run(
-                """
-                INSERT INTO reimport (inode, requestedAt) VALUES (\(inode: .root), ?)
-                """, [Replica.now.nanosecondsSince1970])
+                "INSERT INTO reimport (inode, requestedAt) VALUES (\(inode: .root), ?)",
+                [FileTimestamp.now.nanosecondsSince1970])
         }
         if let manifest { try takeManifest(manifest, progress) }
         try takeTree(progress)
@@ -212,7 +211,7 @@ package struct Importing {
         }
     }
 
-    /// A file of which others hold names, or that is not ours, is copied: nobody else may write it from now on.
+    /// A file that has other names, or another owner, is copied: no other process may write it from now on.
     private mutating func takeContent(of number: InodeNumber, at place: FilePath, size: Int64) throws {
         let status = try FileStatus(at: place)
         let isOurs = status.owner == Machine.userIdentifier || Machine.userIdentifier == 0
@@ -244,7 +243,7 @@ extension Database {
         let isHere = item.isHere || kind != .file && kind != .directory
         let number = try linked ?? insertInode(of: item, kind, isHere: isHere)
         if linked != nil {
-            try link(number, at: Replica.now)
+            try link(number, at: FileTimestamp.now)
         }
         return (
             number,
@@ -264,7 +263,7 @@ extension Database {
             in: parent, named: name,
             version: ItemVersion(
                 contentVersion: [UInt8](item.contentVersion), metadataVersion: [UInt8](item.metadataVersion)),
-            isToBeFound: true, at: Replica.now)
+            isToBeFound: true, at: FileTimestamp.now)
     }
 
     fileprivate func inode(at path: String) throws -> InodeNumber? {

@@ -52,7 +52,7 @@ extension Database {
         guard let trashedAt = item.trashedAt else { return nil }
         let owner = item.trashOwner ?? Machine.userIdentifier
         let last = item.path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? item.path
-        var directories = TrashDirectories(db: self, contents: contents, now: Replica.now)
+        var directories = TrashDirectories(db: self, contents: contents, now: FileTimestamp.now)
         let group = owner == Machine.userIdentifier ? Machine.groupIdentifier : item.group ?? 0
         let trash = try directories.trash(of: owner, group: group)
         let name = try directories.freeName(for: last, in: trash)
@@ -66,7 +66,7 @@ extension Database {
     func placeTrashed(_ row: Int64, from directory: InodeNumber, contents: ContentStore) throws {
         try setTrashOrigin(of: row, to: directory)
         guard let item = try item(id: row), let files = item.parent else { return }
-        var directories = TrashDirectories(db: self, contents: contents, now: Replica.now)
+        var directories = TrashDirectories(db: self, contents: contents, now: FileTimestamp.now)
         guard let trash = try directories.trash(with: files) else { return }
         try directories.writeInformation(of: item, named: item.name, in: trash)
     }

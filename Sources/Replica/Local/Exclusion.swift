@@ -3,16 +3,6 @@ import GRDB
 import Synchronization
 import SystemPackage
 
-/// Why an item stays on this machine: the values of `item.isExcluded`.
-package enum Exclusion: Int, Hashable, Sendable {
-    /// It does not: it is sent.
-    case none = 0
-    /// The remote has no such items, or does not want this one.
-    case unwanted = 1
-    /// Its name, or that of a directory above it, is never sent.
-    case name = 2
-}
-
 extension LocalChanges {
     /// Whether what gets a name in a directory stays on this machine.
     func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
@@ -110,7 +100,7 @@ extension Replica {
         try database.write { db in
             ignored.withLock { $0 = names }
             guard try DomainKey.ignoredNames.string(in: db) ?? "" != names.text else { return }
-            try db.apply(names, at: Self.now)
+            try db.apply(names, at: FileTimestamp.now)
             try DomainKey.ignoredNames.set(names.text, in: db)
         }
     }

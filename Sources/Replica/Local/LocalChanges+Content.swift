@@ -6,7 +6,7 @@ import SystemPackage
 /// The content of files that are written.
 ///
 /// The kernel writes into content files by itself. So a row is marked with its file's stamp before an open for writing is
-/// granted, and compared when the last writer has closed, at the next start, and whenever somebody wants to know.
+/// granted, and compared when the last writer has closed, at the next start, and whenever the state of the file is asked for.
 extension LocalChanges {
     /// Prepares a file for being written.
     ///
@@ -59,7 +59,7 @@ extension LocalChanges {
         try takeCapabilities(of: number)
     }
 
-    /// Somebody wrote into a content file through the daemon.
+    /// Records a write through the daemon into a content file.
     package mutating func contentWasWritten(_ number: InodeNumber) throws {
         var status = try contents.status(of: number)
         // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
@@ -75,10 +75,10 @@ extension LocalChanges {
         try keepIfSuperseded(number)
     }
 
-    /// Takes the set-ID bits because somebody has written, or asked for a change of owner that changes none.
+    /// Clears the set-ID bits after a write, or after a change of owner that changes none.
     ///
     /// - Parameters:
-    ///   - isWriting: whoever may write may do it; else only the owner, when there is something to take.
+    ///   - isWriting: every process that may write may do it; else only the owner, when there is a bit to clear.
     ///   - usualOwner: whose files are that do not say so.
     /// - Throws: ``LocalObstacle``: EPERM.
     package mutating func takeSetID(
@@ -96,7 +96,7 @@ extension LocalChanges {
         return try inode(number)
     }
 
-    /// Takes the set-ID bits that writing by somebody else than root takes.
+    /// Clears the set-ID bits that a write by an ordinary user clears.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
         guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
         try db.setPermissions(of: number, to: cleared)
@@ -109,12 +109,12 @@ extension LocalChanges {
         guard let file = try db.inode(number), let stamp = file.contentStamp else { return }
         let status = try contents.status(of: number)
         let present = contents.stamp(of: status)
-        guard stamp == ContentStore.unknownStamp || stamp != present || status.size != file.size else { return }
+        guard stamp == ContentStamp.unknown || stamp != present || status.size != file.size else { return }
         try db.recordWriting(
             of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
-        if stamp != ContentStore.unknownStamp { tellKernel(.attributes(number)) }
+        if stamp != ContentStamp.unknown { tellKernel(.attributes(number)) }
         try keepIfSuperseded(number)
     }
 

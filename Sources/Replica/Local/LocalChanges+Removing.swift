@@ -49,12 +49,3 @@ extension LocalChanges {
         try dropName(of: item)
     }
 }
-
-extension Database {
-    /// The names of an inode's extended attributes.
-    func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try String.fetchAll(
-            cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
-            arguments: [number.rawValue])
-    }
-}

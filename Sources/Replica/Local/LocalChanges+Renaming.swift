@@ -46,7 +46,7 @@ extension LocalChanges {
                 try replace(target, by: item, named: newName, in: newParent)
             }
         }
-        // What was here alone and is so still is nobody else's concern.
+        // The remote is not told of a name that it neither had nor gets.
         let isOurs = try item.isExcluded && exclusion(ofNew: newName, in: newDirectory) != .none
         try touch(parent, isOurs: isOurs)
         if newParent != parent { try touch(newParent, isOurs: isOurs) }
@@ -83,7 +83,7 @@ extension LocalChanges {
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private mutating func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
-        // What was here is what is replaced, whatever the remote has told since of a file that somebody has open.
+        // What was here is what is replaced, whatever the remote has reported since of a file that a process has open.
         let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
         let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
         var fields = item.changedFields.intersection([
@@ -135,21 +135,5 @@ extension LocalChanges {
         if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
             throw LocalObstacle.refused(.invalidArgument)
         }
-    }
-}
-
-extension Database {
-    /// Whether a directory is another one or lies below it.
-    func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
-        var current = directory
-        for _ in 0..<4096 {
-            if current == ancestor { return true }
-            if current == .root { return false }
-            let parent = try one(
-                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
-            guard let parent, let next = parent else { return false }
-            current = InodeNumber(rawValue: next)
-        }
-        return true
     }
 }

@@ -15,11 +15,14 @@ package enum LocalObstacle: Error, Hashable, Sendable {
     case content(of: InodeNumber)
 }
 
+/// A transaction that was to change no names has to make one: it is made again as one that may.
+struct NamesNeeded: Error {}
+
 /// In whose name a local change is made.
 package struct LocalCaller: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
-    /// Who it is, to look at its other groups; nil when nobody asks for them.
+    /// The process, to read its supplementary groups; nil where there is none.
     package var process: Int32?
     /// The permissions that it takes from what it makes, where no default ACL decides.
     package var umask: UInt16
@@ -75,7 +78,7 @@ package struct LocalChanges {
     /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
     func directory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
         guard let item = try db.item(ofInode: number) else {
-            // A directory that was removed while somebody is in it.
+            // A directory that was removed while a process is in it.
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
@@ -117,7 +120,7 @@ package struct LocalChanges {
     func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
         let number = directory.inode.number
         try db.setDirectoryTimes(of: number, to: now)
-        // Whoever makes a thousand files says it once.
+        // It is marked once for a thousand files.
         if !isOurs, !directory.changedFields.contains(.contentModificationDate) {
             try mark(.contentModificationDate, of: number)
         }
@@ -195,12 +198,12 @@ extension Replica {
     ) throws -> (Value, ReplicaEffects) {
         var opened: FileDescriptor?
         var isDone = false
-        // The file itself stays: its number may be another's by now, who begins it anew.
+        // The file itself stays: another inode may have its number by now, and creates the file anew.
         defer { if !isDone { try? opened?.close() } }
         do {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 var changes = LocalChanges(
-                    db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames,
+                    db: db, open: open, contents: contents, now: FileTimestamp.now, ignored: ignoredNames,
                     mayChangeNames: changingNames)
                 // On a full disk it is run twice.
                 try? opened?.close()

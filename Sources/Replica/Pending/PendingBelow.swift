@@ -163,7 +163,7 @@ private struct PendingSearch {
         return answer
     }
 
-    /// As the other, for a directory on the remote, which may have been removed here.
+    /// As ``isInside(_:)-inode``, for a directory on the remote, which may have been removed here.
     private mutating func isInside(_ directory: ItemIdentifier) throws -> Bool {
         var current = directory
         for _ in 0..<4096 {

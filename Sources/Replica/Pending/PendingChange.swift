@@ -2,62 +2,6 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// A local change on its way to the provider: the item as it was when it was sent, so that what changed since is seen.
-package struct SentChange: Sendable {
-    /// The item's row.
-    package var row: Int64
-    package var inode: InodeNumber
-    /// Nil for an item that the provider has not heard of.
-    package var identifier: ItemIdentifier?
-    package var item: FileProviderItem
-    package var base: ItemVersion
-    package var fields: ItemFields
-    /// What the content file was when it was sent.
-    package var contentStamp: Int64?
-    /// Whether it may have been sent before, without an answer.
-    package var isReplay: Bool
-    /// How it is offered again, when its identifier was given up.
-    package var offer: Offer?
-}
-
-/// An item that the remote has to delete.
-package struct PendingDeletion: Hashable, Sendable {
-    package var id: Int64
-    package var identifier: ItemIdentifier
-    package var kind: InodeKind
-    package var parent: ItemIdentifier
-    package var name: String
-    package var version: ItemVersion
-    package var since: FileTimestamp
-    package var attempts: Int
-    package var nextTry: FileTimestamp?
-    package var code: String?
-    package var message: String?
-    /// Whether its identifier was given up: it has to be found on the remote by its name first.
-    package var isToBeFound: Bool
-
-    static let columns = """
-        id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
-        nextTry, code, message, isToBeFound
-        """
-
-    init(_ row: Columns) {
-        id = row[0]
-        identifier = ItemIdentifier(rawValue: row[1])
-        kind = InodeKind(rawValue: row[2]) ?? .file
-        parent = ItemIdentifier(rawValue: row[3])
-        name = row[4]
-        version = ItemVersion(
-            contentVersion: [UInt8](row[5] as Data), metadataVersion: [UInt8](row[6] as Data))
-        since = FileTimestamp(nanosecondsSince1970: row[7])
-        attempts = row[8]
-        nextTry = (row[9] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))
-        code = row[10]
-        message = row[11]
-        isToBeFound = row[12]
-    }
-}
-
 /// When something that waits is to be tried.
 package struct PendingState: Hashable, Sendable {
     package var since: FileTimestamp
@@ -250,7 +194,7 @@ extension ReplicaDatabase {
     }
 }
 
-/// Who has a name on the remote.
+/// What has a name on the remote.
 package enum RemoteNameHolder: Hashable, Sendable {
     case deletion(Int64)
     case item(Int64, ItemFields)

@@ -47,7 +47,7 @@ extension Ingestion {
         try update(
             acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
         guard current.inode.kind == .directory, current.inode.content == .materialized else { return }
-        // What has come and gone there meanwhile nobody has told.
+        // Changes there since the last comparison are not known.
         try noteIncomplete(current.inode.number)
     }
 

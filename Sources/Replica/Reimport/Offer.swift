@@ -1,18 +1,6 @@
 import FileProvider
 import GRDB
 
-/// How an item whose identifier was given up is offered to the provider.
-package struct Offer: Hashable, Sendable {
-    /// The reimport that it belongs to.
-    package var round: Int64
-    /// Whether nothing of its content is here: what the remote does not have then is gone.
-    package var isDataless: Bool
-    /// Whether the remote had it: then it is only to be recognized at first, and made when it is not there.
-    package var wasKnown: Bool
-    /// Whether it is offered where the remote had it, and not where it was moved to since.
-    package var isAtOrigin: Bool
-}
-
 /// What can be offered, in the order of the rows.
 package struct ReadyOffer: Hashable, Sendable {
     package var row: Int64
@@ -116,11 +104,6 @@ extension ItemRecord {
         if isRenamed, !isHidden, trash == nil { return name }
         return base.name ?? ownName
     }
-}
-
-extension ItemIdentifier {
-    /// Whether the provider has never given it.
-    package var isPlaceholder: Bool { rawValue.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) }
 }
 
 extension Replica {

@@ -15,10 +15,10 @@ extension Replica {
             else { throw FileProviderError(.noSuchItem, "inode \(number) is not shown, or is being reimported") }
             try db.run(
                 "INSERT INTO reimport (inode, requestedAt) VALUES (?, ?)",
-                [number.rawValue, Self.now.nanosecondsSince1970])
+                [number.rawValue, FileTimestamp.now.nanosecondsSince1970])
             var marking = ReimportMarking(db: db, round: db.lastInsertedRowID)
             if number != .root { try marking.take(item) }
-            // What has come and gone there meanwhile nobody has told.
+            // Changes there since the last comparison are not known.
             try db.noteIncompleteIfListed(number)
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
@@ -165,7 +165,7 @@ extension Database {
     }
 
     /// An item is about to leave its directory. When that is one whose items are being given up, so is this one, now: the
-    /// others will not find it any more.
+    /// walk will not find it there.
     func keepInReimport(_ item: ItemRecord) throws {
         guard try isMarkingReimport(), let round = try reimportRound() else { return }
         var current = item.parent
@@ -186,12 +186,5 @@ extension Database {
     /// A directory's identifier, or the template under which it is offered.
     func providerName(of directory: InodeNumber) throws -> ItemIdentifier? {
         try item(ofInode: directory).map { $0.identifier ?? $0.placeholder }
-    }
-}
-
-extension PendingDeletion {
-    /// What stands in for the identifier of something that was removed here and has to be found on the remote.
-    static func token(ofDeletion id: Int64) -> ItemIdentifier {
-        ItemIdentifier(ItemRecord.placeholderPrefix + "d" + String(id))
     }
 }

@@ -55,7 +55,7 @@ extension Database {
             """,
             [
                 item.kind, item.size, item.permissions.map { Int64($0) }, item.owner.map { Int64($0) },
-                item.group.map { Int64($0) }, item.modified, Replica.now.nanosecondsSince1970, item.created,
+                item.group.map { Int64($0) }, item.modified, FileTimestamp.now.nanosecondsSince1970, item.created,
                 item.accessed, item.linkTarget, Int64(item.device ?? 0),
                 (isHere ? ContentState.materialized : .dataless).rawValue, item.contentVersion ?? Data(), hasFile,
                 hasFile ? item.size : 0,

@@ -124,7 +124,8 @@ extension Database {
                 item.identifier == nil ? nil : remoteName, item.contentVersion ?? Data(),
                 item.metadataVersion ?? Data(), item.remoteSize ?? 0, item.remoteModified, Int64(item.changedFields),
                 Int64(item.heldFields), ItemRecord.newTemplate(), exclusion.rawValue,
-                item.changedFields == 0 ? nil : Replica.now.nanosecondsSince1970, item.userPolicy, item.conflictOf,
+                item.changedFields == 0 ? nil : FileTimestamp.now.nanosecondsSince1970, item.userPolicy,
+                item.conflictOf,
                 item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
             ])
         return lastInsertedRowID

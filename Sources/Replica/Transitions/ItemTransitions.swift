@@ -147,7 +147,7 @@ extension Database {
 
     // MARK: - Excluded
 
-    /// Keeps an item on this machine; it is not pending any more. Precondition: the remote does not have it.
+    /// Keeps an item on this machine; it is no longer pending. Precondition: the remote does not have it.
     func exclude(_ row: Int64, as exclusion: Exclusion) throws {
         try run("UPDATE item SET isExcluded = ?, reimport = -abs(reimport) WHERE id = ?", [exclusion.rawValue, row])
     }

@@ -12,9 +12,8 @@ extension Database {
     /// Abandons a listing under way; a materialized one stays.
     func abandonListing(of directory: InodeNumber) throws {
         try run(
-            """
-            UPDATE inode SET content = \(content: .dataless) WHERE number = ? AND content = \(content: .partial)
-            """, [directory.rawValue])
+            "UPDATE inode SET content = \(content: .dataless) WHERE number = ? AND content = \(content: .partial)",
+            [directory.rawValue])
     }
 
     /// Abandons all listings that were under way when the daemon ended.
@@ -29,9 +28,8 @@ extension Database {
     /// A listing under way has all pages; one that was evicted meanwhile stays dataless.
     func finishListing(of directory: InodeNumber) throws {
         try run(
-            """
-            UPDATE inode SET content = \(content: .materialized) WHERE number = ? AND content = \(content: .partial)
-            """, [directory.rawValue])
+            "UPDATE inode SET content = \(content: .materialized) WHERE number = ? AND content = \(content: .partial)",
+            [directory.rawValue])
     }
 
     /// Makes a listing dataless. Its items stay, so that they are the same inodes when it is listed again; nothing is

@@ -75,9 +75,8 @@ extension Database {
         case true?: break
         case false?:
             try run(
-                """
-                UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/' WHERE inode = \(inode: .root)
-                """, [])
+                "UPDATE item SET identifier = 'yonder.root', parent = NULL, name = '/' WHERE inode = \(inode: .root)",
+                [])
         case nil:
             try run(
                 """

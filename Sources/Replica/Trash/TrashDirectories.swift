@@ -109,7 +109,7 @@ struct TrashDirectories {
         try file.writeAll(toAbsoluteOffset: 0, bytes)
     }
 
-    /// Takes away what was said of an item that is not in the trash any more.
+    /// Removes the file in `info` of an item that has left the trash.
     ///
     /// - Returns: the inode that has no name left.
     mutating func removeInformation(named name: String, in files: InodeNumber) throws -> InodeNumber? {
