@@ -87,7 +87,8 @@ let targets: [Target] = [
         name: "ReplicaTests",
         dependencies: [
             "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", grdb, logging, system,
-        ]),
+        ],
+        exclude: ["Stored"]),
     .testTarget(
         name: "VolumeTests",
         dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),

@@ -365,7 +365,7 @@ import Testing
 
     @Test("S74: of a directory with very many names they are not kept") func manyNames() {
         var names = KnownNames()
-        let era = NewFiles.Era()
+        let era = NameEra()
         let directory = InodeNumber.root
         names.keep((0...KnownNames.most).map { Array("f\($0)".utf8) }, of: directory, era)
         #expect(names.hasLooked(at: directory, in: era))

@@ -33,18 +33,3 @@ package struct CheckFinding: Hashable, Sendable {
         self.isMended = isMended
     }
 }
-
-/// A database that cannot be relied on any more: the file is truncated, or holds what is no database.
-package struct ReplicaDamage: Error, CustomStringConvertible {
-    package let description: String
-
-    package init(_ description: String) {
-        self.description = description
-    }
-
-    /// The damage that an error of a database's tells of; nil for any other error.
-    package init?(_ error: any Error) {
-        guard let damage = error as? ReplicaDamage ?? ReplicaDatabase.damage(in: error) else { return nil }
-        self = damage
-    }
-}

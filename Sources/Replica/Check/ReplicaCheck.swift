@@ -14,7 +14,7 @@ struct ReplicaCheck {
     let isRepairing: Bool
     private(set) var findings: [CheckFinding] = []
     private(set) var effects = ReplicaEffects()
-    private let stamp = Replica.now.nanosecondsSince1970
+    private let stamp = FileTimestamp.now.nanosecondsSince1970
 
     /// So many findings of one kind are named; of the others there is a count.
     private static let mostOfAKind = 1000
@@ -140,14 +140,10 @@ struct ReplicaCheck {
             guard let item = try db.item(id: id) else { return [] }
             if let parent = item.parent {
                 invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
-                try db.run(
-                    "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2",
-                    [parent.rawValue])
+                try db.noteIncompleteIfListed(parent)
             }
-            try db.run("DELETE FROM item WHERE id = ?", [id])
-            try db.run(
-                "UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number) WHERE number = ?",
-                [item.inode.number.rawValue])
+            try db.deleteItem(id)
+            try db.run(Repair.countLinks, [item.inode.number.rawValue])
             let isNameless = try db.one(
                 "SELECT linkCount = 0 FROM inode WHERE number = ?", [item.inode.number.rawValue], { $0[0] as Bool })
             if isNameless == true { dropped.append(item.inode.number.rawValue) }
@@ -159,12 +155,8 @@ struct ReplicaCheck {
             place = try setAside(number) ?? place
             // What still names it as its directory is found by the next rule, or the next check.
             try database.write { db in
-                try db.run("UPDATE inode SET hasContentFile = 0, content = 0 WHERE number = ?", [number])
-                try db.run(
-                    """
-                    DELETE FROM inode WHERE number = ? AND linkCount = 0
-                        AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = inode.number)
-                    """, [number])
+                try db.repairEmptyContent(of: InodeNumber(rawValue: number))
+                try db.deleteNameless(InodeNumber(rawValue: number))
             }
         }
         return place
@@ -255,7 +247,7 @@ struct ReplicaCheck {
                 let (contents, open) = (contents, open)
                 effects.append(
                     try database.write { db in
-                        var changes = LocalChanges(db: db, open: open, contents: contents, now: Replica.now)
+                        var changes = LocalChanges(db: db, open: open, contents: contents, now: FileTimestamp.now)
                         try changes.contentWasWritten(InodeNumber(rawValue: number))
                         return changes.effects
                     })
@@ -281,9 +273,7 @@ struct ReplicaCheck {
             _ = try forgetContent(of: number)
             if row.isUnsent {
                 try database.write { db in
-                    try db.run(
-                        "UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ? AND identifier IS NOT NULL",
-                        [number])
+                    try db.forgetChangedContent(of: InodeNumber(rawValue: number))
                 }
             }
         }
@@ -293,10 +283,7 @@ struct ReplicaCheck {
     /// Makes a file dataless; its content is set aside.
     private mutating func forgetContent(of number: Int64) throws -> FilePath? {
         let place = try setAside(number)
-        try database.write { db in
-            try db.forgetContent(of: InodeNumber(rawValue: number))
-            try db.run("UPDATE inode SET hasContentFile = 0, contentStamp = NULL WHERE number = ?", [number])
-        }
+        try database.write { db in try db.dropContent(of: InodeNumber(rawValue: number)) }
         effects.invalidations.append(.contents(InodeNumber(rawValue: number)))
         return place
     }

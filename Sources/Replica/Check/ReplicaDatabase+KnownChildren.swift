@@ -23,7 +23,7 @@ extension ReplicaDatabase {
                 SELECT item.identifier, item.inode, item.baseName, item.baseContentVersion, inode.kind,
                     item.changedFields <> 0 OR item.wasSent <> 0
                 FROM item JOIN inode ON inode.number = item.inode
-                WHERE item.baseParent = ? AND item.identifier IS NOT NULL AND item.inode <> 1
+                WHERE item.baseParent = ? AND item.identifier IS NOT NULL AND item.inode <> \(inode: .root)
                 """, [directory.rawValue]
             ) { row in
                 children[ItemIdentifier(rawValue: row[0])] = KnownChild(
@@ -44,10 +44,11 @@ extension ReplicaDatabase {
             let ids = try db.all(
                 """
                 SELECT MIN(item.id) FROM inode INDEXED BY inodeWithContentFile JOIN item ON item.inode = inode.number
-                WHERE inode.hasContentFile = 1 AND inode.content = 2 AND inode.kind = 1 AND inode.number > ?
-                    AND inode.contentStamp IS NULL AND item.isExcluded = 0
+                WHERE inode.hasContentFile = 1 AND inode.content = \(content: .materialized)
+                    AND inode.kind = \(kind: .file) AND inode.number > ?
+                    AND inode.contentStamp IS NULL AND item.isExcluded = \(exclusion: .none)
                 GROUP BY inode.number
-                HAVING MIN(item.identifier IS NOT NULL) = 1 AND MAX(item.changedFields & 1) = 0
+                HAVING MIN(item.identifier IS NOT NULL) = 1 AND MAX(item.changedFields & \(field: .contents)) = 0
                 ORDER BY inode.number LIMIT ?
                 """, [number.rawValue, limit], { $0[0] as Int64 })
             return try ids.compactMap { try db.item(id: $0) }

@@ -13,18 +13,18 @@ package struct ReplicaRebuild {
     package private(set) var findings: [CheckFinding] = []
     private let directory: FilePath
     private let contents: ContentStore
-    private var stamp = Replica.now.nanosecondsSince1970
+    private var stamp = FileTimestamp.now.nanosecondsSince1970
     private var inodes: [Int64: SalvagedRow] = [:]
     private var items: [SalvagedRow] = []
     private var domain: DomainSidecar?
     /// The files of whose content this machine may have the only copy, whichever of their names says so.
     private var dirty: Set<Int64> = []
 
-    /// Rebuilds the replica in a folder, which nobody may have open.
+    /// Rebuilds the replica in a folder. It must not be open elsewhere.
     ///
     /// - Parameter isForRemoval: whether the domain is to be forgotten: then it need not be known where its remote is.
-    /// - Throws: what the disk says; nothing is lost then. ``ReplicaDamage`` when it is not known any more where the
-    ///   remote is, and then nothing was changed.
+    /// - Throws: POSIX errors; nothing is lost then. ``ReplicaDamage`` when the location of the remote is unknown;
+    ///   nothing was changed then.
     package static func run(
         in directory: FilePath, isForRemoval: Bool = false, logger: Logger
     ) throws -> [CheckFinding] {
@@ -53,7 +53,7 @@ package struct ReplicaRebuild {
 
     /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
     private mutating func run(mayKeepAll: Bool) throws {
-        stamp = Replica.now.nanosecondsSince1970
+        stamp = FileTimestamp.now.nanosecondsSince1970
         let path = directory.appending(ReplicaDatabase.fileName)
         let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
         defer { salvage?.close() }
@@ -168,7 +168,7 @@ package struct ReplicaRebuild {
                 let place = path.appending(component)
                 let isDirty = dirty.contains(number)
                 try recover(item, inode, as: place)
-                let isDirectory = inode.integer("kind") == 2
+                let isDirectory = inode.kind == .directory
                 guard Self.isKnownToRemote(item), let identifier = item.text("identifier"),
                     identifiers.insert(identifier).inserted, names.insert(Array(name.utf8)).inserted
                 else {
@@ -218,22 +218,22 @@ package struct ReplicaRebuild {
     }
 
     private static func isKnownToRemote(_ item: SalvagedRow) -> Bool {
-        let isLocal = (item.integer("isExcluded") ?? 0) != 0 || item.integer("trashRole") ?? 0 != 0
+        let isLocal = item.isExcluded || item.integer("trashRole") ?? 0 != TrashRole.none.rawValue
         return !isLocal && item.integer("trashedAt") == nil && item.text("baseParent") != nil
-            && item.text("baseName") != nil && (item.integer("changedFields") ?? 0) & 6 == 0
+            && item.text("baseName") != nil && item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier])
     }
 
     /// Whether this machine may have the only copy of what it contains.
     private static func isDirty(_ item: SalvagedRow, _ inode: SalvagedRow) -> Bool {
-        let changed = item.integer("changedFields") ?? 0
-        return inode.integer("kind") == 1 && inode.integer("hasContentFile") == 1
-            && (changed & 1 != 0 || item.text("identifier") == nil || inode.integer("contentStamp") != nil)
+        return inode.kind == .file && inode.integer("hasContentFile") == 1
+            && (item.changedFields.contains(.contents) || item.text("identifier") == nil
+                || inode.integer("contentStamp") != nil)
     }
 
     /// Whether the content of a file is here whole, as its row says.
     private func isIntact(_ inode: SalvagedRow) throws -> Bool {
         guard let number = inode.integer("number"), let size = inode.integer("size"),
-            inode.integer("kind") == 1, inode.integer("content") == 2, inode.integer("hasContentFile") == 1
+            inode.kind == .file, inode.content == .materialized, inode.integer("hasContentFile") == 1
         else { return false }
         return (try? contents.status(of: InodeNumber(rawValue: number)).size) == size
     }
@@ -247,15 +247,16 @@ package struct ReplicaRebuild {
             values["contentVersion"] = base["baseContentVersion"]
             if !base["baseModifiedAt"].isNull { values["modifiedAt"] = base["baseModifiedAt"] }
         }
-        let kind = row.integer("kind") ?? 1
-        let isEmpty = kind == 1 && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
-        values["content"] = (kind == 3 || hasContent || isEmpty ? 2 : 0).databaseValue
+        let kind = row.kind ?? .file
+        let isEmpty = kind == .file && values["size"].flatMap { Int64.fromDatabaseValue($0) } == 0
+        let isWhole = kind == .symbolicLink || hasContent || isEmpty
+        values["content"] = (isWhole ? ContentState.materialized : .dataless).rawValue.databaseValue
         values["hasContentFile"] = (hasContent ? 1 : 0).databaseValue
         if !hasContent { values["localBytes"] = 0.databaseValue }
         values["linkCount"] = 1.databaseValue
         for name in ["subdirectories", "isIncomplete", "fetchAgain"] { values[name] = 0.databaseValue }
         values["contentStamp"] = .null
-        try db.insert(values, into: "inode")
+        try db.insertSalvaged(values, into: "inode")
     }
 
     private static func insert(_ row: SalvagedRow, _ columns: Set<String>, in db: Database) throws {
@@ -264,7 +265,7 @@ package struct ReplicaRebuild {
             values[name] = 0.databaseValue
         }
         for name in ["pendingSince", "nextTry", "conflictOf"] { values[name] = .null }
-        try db.insert(values, into: "item")
+        try db.insertSalvaged(values, into: "item")
     }
 
     // MARK: - What is set aside
@@ -280,7 +281,7 @@ package struct ReplicaRebuild {
                     let inode = inodes[number], let component = FilePath.Component(name)
                 else { continue }
                 try recover(item, inode, as: path.appending(component))
-                if inode.integer("kind") == 2 { waiting.append((number, path.appending(component))) }
+                if inode.kind == .directory { waiting.append((number, path.appending(component))) }
             }
         }
         kept.remove(number)
@@ -288,21 +289,20 @@ package struct ReplicaRebuild {
 
     /// Sets aside what only this machine has of an item, and says what is lost.
     private mutating func recover(_ item: SalvagedRow, _ inode: SalvagedRow, as path: FilePath) throws {
-        guard let number = inode.integer("number"), (item.integer("isExcluded") ?? 0) == 0 else { return }
+        guard let number = inode.integer("number"), !item.isExcluded else { return }
         let isNew = item.text("identifier") == nil
         if dirty.contains(number) {
             try recover(number, as: path)
-        } else if isNew, inode.integer("kind") == 3, let target = inode.text("linkTarget") {
+        } else if isNew, inode.kind == .symbolicLink, let target = inode.text("linkTarget") {
             let place = try makePlace(for: path, number)
             try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target)
             note("it was not on the remote, and is '\(place)'", number, path)
-        } else if isNew, inode.integer("kind") == 2 {
+        } else if isNew, inode.kind == .directory {
             let place = try makePlace(for: path, number)
             try FileManager.default.createDirectory(atPath: place.string, withIntermediateDirectories: true)
             note("it was not on the remote, and is '\(place)'", number, path)
         }
-        let lost = ItemFields(rawValue: UInt32(truncatingIfNeeded: item.integer("changedFields") ?? 0))
-            .subtracting([.contents, .contentModificationDate])
+        let lost = item.changedFields.subtracting([.contents, .contentModificationDate])
         if !isNew, !lost.isEmpty {
             note(
                 "these changes were not on the remote, and are lost: \(lost.names.joined(separator: ", "))", number,
@@ -332,16 +332,5 @@ package struct ReplicaRebuild {
         let place = try makePlace(for: path, number)
         try source.move(to: place)
         note("what was written to it and was not on the remote is '\(place)'", number, path)
-    }
-}
-
-extension Database {
-    fileprivate func insert(_ values: [String: DatabaseValue], into table: String) throws {
-        let names = values.keys.sorted()
-        let columns = names.map { "\"\($0)\"" }.joined(separator: ", ")
-        let places = names.map { _ in "?" }.joined(separator: ", ")
-        try execute(
-            sql: "INSERT INTO \(table) (\(columns)) VALUES (\(places))",
-            arguments: StatementArguments(names.compactMap { values[$0] }))
     }
 }

@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import GRDB
 import SystemPackage
@@ -139,6 +140,11 @@ struct SalvagedRow {
         guard case .string(let value)? = values[column]?.storage else { return nil }
         return value
     }
+
+    var kind: InodeKind? { integer("kind").flatMap { InodeKind(rawValue: Int(clamping: $0)) } }
+    var content: ContentState? { integer("content").flatMap { ContentState(rawValue: Int(clamping: $0)) } }
+    var isExcluded: Bool { integer("isExcluded") ?? 0 != Exclusion.none.rawValue }
+    var changedFields: ItemFields { ItemFields(rawValue: UInt32(truncatingIfNeeded: integer("changedFields") ?? 0)) }
 
     subscript(column: String) -> DatabaseValue { values[column] ?? .null }
 

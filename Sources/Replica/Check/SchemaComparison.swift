@@ -2,7 +2,7 @@ import GRDB
 
 /// Compares the schema of a database with the one that the migrations make.
 ///
-/// A damaged letter in a table's definition leaves a database that SQLite opens without complaint, and in which a column or
+/// A damaged byte in a table's definition leaves a database that SQLite opens without complaint, and in which a column or
 /// a constraint is missing.
 struct SchemaComparison {
     /// What differs, in words; nothing for a schema that is as it should be.

@@ -28,23 +28,33 @@ struct TreeRule {
         TreeRule(
             what: "is a name of nothing",
             query: "SELECT id FROM item WHERE NOT EXISTS (SELECT 1 FROM inode WHERE number = item.inode)",
-            isAboutItems: true, mending: .statement("DELETE FROM item WHERE id = ?")),
+            isAboutItems: true, mending: .statement(Repair.deleteItem)),
         TreeRule(
             what: "lies in no directory, or in a circle of directories",
-            query: "\(reached) SELECT id FROM item WHERE inode <> 1 AND inode NOT IN (SELECT inode FROM reached)",
+            query:
+                """
+                \(reached) SELECT id FROM item WHERE inode <> \(inode: .root) AND inode NOT IN (SELECT inode
+                    FROM reached)
+                """,
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "lies in what is no directory",
-            query: "SELECT item.id FROM item JOIN inode ON inode.number = item.parent WHERE inode.kind <> 2",
+            query:
+                """
+                SELECT item.id FROM item JOIN inode ON inode.number = item.parent
+                    WHERE inode.kind <> \(kind: .directory)
+                """,
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has no place",
-            query: "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> 1",
+            query:
+                "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> \(inode: .root)",
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has a name that no file can have",
             query: """
-                SELECT id FROM item WHERE inode <> 1 AND (name IN ('', '.', '..') OR instr(name, '/') > 1
+                SELECT id FROM item WHERE inode <> \(inode: .root) AND (name IN ('', '.', '..')
+                    OR instr(name, '/') > 1
                     OR instr(name, char(0)) > 0)
                 """, isAboutItems: true, mending: .dropItem),
         TreeRule(
@@ -57,26 +67,22 @@ struct TreeRule {
         TreeRule(
             what: "is a directory with several names",
             query: """
-                SELECT item.id FROM item JOIN inode ON inode.number = item.inode WHERE inode.kind = 2 AND EXISTS (
+                SELECT item.id FROM item JOIN inode ON inode.number = item.inode
+                    WHERE inode.kind = \(kind: .directory) AND EXISTS (
                     SELECT 1 FROM item AS other WHERE other.inode = item.inode AND other.id < item.id)
                 """, isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "is known to the remote, and where it is there is not known",
             query: """
-                SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> 1 AND (baseParent IS NULL
+                SELECT id FROM item WHERE identifier IS NOT NULL AND inode <> \(inode: .root) AND (baseParent IS NULL
                     OR baseName IS NULL)
                 """, isAboutItems: true,
-            mending: .statement(
-                """
-                UPDATE item SET baseName = COALESCE(baseName, name), baseParent = COALESCE(baseParent,
-                    (SELECT identifier FROM item AS above WHERE above.inode = item.parent)) WHERE id = ?
-                """)),
+            mending: .statement(Repair.setBasePlace)),
         TreeRule(
             what: "is here, and is to be deleted on the remote",
             query: "SELECT item.id FROM item JOIN deletion ON deletion.identifier = item.identifier",
             isAboutItems: true,
-            mending: .statement(
-                "DELETE FROM deletion WHERE identifier = (SELECT identifier FROM item WHERE id = ?)")),
+            mending: .statement(Repair.forgetDeletion)),
         TreeRule(
             what: "has content, and no name",
             query: """
@@ -88,65 +94,58 @@ struct TreeRule {
             query: """
                 SELECT number FROM inode WHERE linkCount <> (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
                 """,
-            mending: .statement(
-                """
-                UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number)
-                WHERE number = ?
-                """)),
+            mending: .statement(Repair.countLinks)),
         TreeRule(
             what: "has a wrong count of subdirectories",
             query: """
-                SELECT number FROM inode WHERE kind = 2 AND linkCount > 0 AND subdirectories <> (
+                SELECT number FROM inode WHERE kind = \(kind: .directory) AND linkCount > 0 AND subdirectories <> (
                     SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
-                    WHERE item.parent = inode.number AND child.kind = 2)
+                    WHERE item.parent = inode.number AND child.kind = \(kind: .directory))
                 """,
-            mending: .statement(
-                """
-                UPDATE inode SET subdirectories = (
-                    SELECT COUNT(*) FROM item JOIN inode AS child ON child.number = item.inode
-                    WHERE item.parent = inode.number AND child.kind = 2) WHERE number = ?
-                """)),
+            mending: .statement(Repair.countSubdirectories)),
         TreeRule(
             what: "was never sent, and is not waiting to be sent",
             query: """
                 SELECT item.id FROM item JOIN inode ON inode.number = item.inode
-                WHERE identifier IS NULL AND changedFields = 0 AND isExcluded = 0 AND trashRole = 0 AND reimport = 0
-                    AND inode <> 1 AND kind BETWEEN 1 AND 3
+                WHERE identifier IS NULL AND changedFields = 0 AND isExcluded = \(exclusion: .none)
+                    AND trashRole = \(trash: .none) AND reimport = 0
+                    AND inode <> \(inode: .root)
+                        AND kind IN (\(kind: .file), \(kind: .directory), \(kind: .symbolicLink))
                 """, isAboutItems: true,
-            mending: .statement(
-                """
-                UPDATE item SET pendingSince = unixepoch() * 1000000000, template = MAX(template, 1),
-                    changedFields = CASE (SELECT kind FROM inode WHERE number = item.inode)
-                        WHEN 1 THEN \(ItemFields.ofNewItem(.file).rawValue)
-                        ELSE \(ItemFields.ofNewItem(.directory).rawValue) END
-                WHERE id = ?
-                """)),
+            mending: .statement(Repair.makePending)),
         TreeRule(
             what: "has content, and is no file",
-            query: "SELECT number FROM inode WHERE hasContentFile = 1 AND kind <> 1", mending: .forgetContent),
+            query:
+                "SELECT number FROM inode WHERE hasContentFile = 1 AND kind <> \(kind: .file)", mending: .forgetContent),
         TreeRule(
             what: "was written here, and its row says that its content is not here",
             query: """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = 1 AND content <> 2
+                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = \(kind: .file)
+                    AND content <> \(content: .materialized)
                     AND \(Recovery.isUnsent)
                 """,
-            mending: .statement("UPDATE inode SET content = 2, localBytes = size WHERE number = ?")),
+            mending: .statement(Repair.materialize)),
         TreeRule(
             what: "was written here, and its content is not here",
             query: """
-                SELECT number FROM inode WHERE kind = 1 AND content <> 2 AND EXISTS (
-                    SELECT 1 FROM item WHERE item.inode = inode.number AND changedFields & 1 <> 0
+                SELECT number FROM inode WHERE kind = \(kind: .file) AND content <> \(content: .materialized)
+                    AND EXISTS (
+                    SELECT 1 FROM item WHERE item.inode = inode.number AND changedFields & \(field: .contents) <> 0
                         AND identifier IS NOT NULL)
                 """,
-            mending: .statement("UPDATE item SET changedFields = changedFields & ~1 WHERE inode = ?")),
+            mending: .statement(Repair.forgetChangedContent)),
         TreeRule(
             what: "is to be here whole, and has no content file",
-            query: "SELECT number FROM inode WHERE kind = 1 AND content = 2 AND size > 0 AND hasContentFile = 0",
+            query:
+                """
+                SELECT number FROM inode WHERE kind = \(kind: .file) AND content = \(content: .materialized)
+                    AND size > 0 AND hasContentFile = 0
+                """,
             mending: .forgetContent),
         TreeRule(
             what: "holds ranges that are not in it, or that overlap",
             query: """
-                SELECT number FROM inode WHERE kind = 1 AND EXISTS (SELECT 1 FROM contentRange AS range
+                SELECT number FROM inode WHERE kind = \(kind: .file) AND EXISTS (SELECT 1 FROM contentRange AS range
                     WHERE range.inode = inode.number AND (range.start < 0 OR range."end" > inode.size OR EXISTS (
                         SELECT 1 FROM contentRange AS next WHERE next.inode = range.inode
                             AND next.start > range.start AND next.start < range."end")))
@@ -154,7 +153,8 @@ struct TreeRule {
         TreeRule(
             what: "holds other ranges than its row says",
             query: """
-                SELECT number FROM inode WHERE kind = 1 AND content = 1 AND localBytes <> (
+                SELECT number FROM inode WHERE kind = \(kind: .file) AND content = \(content: .partial)
+                    AND localBytes <> (
                     SELECT TOTAL("end" - start) FROM contentRange WHERE contentRange.inode = inode.number)
                 """, mending: .forgetContent),
     ]

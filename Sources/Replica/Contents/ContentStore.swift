@@ -2,13 +2,13 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// The local bytes: a sparse file per inode, named by its number, beside a folder for what does not fit.
+/// The content files: a sparse file for each inode, named by its number, and a folder for files that fit no row.
 ///
 /// It knows nothing of what the database says; ``Replica`` keeps the two in step.
 struct ContentStore: Sendable {
     let directory: FilePath
     let recovered: FilePath
-    /// Whether the file system gives a new change time to whatever is written after somebody has looked.
+    /// Whether the file system gives a file a new change time at every write.
     private let isStampExact: Bool
 
     init(in domainDirectory: FilePath) throws(Errno) {
@@ -102,9 +102,6 @@ struct ContentStore: Sendable {
         }
     }
 
-    /// The stamp of a file that may be written again without its change time moving.
-    static let unknownStamp: Int64 = 0
-
     func status(of number: InodeNumber) throws(Errno) -> Status {
         Status(try FileStatus(at: path(of: number)))
     }
@@ -118,8 +115,8 @@ struct ContentStore: Sendable {
     func stamp(of status: Status) -> Int64 {
         let stamp = status.changedAt.nanosecondsSince1970
         if isStampExact { return stamp }
-        let age = Replica.now.nanosecondsSince1970.saturatingSubtract(stamp)
-        return age < Self.coarsestClock ? Self.unknownStamp : stamp
+        let age = FileTimestamp.now.nanosecondsSince1970.saturatingSubtract(stamp)
+        return age < Self.coarsestClock ? ContentStamp.unknown : stamp
     }
 
     /// Whether an inode's content file is there, and is a file.

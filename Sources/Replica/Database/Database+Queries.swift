@@ -52,6 +52,53 @@ extension Database {
         return ranges
     }
 
+    /// A name that no other item shows, with a number where need be.
+    func freeName(for name: String, in parent: InodeNumber, held id: Int64? = nil) throws -> String {
+        for number in 1... {
+            let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
+            guard let other = try item(named: candidate, in: parent), other.id != id else { return candidate }
+        }
+        return name
+    }
+
+    /// The names from the mount's root down to an inode; nil for one that no directory shows.
+    func path(of number: InodeNumber) throws -> [String]? {
+        var names: [String] = []
+        var current = number
+        while current != .root {
+            let place = try one(
+                "SELECT name, parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
+                { ($0[0] as String, $0[1] as Int64?) })
+            // No path on Linux has more components; a longer one is a cycle.
+            guard let (name, parent) = place, let parent, names.count < 4096 else { return nil }
+            names.append(name)
+            current = InodeNumber(rawValue: parent)
+        }
+        return names.reversed()
+    }
+
+    func linkTarget(of number: InodeNumber) throws -> String? {
+        try one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
+    }
+
+    func hasContentFile(_ number: InodeNumber) throws -> Bool {
+        try one("SELECT hasContentFile FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool }) ?? false
+    }
+
+    /// Whether a directory is another one or lies below it.
+    func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
+        var current = directory
+        for _ in 0..<4096 {
+            if current == ancestor { return true }
+            if current == .root { return false }
+            let parent = try one(
+                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
+            guard let parent, let next = parent else { return false }
+            current = InodeNumber(rawValue: next)
+        }
+        return true
+    }
+
     // Spelled once: they are asked for thousands of times a second.
     private static let inodeByNumber = "SELECT \(Rows.inodeColumns) FROM inode WHERE number = ?"
     private static let itemByInode = items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1"

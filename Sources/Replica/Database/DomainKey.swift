@@ -19,7 +19,7 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case wasClosed
     /// Whether the provider can trash.
     case hasTrash
-    /// Whether anybody follows the sets of materialized and pending items: their histories are kept from then on.
+    /// Whether a provider follows the sets of materialized and pending items: their histories are kept from then on.
     case setsAreFollowed
     /// The folder that the domain was made of, as long as something is left to remove there.
     case importedFrom
@@ -50,25 +50,5 @@ package enum DomainKey: String, Sendable, CaseIterable {
         } else {
             try db.run("DELETE FROM domain WHERE key = ?", [rawValue])
         }
-    }
-}
-
-extension ReplicaDatabase {
-    /// What is stored under a key of the domain, as text.
-    package func value(of key: DomainKey) throws -> String? {
-        try read { db in try key.string(in: db) }
-    }
-
-    package func bytes(of key: DomainKey) throws -> [UInt8]? {
-        try read { db in try key.bytes(in: db) }
-    }
-
-    /// Stores a text under a key of the domain; nil removes it.
-    package func set(_ key: DomainKey, to value: String?) throws {
-        try write { db in try key.set(value, in: db) }
-    }
-
-    package func set(_ key: DomainKey, to bytes: [UInt8]?) throws {
-        try write { db in try key.set(bytes: bytes, in: db) }
     }
 }

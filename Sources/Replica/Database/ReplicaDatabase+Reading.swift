@@ -21,11 +21,12 @@ extension ReplicaDatabase {
     /// Whether what the remote allows includes reading an inode: for a directory, listing it.
     package func allowsReading(_ number: InodeNumber) throws -> Bool {
         try glance { db in
-            try db.one(
-                "SELECT capabilities & 1 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
-                ?? true
+            try db.one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
         }
     }
+
+    private static let readingAllowed =
+        "SELECT capabilities & \(capability: .allowsReading) FROM item WHERE inode = ? LIMIT 1"
 
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
@@ -87,9 +88,7 @@ extension ReplicaDatabase {
 
     /// What a symbolic link points to.
     package func linkTarget(of number: InodeNumber) throws -> String? {
-        try glance { db in
-            try db.one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
-        }
+        try glance { db in try db.linkTarget(of: number) }
     }
 
     /// The item with a provider's identifier, or nil.
@@ -133,13 +132,9 @@ extension ReplicaDatabase {
         try glance { db in try db.presentRanges(of: number) }
     }
 
-    /// The extended attributes that an inode has, without their values.
+    /// The names of an inode's extended attributes.
     package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try glance { db in
-            try String.fetchAll(
-                db.cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
-                arguments: [number.rawValue])
-        }
+        try glance { db in try db.extendedAttributeNames(of: number) }
     }
 
     /// The value of an extended attribute, or nil. A file that waits to be written into the database has none: the kernel
@@ -152,22 +147,7 @@ extension ReplicaDatabase {
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.
     package func path(of number: InodeNumber) throws -> [String]? {
-        try read { db in
-            var names: [String] = []
-            var current = number
-            while current != .root {
-                guard
-                    let (name, parent) = try db.one(
-                        "SELECT name, parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
-                        { ($0[0] as String, $0[1] as Int64?) }),
-                    let parent
-                else { return nil }
-                names.append(name)
-                guard names.count <= Self.deepestPath else { return nil }
-                current = InodeNumber(rawValue: parent)
-            }
-            return names.reversed()
-        }
+        try read { db in try db.path(of: number) }
     }
 
     /// The names from the remote's root down to an item, as the provider last gave them; also of one that was removed
@@ -268,9 +248,8 @@ extension ReplicaDatabase {
             var known: Set<ItemIdentifier> = []
             for identifier in identifiers {
                 let isKnown = try db.one(
-                    """
-                    SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1
-                    """, [identifier.rawValue], { _ in true })
+                    "SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1",
+                    [identifier.rawValue], { _ in true })
                 if isKnown == true { known.insert(identifier) }
             }
             return known
@@ -303,21 +282,6 @@ extension ReplicaDatabase {
             filename: row[2], contentVersion: [UInt8](row[3] as Data), documentSize: row[4])
     }
 
-    /// The directories whose listing is here, by their identifiers.
-    package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
-        try read { db in
-            let trashed = try db.inodesInTrash()
-            return try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT inode.number, item.identifier FROM inode JOIN item ON item.inode = inode.number
-                    WHERE inode.kind = 2 AND inode.content = 2 AND item.identifier IS NOT NULL ORDER BY inode.number
-                    """
-            ).map { (number: InodeNumber(rawValue: $0[0]), identifier: ItemIdentifier($0[1] as String)) }
-                .filter { !trashed.contains($0.number.rawValue) }
-        }
-    }
-
     /// Counts for `status`. What was removed and may still be open somewhere is none of them, but for its bytes.
     package func counts() throws -> ReplicaCounts {
         try read { db in
@@ -325,9 +289,11 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT (SELECT COUNT(*) FROM item) - 1,
-                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = 2),
-                        (SELECT COUNT(*) FROM inode WHERE kind = 2 AND content = 2)
-                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = 2 AND content = 2),
+                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = \(content: .materialized)),
+                        (SELECT COUNT(*) FROM inode WHERE kind = \(kind: .directory)
+                            AND content = \(content: .materialized))
+                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = \(kind: .directory)
+                                AND content = \(content: .materialized)),
                         (SELECT TOTAL(localBytes) FROM inode WHERE hasContentFile = 1)
                     """)
             return ReplicaCounts(
@@ -375,7 +341,7 @@ extension ReplicaDatabase {
         return answer ?? (nil, nil)
     }
 
-    /// Somebody makes files in a directory, and will ask for more names that are not there.
+    /// Reads all names of a directory in which files are being created: each creation looks up a name that is not there.
     private func lookForNames(in directory: InodeNumber) throws {
         guard let look = newFiles.beginLook(at: directory) else { return }
         let names = try peek { db in
@@ -391,47 +357,33 @@ extension ReplicaDatabase {
         FROM inode AS directory
             LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
             LEFT JOIN inode ON inode.number = item.inode
-        WHERE directory.number = ?1 AND directory.kind = 2
+        WHERE directory.number = ?1 AND directory.kind = \(kind: .directory)
         """
 }
 
 extension ReplicaDatabase {
     /// The subdirectories of a directory whose listing is not here, in the order of its entries.
     package func datalessDirectories(in directory: InodeNumber) throws -> [InodeNumber] {
-        try read { db in
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 2 AND inode.content = 0 ORDER BY item.id
-                        """), arguments: [directory.rawValue]
-            ).map(InodeNumber.init(rawValue:))
-        }
+        try inodes(in: directory, "inode.kind = \(kind: .directory) AND inode.content = \(content: .dataless)")
     }
 
     /// The files of a directory that are not here whole.
     package func incompleteFiles(in directory: InodeNumber) throws -> [InodeNumber] {
-        try read { db in
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 1 AND inode.content <> 2 ORDER BY item.id
-                        """), arguments: [directory.rawValue]
-            ).map(InodeNumber.init(rawValue:))
-        }
+        try inodes(in: directory, "inode.kind = \(kind: .file) AND inode.content <> \(content: .materialized)")
     }
 
     /// The subdirectories of a directory, in the order of its entries.
     package func directories(in directory: InodeNumber) throws -> [InodeNumber] {
+        try inodes(in: directory, "inode.kind = \(kind: .directory)")
+    }
+
+    private func inodes(in directory: InodeNumber, _ condition: String) throws -> [InodeNumber] {
         try read { db in
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                        WHERE item.parent = ? AND inode.kind = 2 ORDER BY item.id
-                        """), arguments: [directory.rawValue]
-            ).map(InodeNumber.init(rawValue:))
+            try db.all(
+                """
+                SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND \(condition) ORDER BY item.id
+                """, [directory.rawValue], { InodeNumber(rawValue: $0[0]) })
         }
     }
 }

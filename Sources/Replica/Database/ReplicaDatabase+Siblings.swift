@@ -18,7 +18,7 @@ extension ReplicaDatabase {
     /// The directory of an inode, and the files in it that come after the inode, by name and as they are listed; nil for
     /// one without a name.
     ///
-    /// - Parameter limit: how many files of each order at the most.
+    /// - Parameter limit: at most so many files of each order.
     package func siblings(
         after number: InodeNumber, limit: Int
     ) throws -> (directory: InodeNumber, byName: [SiblingFile], byListing: [SiblingFile])? {
@@ -31,13 +31,13 @@ extension ReplicaDatabase {
                 """
                 SELECT inode.number, inode.size, inode.content
                 FROM item INDEXED BY itemByName CROSS JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.name > ? AND inode.kind = 1 ORDER BY item.name LIMIT ?
+                WHERE item.parent = ? AND item.name > ? AND inode.kind = \(kind: .file) ORDER BY item.name LIMIT ?
                 """, [parent, place.2, limit], Self.sibling)
             let byListing = try db.all(
                 """
                 SELECT inode.number, inode.size, inode.content
                 FROM item INDEXED BY itemInParent CROSS JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.id > ? AND inode.kind = 1 ORDER BY item.id LIMIT ?
+                WHERE item.parent = ? AND item.id > ? AND inode.kind = \(kind: .file) ORDER BY item.id LIMIT ?
                 """, [parent, place.1, limit], Self.sibling)
             return (InodeNumber(rawValue: parent), byName, byListing)
         }

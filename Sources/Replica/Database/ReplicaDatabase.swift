@@ -11,7 +11,7 @@ import SystemPackage
 package final class ReplicaDatabase: Sendable {
     package static let fileName = "replica.sqlite"
 
-    /// Gone after ``close()``. Who is at work then holds it until done, and the last one closes the connections.
+    /// Nil after ``close()``. A query that is running then keeps the connections until it ends.
     private let connections: Mutex<Connections?>
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
@@ -45,7 +45,7 @@ package final class ReplicaDatabase: Sendable {
         let migrator = Schema.migrator
         let (isNewer, isComplete) = try reserve.using {
             try connections.writer.read { db in
-                // An older version of ours applied the migrations in their order, and so did a newer one.
+                // Every version applies the migrations in their order.
                 let applied = try migrator.appliedIdentifiers(db)
                 return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
             }
@@ -85,7 +85,7 @@ package final class ReplicaDatabase: Sendable {
         try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
-                    try Self.turn(reach, of: newFiles, in: db) { db, _ in try body(db) }
+                    try WriteTurn.run(reach, of: newFiles, in: db) { db, _ in try body(db) }
                 }
             }
         }
@@ -99,7 +99,7 @@ package final class ReplicaDatabase: Sendable {
         try await write(async: .everything) { db, _ in try body(db) }
     }
 
-    /// As the other, told of its turn.
+    /// As ``write(async:)``, with the turn of the transaction.
     func write<Value: Sendable>(
         async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
@@ -121,7 +121,7 @@ package final class ReplicaDatabase: Sendable {
         try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
-                    try Self.turn(.contents, of: newFiles, in: db) { _, _ in }
+                    try WriteTurn.run(.contents, of: newFiles, in: db) { _, _ in }
                 }
             }
         }
@@ -142,26 +142,9 @@ package final class ReplicaDatabase: Sendable {
         if !newFiles.isEmpty { try? settle() }
     }
 
-    static func turn<Value>(
-        _ reach: WriteReach, of newFiles: NewFiles, in db: Database, _ body: (Database, WriteTurn) throws -> Value
-    ) throws -> Value {
-        let turn = WriteTurn(reach, of: newFiles, in: db)
-        var isCommitted = false
-        defer { turn.end(committed: isCommitted) }
-        let result = try db.transaction(beginning: "BEGIN IMMEDIATE") { db -> Result<Value, any Error> in
-            guard try turn.settle() else { return .success(try body(db, turn)) }
-            // What is wrong with the body is not wrong with them.
-            let result = try db.attempt { db in try body(db, turn) }
-            if turn.hasWrittenWithin { _ = try result.get() }
-            return result
-        }
-        isCommitted = true
-        return try result.get()
-    }
-
     // MARK: - Damage
 
-    /// What was found to be damaged since it was opened: what lies there cannot be read any more.
+    /// The first damage that a query found since the database was opened.
     package var damage: ReplicaDamage? { noticedDamage.withLock { $0 } }
 
     private func watching<Value>(_ body: () throws -> Value) throws -> Value {
@@ -174,11 +157,11 @@ package final class ReplicaDatabase: Sendable {
     }
 
     private func note(_ error: any Error) {
-        guard let damage = Self.damage(in: error) else { return }
+        guard let damage = ReplicaDamage(error) else { return }
         noticedDamage.withLock { $0 = $0 ?? damage }
     }
 
-    /// Moves the log into the database file and closes it. Whoever comes later gets an error.
+    /// Checkpoints the WAL and closes the database. Later queries throw.
     func close() throws {
         if connections.withLock({ $0 != nil }) { try settle() }
         newFiles.close()

@@ -15,7 +15,7 @@ enum Rows {
     /// For the remote a directory of trashed items is the trash, whosever it is.
     static let itemColumns = """
         item.id, item.parent, item.name, \
-        CASE item.trashRole WHEN 2 THEN 'yonder.trash' ELSE item.identifier END, \
+        CASE item.trashRole WHEN \(trash: .files) THEN 'yonder.trash' ELSE item.identifier END, \
         item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \
@@ -77,11 +77,25 @@ enum Rows {
     }
 }
 
-/// Something in the replica that should not be. The message says what.
-package struct ReplicaDefect: Error, CustomStringConvertible {
-    package let description: String
+extension PendingDeletion {
+    static let columns = """
+        id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
+        nextTry, code, message, isToBeFound
+        """
 
-    package init(_ description: String) {
-        self.description = description
+    init(_ row: Columns) {
+        id = row[0]
+        identifier = ItemIdentifier(rawValue: row[1])
+        kind = InodeKind(rawValue: row[2]) ?? .file
+        parent = ItemIdentifier(rawValue: row[3])
+        name = row[4]
+        version = ItemVersion(
+            contentVersion: [UInt8](row[5] as Data), metadataVersion: [UInt8](row[6] as Data))
+        since = FileTimestamp(nanosecondsSince1970: row[7])
+        attempts = row[8]
+        nextTry = (row[9] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))
+        code = row[10]
+        message = row[11]
+        isToBeFound = row[12]
     }
 }

@@ -1,7 +1,7 @@
 import GRDB
 
 /// Which items a listing under way has confirmed: rows of a temporary table, so that comparing a directory that has not
-/// changed writes nothing to the disk. They are the writer's, and nobody else can see them.
+/// changed writes nothing to the disk. Only the writer's connection sees them.
 extension Database {
     /// - Returns: the number of a new listing.
     func beginSeeing() throws -> Int64 {

@@ -1,8 +1,8 @@
 import GRDB
 import Synchronization
 
-/// Makes writing transactions that wait for their turn together one: what a transaction costs beside its own work, they
-/// share. Each sees what those before it have written, and one that fails takes nothing of the others with it.
+/// Commits writing transactions that wait for their turn as one, so that they share its costs. Each sees what those
+/// before it have written, and one that fails undoes nothing of the others.
 final class WriteGroup: Sendable {
     /// One that waits.
     private struct Job: Sendable {
@@ -19,7 +19,7 @@ final class WriteGroup: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Others who want to write wait no longer for many than they would for one.
+    /// A writer outside the group waits no longer for a group than for one transaction.
     private static let longest = Duration.milliseconds(5)
     private static let most = 64
 
@@ -91,7 +91,7 @@ final class WriteGroup: Sendable {
         }
         let start = ContinuousClock.now
         do {
-            let failures = try ReplicaDatabase.turn(first.reach, of: newFiles, in: db) { db, turn in
+            let failures = try WriteTurn.run(first.reach, of: newFiles, in: db) { db, turn in
                 var failures: [(any Error)?] = []
                 for job in jobs where failures.isEmpty || ContinuousClock.now - start < Self.longest {
                     switch try db.attempt({ db in try job.body(db, turn) }) {
@@ -114,7 +114,7 @@ final class WriteGroup: Sendable {
 
     private func run(_ job: Job, in db: Database, _ newFiles: NewFiles) {
         do {
-            try ReplicaDatabase.turn(job.reach, of: newFiles, in: db, job.body)
+            try WriteTurn.run(job.reach, of: newFiles, in: db, job.body)
             job.finish(nil)
         } catch {
             job.finish(error)

@@ -48,7 +48,8 @@ package struct Importing {
     package mutating func run(progress: (ImportSummary) -> Void) throws -> ImportSummary {
         try replica.database.write { db in
             try db.run(
-                "INSERT INTO reimport (inode, requestedAt) VALUES (1, ?)", [Replica.now.nanosecondsSince1970])
+                "INSERT INTO reimport (inode, requestedAt) VALUES (\(inode: .root), ?)",
+                [FileTimestamp.now.nanosecondsSince1970])
         }
         if let manifest { try takeManifest(manifest, progress) }
         try takeTree(progress)
@@ -56,7 +57,9 @@ package struct Importing {
         try replica.database.write { db in
             try db.run("UPDATE reimport SET total = ?", [total])
             // The root's entries are here; those of the remote's that are not come by comparing.
-            if isComplete { try db.run("UPDATE inode SET content = 2, isIncomplete = 1 WHERE number = 1", []) }
+            if isComplete {
+                try db.makeListed(.root, comparison: .needed)
+            }
         }
         return summary
     }
@@ -87,9 +90,7 @@ package struct Importing {
             }
             for (row, path) in moved {
                 guard let directory = try db.inode(at: path) else { continue }
-                try db.run(
-                    "UPDATE item SET baseParent = ? WHERE id = ?",
-                    [try db.providerName(of: directory)?.rawValue, row])
+                try db.setBaseParent(of: row, to: db.providerName(of: directory))
             }
             for item in gone { try db.insertRemoved(item) }
         }
@@ -210,7 +211,7 @@ package struct Importing {
         }
     }
 
-    /// A file of which others hold names, or that is not ours, is copied: nobody else may write it from now on.
+    /// A file that has other names, or another owner, is copied: no other process may write it from now on.
     private mutating func takeContent(of number: InodeNumber, at place: FilePath, size: Int64) throws {
         let status = try FileStatus(at: place)
         let isOurs = status.owner == Machine.userIdentifier || Machine.userIdentifier == 0
@@ -220,7 +221,7 @@ package struct Importing {
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
         if ContentStore.Status(taken).hasUnusualAllocation {
             try replica.database.write { db in
-                try db.run("UPDATE inode SET hasUnusualAllocation = 1 WHERE number = ?", [number.rawValue])
+                try db.noteUnusualAllocation(of: number)
             }
         }
         summary.bytes = summary.bytes.saturatingAdd(size)
@@ -242,49 +243,13 @@ extension Database {
         let isHere = item.isHere || kind != .file && kind != .directory
         let number = try linked ?? insertInode(of: item, kind, isHere: isHere)
         if linked != nil {
-            try run("UPDATE inode SET linkCount = linkCount + 1 WHERE number = ?", [number.rawValue])
+            try link(number, at: FileTimestamp.now)
         }
-        try run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, baseName, baseContentVersion, baseMetadataVersion,
-                baseSize, baseModifiedAt, changedFields, heldFields, template, isExcluded, pendingSince, userPolicy,
-                conflictOf, favoriteRank, tagData, reimport)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                number.rawValue, parent.rawValue, name ?? last, Int64(ItemCapabilities.ordinary.rawValue),
-                item.identifier == nil ? nil : item.remoteName ?? last, item.contentVersion ?? Data(),
-                item.metadataVersion ?? Data(), item.remoteSize ?? 0, item.remoteModified, Int64(item.changedFields),
-                Int64(item.heldFields), ItemRecord.newTemplate(),
-                // Whether a file still has a name that is not sent is found out when it is mounted.
-                (!item.isExcluded ? Exclusion.none : kind.itemKind == nil ? .unwanted : .name).rawValue,
-                item.changedFields == 0 ? nil : Replica.now.nanosecondsSince1970, item.userPolicy, item.conflictOf,
-                item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
-            ])
-        return (number, lastInsertedRowID)
-    }
-
-    private func insertInode(of item: Manifest.Item, _ kind: InodeKind, isHere: Bool) throws -> InodeNumber {
-        try run(
-            """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, accessedAt,
-                linkTarget, device, content, contentVersion, hasContentFile, localBytes)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                item.kind, item.size, item.permissions.map { Int64($0) }, item.owner.map { Int64($0) },
-                item.group.map { Int64($0) }, item.modified, Replica.now.nanosecondsSince1970, item.created,
-                item.accessed, item.linkTarget, Int64(item.device ?? 0),
-                (isHere ? ContentState.materialized : .dataless).rawValue, item.contentVersion ?? Data(),
-                kind == .file && isHere, kind == .file && isHere ? item.size : 0,
-            ])
-        let number = InodeNumber(rawValue: lastInsertedRowID)
-        for (name, value) in item.attributes ?? [:] {
-            try run(
-                "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
-                [number.rawValue, name, value])
-        }
-        return number
+        return (
+            number,
+            try insertImported(
+                item, kind, of: number, in: parent, named: name ?? last, remoteName: item.remoteName ?? last)
+        )
     }
 
     /// What was removed before the data was kept still has to be removed on the remote.
@@ -293,15 +258,12 @@ extension Database {
         guard let name = names.popLast(), let directory = try inode(at: names),
             let parent = try providerName(of: directory)
         else { return }
-        try run(
-            """
-            INSERT INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion,
-                pendingSince, isToBeFound) VALUES (?, ?, ?, ?, ?, ?, ?, 1)
-            """,
-            [
-                PendingDeletion.token(ofDeletion: ItemRecord.newTemplate()).rawValue, item.kind, parent.rawValue, name,
-                item.contentVersion, item.metadataVersion, Replica.now.nanosecondsSince1970,
-            ])
+        try queueDeletion(
+            PendingDeletion.token(ofDeletion: ItemRecord.newTemplate()), InodeKind(rawValue: item.kind) ?? .file,
+            in: parent, named: name,
+            version: ItemVersion(
+                contentVersion: [UInt8](item.contentVersion), metadataVersion: [UInt8](item.metadataVersion)),
+            isToBeFound: true, at: FileTimestamp.now)
     }
 
     fileprivate func inode(at path: String) throws -> InodeNumber? {

@@ -39,7 +39,7 @@ extension Database {
             UNION
             SELECT directory.inode FROM item INDEXED BY trashedItem
                 JOIN item AS directory ON directory.identifier = item.baseParent
-                WHERE item.trashedAt IS NOT NULL AND item.changedFields & 4
+                WHERE item.trashedAt IS NOT NULL AND item.changedFields & \(field: .parentItemIdentifier)
             """, [], { $0[0] as Int64 })
     }
 
@@ -52,24 +52,21 @@ extension Database {
         guard let trashedAt = item.trashedAt else { return nil }
         let owner = item.trashOwner ?? Machine.userIdentifier
         let last = item.path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? item.path
-        var directories = TrashDirectories(db: self, contents: contents, now: Replica.now)
+        var directories = TrashDirectories(db: self, contents: contents, now: FileTimestamp.now)
         let group = owner == Machine.userIdentifier ? Machine.groupIdentifier : item.group ?? 0
         let trash = try directories.trash(of: owner, group: group)
         let name = try directories.freeName(for: last, in: trash)
         guard let row = try insert(name, trash.files) else { return nil }
-        try run(
-            "UPDATE item SET trashedAt = ?, trashAncestors = '1', trashName = ? WHERE id = ?", [trashedAt, last, row])
+        try noteTrashed(
+            newItem: row, named: last, at: FileTimestamp(nanosecondsSince1970: trashedAt))
         return row
     }
 
     /// Says where a trashed item of a manifest was.
     func placeTrashed(_ row: Int64, from directory: InodeNumber, contents: ContentStore) throws {
-        let name = try providerName(of: directory)?.rawValue
-        try run(
-            "UPDATE item SET baseParent = ?, trashParent = ?, trashAncestors = ? WHERE id = ?",
-            [name, name, TrashPlace.text(of: try ancestors(from: directory)), row])
+        try setTrashOrigin(of: row, to: directory)
         guard let item = try item(id: row), let files = item.parent else { return }
-        var directories = TrashDirectories(db: self, contents: contents, now: Replica.now)
+        var directories = TrashDirectories(db: self, contents: contents, now: FileTimestamp.now)
         guard let trash = try directories.trash(with: files) else { return }
         try directories.writeInformation(of: item, named: item.name, in: trash)
     }

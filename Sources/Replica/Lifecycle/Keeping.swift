@@ -90,7 +90,7 @@ package struct Keeping {
     ) throws {
         var waiting: [(number: InodeNumber, path: String, after: Int64)] = [(top, topPath, 0)]
         while let (directory, path, after) = waiting.popLast() {
-            let children = try replica.database.children(of: directory, after: after, limit: 256)
+            let children = try replica.database.items(in: directory, after: after, limit: 256)
             if children.count == 256, let last = children.last { waiting.append((directory, path, last.id)) }
             for child in children {
                 let name =
@@ -148,7 +148,7 @@ package struct Keeping {
         try FileTaking.take(replica.contents.path(of: inode.number), to: place, mayLink: true)
     }
 
-    /// What lies in the trash: plain files, for who wants them, and in the manifest what is to be trashed on the remote.
+    /// Keeps the trash: its files as plain files, and in the manifest what is to be trashed on the remote.
     private mutating func keepTrash(_ item: ItemRecord, _ writer: ManifestWriter) throws {
         guard item.trashRole == .top else { return }
         let trash = folder.appending("trash")

@@ -4,16 +4,6 @@ import GRDB
 import SystemPackage
 
 extension ReplicaDatabase {
-    /// A directory's items after a row, at most so many.
-    func children(of directory: InodeNumber, after row: Int64, limit: Int) throws -> [ItemRecord] {
-        try read { db in
-            let rows = try db.all(
-                "SELECT id FROM item INDEXED BY itemInParent WHERE parent = ? AND id > ? ORDER BY id LIMIT ?",
-                [directory.rawValue, row, limit], { $0[0] as Int64 })
-            return try rows.compactMap { try db.item(id: $0) }
-        }
-    }
-
     func hasContentFile(_ number: InodeNumber) throws -> Bool { try read { db in try db.hasContentFile(number) } }
 
     /// How much would be lost if the replica were: what the remote has not got, and what stays on this machine.
@@ -45,10 +35,11 @@ extension ReplicaDatabase {
     }
 
     private static let work = """
-        item.parent IS NOT NULL AND item.trashRole = 0
-            AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = 3)
-            AND (item.changedFields <> 0 OR item.isExcluded <> 0 OR item.identifier IS NULL AND item.reimport <= 0
-                OR item.reimport > 0 AND inode.content = 2 AND inode.kind = 1)
+        item.parent IS NOT NULL AND item.trashRole = \(trash: .none)
+            AND item.parent NOT IN (SELECT inode FROM item AS place WHERE place.trashRole = \(trash: .information))
+            AND (item.changedFields <> 0 OR item.isExcluded <> \(exclusion: .none) OR item.identifier IS NULL
+                AND item.reimport <= 0
+                OR item.reimport > 0 AND inode.content = \(content: .materialized) AND inode.kind = \(kind: .file))
         """
 
     func describeForManifest(_ item: ItemRecord, at path: String, isHere: Bool) throws -> Manifest.Item {
@@ -93,21 +84,5 @@ extension Replica {
         UnsyncedSummary(
             items: try database.unsyncedItems(),
             recovered: try FileManager.default.contentsOfDirectory(atPath: contents.recovered.string).count)
-    }
-}
-
-extension Database {
-    /// The names from the mount's root down to an inode.
-    func path(of number: InodeNumber) throws -> [String]? {
-        var names: [String] = []
-        var current = number
-        while current != .root {
-            guard let item = try item(ofInode: current), let parent = item.parent, names.count < 4096 else {
-                return nil
-            }
-            names.append(item.name)
-            current = parent
-        }
-        return names.reversed()
     }
 }

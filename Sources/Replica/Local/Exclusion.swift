@@ -3,16 +3,6 @@ import GRDB
 import Synchronization
 import SystemPackage
 
-/// Why an item stays on this machine: the values of `item.isExcluded`.
-package enum Exclusion: Int, Hashable, Sendable {
-    /// It does not: it is sent.
-    case none = 0
-    /// The remote has no such items, or does not want this one.
-    case unwanted = 1
-    /// Its name, or that of a directory above it, is never sent.
-    case name = 2
-}
-
 extension LocalChanges {
     /// Whether what gets a name in a directory stays on this machine.
     func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
@@ -42,7 +32,7 @@ extension LocalChanges {
         case (.none, _):
             if item.identifier == nil, !item.wasSent, !item.isToBeOffered {
                 guard try !db.holdsWhatIsKnown(item.inode.number) else { throw LocalObstacle.refused(.improperLink) }
-                try db.run("UPDATE item SET isExcluded = ? WHERE id = ?", [new.rawValue, item.id])
+                try db.exclude(item.id, as: new)
                 try db.excludeWhatIsNew(below: item.inode.number, as: new)
                 return try db.item(id: item.id)
             }
@@ -56,7 +46,7 @@ extension LocalChanges {
                 try remove(target)
             }
             try db.insert(newItem(name, in: directory.inode.number, item.inode.kind, as: new), of: item.inode.number)
-            try db.run("UPDATE inode SET linkCount = linkCount + 1 WHERE number = ?", [item.inode.number.rawValue])
+            try db.link(item.inode.number, at: now)
             guard let shared = try db.item(id: item.id) else { return nil }
             try remove(shared)
             return nil
@@ -67,15 +57,7 @@ extension LocalChanges {
     private mutating func include(_ item: ItemRecord) throws {
         var waiting = [item]
         while let next = waiting.popLast() {
-            try db.run(
-                """
-                UPDATE item SET isExcluded = 0, changedFields = ?, template = ?, attempts = 0, nextTry = NULL,
-                    pendingSince = ? WHERE id = ?
-                """,
-                [
-                    Int64(ItemFields.ofNewItem(next.inode.kind).rawValue), ItemRecord.newTemplate(),
-                    now.nanosecondsSince1970, next.id,
-                ])
+            try db.becomeNew(next, at: now)
             if try !db.extendedAttributeNames(of: next.inode.number).isEmpty {
                 try mark(.extendedAttributes, of: next.inode.number)
             }
@@ -93,53 +75,19 @@ extension Database {
         return value.flatMap(Exclusion.init(rawValue:)) ?? .none
     }
 
-    /// What makes `below` the inodes of a directory, which is the first argument, and of all directories in it.
-    private static let directoriesAtOrBelow = """
-        WITH RECURSIVE below (inode) AS (
-            SELECT ?1
-            UNION ALL
-            SELECT item.inode FROM item JOIN below ON item.parent = below.inode
-                JOIN inode ON inode.number = item.inode WHERE inode.kind = 2
-        )
-        """
-
-    /// What the remote has never heard of below a directory stays on this machine.
-    func excludeWhatIsNew(below directory: InodeNumber, as exclusion: Exclusion) throws {
-        try run(
-            """
-            \(Self.directoriesAtOrBelow)
-            UPDATE item SET isExcluded = ?2
-            WHERE parent IN (SELECT inode FROM below) AND identifier IS NULL AND wasSent = 0 AND reimport <= 0
-                AND isExcluded = 0
-            """, [directory.rawValue, exclusion.rawValue])
-    }
-
-    /// Whether something below a directory is on the remote, or may be.
-    func holdsWhatIsKnown(_ directory: InodeNumber) throws -> Bool {
-        try one(
-            """
-            \(Self.directoriesAtOrBelow)
-            SELECT EXISTS (SELECT 1 FROM item WHERE parent IN (SELECT inode FROM below)
-                AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0))
-            """, [directory.rawValue], { $0[0] as Bool }) ?? false
-    }
-
     /// Brings what stays on this machine because of its name in line with another list of names.
     fileprivate func apply(_ ignored: IgnoredNames, at now: FileTimestamp) throws {
-        try run(
-            """
-            UPDATE item SET isExcluded = 0, attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?)
-            WHERE isExcluded = 2
-            """, [now.nanosecondsSince1970])
+        try includeWhatWasExcludedByName(at: now)
         guard !ignored.isEmpty else { return }
         let candidates = try all(
             """
-            SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND identifier IS NULL
-                AND wasSent = 0 AND trashRole = 0 AND trashedAt IS NULL AND baseName IS NULL
+            SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                AND identifier IS NULL
+                AND wasSent = 0 AND trashRole = \(trash: .none) AND trashedAt IS NULL AND baseName IS NULL
             """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
         for candidate in candidates where !ignored.isSent(candidate.name) {
             guard try !holdsWhatIsKnown(candidate.inode) else { continue }
-            try run("UPDATE item SET isExcluded = 2, reimport = 0 WHERE id = ?", [candidate.id])
+            try exclude(candidate.id, as: .name)
             try excludeWhatIsNew(below: candidate.inode, as: .name)
         }
     }
@@ -152,7 +100,7 @@ extension Replica {
         try database.write { db in
             ignored.withLock { $0 = names }
             guard try DomainKey.ignoredNames.string(in: db) ?? "" != names.text else { return }
-            try db.apply(names, at: Self.now)
+            try db.apply(names, at: FileTimestamp.now)
             try DomainKey.ignoredNames.set(names.text, in: db)
         }
     }

@@ -71,27 +71,6 @@ extension LocalChanges {
     private static let capabilityKey = ExtendedAttributeName.key(of: "security.capability")
 }
 
-extension Database {
-    func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
-        try one(
-            "SELECT value FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name],
-            { [UInt8]($0[0] as Data) })
-    }
-
-    func setExtendedAttribute(_ name: String, of number: InodeNumber, to value: [UInt8]) throws {
-        try run(
-            "INSERT OR REPLACE INTO extendedAttribute (inode, name, value) VALUES (?, ?, ?)",
-            [number.rawValue, name, Data(value)])
-    }
-
-    /// - Returns: whether it was there.
-    @discardableResult
-    func removeExtendedAttribute(_ name: String, of number: InodeNumber) throws -> Bool {
-        try run("DELETE FROM extendedAttribute WHERE inode = ? AND name = ?", [number.rawValue, name])
-        return changesCount > 0
-    }
-}
-
 extension InodeRecord {
     /// The permissions of what the remote says none of.
     package static func usualPermissions(of kind: InodeKind) -> UInt16 {

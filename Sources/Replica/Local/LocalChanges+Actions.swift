@@ -72,14 +72,14 @@ extension LocalChanges {
     /// Sets what a user says of an item beside its attributes; nil takes it away.
     package mutating func setFavoriteRank(_ rank: Int64?, of identifier: ItemIdentifier) throws -> FileProviderItem {
         let item = try item(identifier)
-        try db.run("UPDATE item SET favoriteRank = ? WHERE id = ?", [rank, item.id])
+        try db.setFavoriteRank(rank, of: item.id)
         try mark(.favoriteRank, of: item.inode.number)
         return try describe(item.id)
     }
 
     package mutating func setTagData(_ data: [UInt8]?, of identifier: ItemIdentifier) throws -> FileProviderItem {
         let item = try item(identifier)
-        try db.run("UPDATE item SET tagData = ? WHERE id = ?", [data.map { Data($0) }, item.id])
+        try db.setTagData(data, of: item.id)
         try mark(.tagData, of: item.inode.number)
         return try describe(item.id)
     }
@@ -88,9 +88,7 @@ extension LocalChanges {
         -> FileProviderItem
     {
         let item = try item(identifier)
-        try db.run(
-            "UPDATE inode SET accessedAt = ? WHERE number = ?",
-            [date.nanosecondsSince1970, item.inode.number.rawValue])
+        try db.setAccessTime(of: item.inode.number, to: date)
         try mark(.lastUsedDate, of: item.inode.number)
         tellKernel(.attributes(item.inode.number))
         return try describe(item.id)
@@ -116,7 +114,7 @@ extension LocalChanges {
             }
         }
         if isListed || item.trash != nil { return try remove(item) }
-        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try db.deleteItem(item.id)
         try dropName(of: item)
     }
 

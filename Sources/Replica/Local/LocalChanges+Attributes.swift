@@ -114,10 +114,12 @@ extension LocalChanges {
 
     /// What may not be written may not be changed in any other way either.
     private func checkChangeable(_ number: InodeNumber) throws {
-        let allowsWriting = try db.one(
-            "SELECT capabilities & 2 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
+        let allowsWriting = try db.one(Self.writingAllowed, [number.rawValue], { $0[0] as Bool })
         if allowsWriting == false { throw LocalObstacle.refused(.notPermitted) }
     }
+
+    private static let writingAllowed =
+        "SELECT capabilities & \(capability: .allowsWriting) FROM item WHERE inode = ? LIMIT 1"
 
     private func attributesChanged(of number: InodeNumber) throws {
         try setChangeTime(of: number)

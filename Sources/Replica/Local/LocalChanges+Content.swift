@@ -6,7 +6,7 @@ import SystemPackage
 /// The content of files that are written.
 ///
 /// The kernel writes into content files by itself. So a row is marked with its file's stamp before an open for writing is
-/// granted, and compared when the last writer has closed, at the next start, and whenever somebody wants to know.
+/// granted, and compared when the last writer has closed, at the next start, and whenever the state of the file is asked for.
 extension LocalChanges {
     /// Prepares a file for being written.
     ///
@@ -24,13 +24,13 @@ extension LocalChanges {
         if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
         guard current.contentStamp == nil else { return }
         try contents.setModificationTime(of: number, to: current.modifiedAt)
-        try setStamp(of: number, to: contents.stamp(of: number))
+        try db.setContentStamp(of: number, to: contents.stamp(of: number))
     }
 
     /// The last writer has closed a file: what it did is recorded, and the mark goes.
     package mutating func endWriting(_ number: InodeNumber) throws {
         try compareContent(number)
-        try setStamp(of: number, to: nil)
+        try db.setContentStamp(of: number, to: nil)
     }
 
     /// Sets a file's length.
@@ -59,33 +59,26 @@ extension LocalChanges {
         try takeCapabilities(of: number)
     }
 
-    /// Somebody wrote into a content file through the daemon.
+    /// Records a write through the daemon into a content file.
     package mutating func contentWasWritten(_ number: InodeNumber) throws {
         var status = try contents.status(of: number)
         // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
-        let known = try inode(number).modifiedAt
-        if status.modifiedAt <= known, known <= now {
+        let known = try inode(number)
+        let isMarked = known.contentStamp != nil
+        if status.modifiedAt <= known.modifiedAt, known.modifiedAt <= now {
             try contents.setModificationTime(of: number, to: now)
             status = try contents.status(of: number)
         }
-        try db.run(
-            """
-            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0,
-                hasUnusualAllocation = ? WHERE number = ?
-            """,
-            [
-                status.size, status.size, status.modifiedAt.nanosecondsSince1970, now.nanosecondsSince1970,
-                status.hasUnusualAllocation, number.rawValue,
-            ])
-        if try inode(number).contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: status)) }
+        try db.recordWriting(
+            of: number, status, changedAt: now, stamp: isMarked ? contents.stamp(of: status) : nil)
         try mark([.contents, .contentModificationDate], of: number)
         try keepIfSuperseded(number)
     }
 
-    /// Takes the set-ID bits because somebody has written, or asked for a change of owner that changes none.
+    /// Clears the set-ID bits after a write, or after a change of owner that changes none.
     ///
     /// - Parameters:
-    ///   - isWriting: whoever may write may do it; else only the owner, when there is something to take.
+    ///   - isWriting: every process that may write may do it; else only the owner, when there is a bit to clear.
     ///   - usualOwner: whose files are that do not say so.
     /// - Throws: ``LocalObstacle``: EPERM.
     package mutating func takeSetID(
@@ -96,18 +89,17 @@ extension LocalChanges {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)
             }
-            try db.run("UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+            try db.setPermissions(of: number, to: cleared)
             try mark(.permissions, of: number)
         }
         try setChangeTime(of: number)
         return try inode(number)
     }
 
-    /// Takes the set-ID bits that writing by somebody else than root takes.
+    /// Clears the set-ID bits that a write by an ordinary user clears.
     package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
         guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
-        try db.run(
-            "UPDATE inode SET permissions = ? WHERE number = ?", [Int64(cleared), number.rawValue])
+        try db.setPermissions(of: number, to: cleared)
         try mark(.permissions, of: number)
         tellKernel(.attributes(number))
     }
@@ -117,20 +109,12 @@ extension LocalChanges {
         guard let file = try db.inode(number), let stamp = file.contentStamp else { return }
         let status = try contents.status(of: number)
         let present = contents.stamp(of: status)
-        guard stamp == ContentStore.unknownStamp || stamp != present || status.size != file.size else { return }
-        try db.run(
-            """
-            UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0, contentStamp = ?,
-                hasUnusualAllocation = ? WHERE number = ?
-            """,
-            [
-                status.size, status.size, status.modifiedAt.nanosecondsSince1970,
-                file.changeTime(afterWritingAt: status.changedAt).nanosecondsSince1970, present,
-                status.hasUnusualAllocation, number.rawValue,
-            ])
+        guard stamp == ContentStamp.unknown || stamp != present || status.size != file.size else { return }
+        try db.recordWriting(
+            of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
-        if stamp != ContentStore.unknownStamp { tellKernel(.attributes(number)) }
+        if stamp != ContentStamp.unknown { tellKernel(.attributes(number)) }
         try keepIfSuperseded(number)
     }
 
@@ -140,7 +124,7 @@ extension LocalChanges {
             try db.hasContentFile(number)
         else { return }
         try contents.setModificationTime(of: number, to: time)
-        if file.contentStamp != nil { try setStamp(of: number, to: contents.stamp(of: number)) }
+        if file.contentStamp != nil { try db.setContentStamp(of: number, to: contents.stamp(of: number)) }
     }
 
     private func checkWritable(_ number: InodeNumber) throws {
@@ -150,15 +134,9 @@ extension LocalChanges {
         }
     }
 
-    private func setStamp(of number: InodeNumber, to stamp: Int64?) throws {
-        try db.run("UPDATE inode SET contentStamp = ? WHERE number = ?", [stamp, number.rawValue])
-    }
-
     /// Begins a new, empty content in place of whatever is here.
     private mutating func makeEmptyContent(of number: InodeNumber) throws {
-        try db.forgetContent(of: number)
         try contents.create(number, size: 0).close()
-        try db.run(
-            "UPDATE inode SET size = 0, content = 2, hasContentFile = 1 WHERE number = ?", [number.rawValue])
+        try db.beginEmptyContent(of: number)
     }
 }

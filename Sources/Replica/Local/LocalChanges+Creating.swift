@@ -4,23 +4,6 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// A file, directory, link or node that is to be made.
-package struct NewInode: Hashable, Sendable {
-    package var kind: InodeKind
-    /// The lower twelve bits of the mode; the caller's umask is not applied yet.
-    package var permissions: UInt16
-    package var device: UInt32
-    /// What a symbolic link points to.
-    package var linkTarget: String?
-
-    package init(kind: InodeKind, permissions: UInt16, device: UInt32 = 0, linkTarget: String? = nil) {
-        self.kind = kind
-        self.permissions = permissions
-        self.device = device
-        self.linkTarget = linkTarget
-    }
-}
-
 /// Making names. What is made is complete at once, and offered to the provider under a template identifier that stays
 /// the same until the provider has given a permanent one.
 extension LocalChanges {
@@ -54,7 +37,7 @@ extension LocalChanges {
     }
 
     /// Makes a file that has no name, open for writing (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; without one it goes
-    /// when nobody uses it, or at the next start.
+    /// when no process uses it, or at the next start.
     ///
     /// - Returns: the file, and its content, open; the caller's to close.
     package mutating func createUnnamed(
@@ -66,7 +49,7 @@ extension LocalChanges {
             of: NewInode(kind: .file, permissions: permissions), named: "unnamed", in: directory, caller: caller,
             usualGroup: usualGroup, isWritten: true)
         let number = try db.insertInode(creation)
-        try db.run("UPDATE inode SET linkCount = 0 WHERE number = ?", [number.rawValue])
+        try db.unlink(number, at: now)
         try db.noteUnnamed(number)
         let content = try contents.create(number, size: 0)
         opened = content
@@ -171,9 +154,7 @@ extension LocalChanges {
         let exclusion = try exclusion(ofNew: name, in: directory)
         try db.insert(newItem(name, in: parent, source.kind, as: exclusion), of: number)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, number.rawValue])
+        try db.link(number, at: now)
         if source.linkCount == 0 { try db.forgetNameless(number) }
         try touch(parent, isOurs: exclusion == .name)
         return try inode(number)
@@ -187,21 +168,8 @@ extension ItemRecord {
     /// Whether what is made in a directory gets its group.
     fileprivate var passesGroupOn: Bool { inode.permissions.map { $0 & 0o2000 != 0 } ?? false }
 
-    /// The group of what somebody makes in a directory.
+    /// The group of what a caller creates in a directory.
     func groupOfNew(_ caller: LocalCaller, usualGroup: UInt32) -> UInt32 {
         passesGroupOn ? inode.group ?? usualGroup : caller.group
-    }
-
-    /// What makes an item's template identifier one that no other item ever has, also when a domain is made anew.
-    static func newTemplate() -> Int64 { Int64.random(in: 1 ... .max) }
-}
-
-extension ItemFields {
-    /// What a new item tells the remote.
-    static func ofNewItem(_ kind: InodeKind) -> ItemFields {
-        let fields: ItemFields = [
-            .filename, .parentItemIdentifier, .creationDate, .contentModificationDate, .permissions, .ownership,
-        ]
-        return kind == .file ? fields.union(.contents) : fields
     }
 }

@@ -45,49 +45,7 @@ extension LocalChanges {
         guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.notPermitted) }
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
-        try db.run("DELETE FROM item WHERE id = ?", [item.id])
+        try db.deleteItem(item.id)
         try dropName(of: item)
-    }
-}
-
-extension Database {
-    /// Remembers that the remote has to delete an item, if it has it.
-    func queueDeletion(of item: ItemRecord, at now: FileTimestamp) throws {
-        if item.isToBeOffered { return try queueDeletion(ofUnknown: item, at: now) }
-        guard let identifier = item.identifier, let parent = item.base.parent, let name = item.base.name else { return }
-        try run(
-            """
-            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                baseMetadataVersion, pendingSince) VALUES (?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                identifier.rawValue, item.inode.kind.rawValue, parent.rawValue, name,
-                Data(item.base.version.contentVersion), Data(item.base.version.metadataVersion),
-                now.nanosecondsSince1970,
-            ])
-    }
-
-    /// As the other, for an item whose identifier was given up: it has to be found on the remote first.
-    private func queueDeletion(ofUnknown item: ItemRecord, at now: FileTimestamp) throws {
-        guard let name = item.base.name,
-            let parent = try item.base.parent ?? item.parent.flatMap({ try providerName(of: $0) })
-        else { return }
-        try run(
-            """
-            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                baseMetadataVersion, pendingSince, isToBeFound) VALUES (?, ?, ?, ?, ?, ?, ?, 1)
-            """,
-            [
-                item.placeholder.rawValue, item.inode.kind.rawValue, parent.rawValue, name,
-                Data(item.base.version.contentVersion), Data(item.base.version.metadataVersion),
-                now.nanosecondsSince1970,
-            ])
-    }
-
-    /// The names of an inode's extended attributes.
-    func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try String.fetchAll(
-            cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),
-            arguments: [number.rawValue])
     }
 }

@@ -46,7 +46,7 @@ extension LocalChanges {
                 try replace(target, by: item, named: newName, in: newParent)
             }
         }
-        // What was here alone and is so still is nobody else's concern.
+        // The remote is not told of a name that it neither had nor gets.
         let isOurs = try item.isExcluded && exclusion(ofNew: newName, in: newDirectory) != .none
         try touch(parent, isOurs: isOurs)
         if newParent != parent { try touch(newParent, isOurs: isOurs) }
@@ -83,7 +83,7 @@ extension LocalChanges {
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private mutating func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
-        // What was here is what is replaced, whatever the remote has told since of a file that somebody has open.
+        // What was here is what is replaced, whatever the remote has reported since of a file that a process has open.
         let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
         let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
         var fields = item.changedFields.intersection([
@@ -91,16 +91,8 @@ extension LocalChanges {
         ])
         // A new file has none of those that the remote keeps with the old one.
         if try !db.extendedAttributes(of: target.inode.number).isEmpty { fields.insert(.extendedAttributes) }
-        try db.run("DELETE FROM item WHERE id = ?", [item.id])
-        try db.run(
-            """
-            UPDATE item SET inode = ?, baseContentVersion = ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
-                nextTry = NULL, changedFields = changedFields | ? WHERE id = ?
-            """,
-            [
-                item.inode.number.rawValue, Data(origin), now.nanosecondsSince1970,
-                Int64(fields.rawValue), target.id,
-            ])
+        try db.deleteItem(item.id)
+        try db.saveOver(target, with: item, fields: fields, origin: origin, at: now)
         try dropName(of: target)
     }
 
@@ -108,7 +100,7 @@ extension LocalChanges {
         guard one.id != other.id else { return }
         guard let parent = one.parent, let otherParent = other.parent else { return }
         try checkMove(other, to: parent, named: one.name)
-        try db.run("UPDATE item SET name = ? WHERE id = ?", [Displacement.name(forItem: one.id), one.id])
+        try db.displace(one.id)
         try place(other, named: one.name, in: parent)
         try place(one, named: other.name, in: otherParent)
         try setChangeTime(of: other.inode.number)
@@ -119,9 +111,10 @@ extension LocalChanges {
         try db.keepInReimport(item)
         try db.leaveUnanswered(item, at: now)
         let moving = try db.item(id: item.id) ?? item
-        try db.run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent.rawValue, name, item.id])
+        try db.move(item.id, to: parent, named: name)
         if moving.isToBeOffered {
-            try db.noteWhereItIs(waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName)
+            try db.noteWhereItIs(
+                waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName, at: now)
         } else {
             try db.noteWhereItIs(item.id, at: now)
         }
@@ -142,39 +135,5 @@ extension LocalChanges {
         if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
             throw LocalObstacle.refused(.invalidArgument)
         }
-    }
-}
-
-extension Database {
-    /// Compares an item's place with the one that the remote has for it: what differs has to be sent, and what is as it
-    /// was has not.
-    func noteWhereItIs(_ id: Int64, at now: FileTimestamp) throws {
-        guard let item = try item(id: id), item.identifier != nil else { return }
-        var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
-        // In the trash a name is nobody's concern.
-        if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
-        let parent = try item.parent.flatMap { try self.item(ofInode: $0)?.identifier }
-        if parent == nil || parent != item.base.parent { fields.insert(.parentItemIdentifier) }
-        try run(
-            """
-            UPDATE item SET changedFields = ?, attempts = 0, nextTry = NULL,
-                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
-            """, [Int64(fields.rawValue), Int64(fields.rawValue), now.nanosecondsSince1970, id])
-        // What could not be sent has not to be sent any more.
-        if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }
-    }
-
-    /// Whether a directory is another one or lies below it.
-    func isBelow(_ directory: InodeNumber, _ ancestor: InodeNumber) throws -> Bool {
-        var current = directory
-        for _ in 0..<4096 {
-            if current == ancestor { return true }
-            if current == .root { return false }
-            let parent = try one(
-                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue], { $0[0] as Int64? })
-            guard let parent, let next = parent else { return false }
-            current = InodeNumber(rawValue: next)
-        }
-        return true
     }
 }

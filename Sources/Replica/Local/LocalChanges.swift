@@ -15,11 +15,14 @@ package enum LocalObstacle: Error, Hashable, Sendable {
     case content(of: InodeNumber)
 }
 
+/// A transaction that was to change no names has to make one: it is made again as one that may.
+struct NamesNeeded: Error {}
+
 /// In whose name a local change is made.
 package struct LocalCaller: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
-    /// Who it is, to look at its other groups; nil when nobody asks for them.
+    /// The process, to read its supplementary groups; nil where there is none.
     package var process: Int32?
     /// The permissions that it takes from what it makes, where no default ACL decides.
     package var umask: UInt16
@@ -75,7 +78,7 @@ package struct LocalChanges {
     /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
     func directory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
         guard let item = try db.item(ofInode: number) else {
-            // A directory that was removed while somebody is in it.
+            // A directory that was removed while a process is in it.
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
@@ -116,10 +119,8 @@ package struct LocalChanges {
     /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
     func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
         let number = directory.inode.number
-        try db.run(
-            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, now.nanosecondsSince1970, number.rawValue])
-        // Whoever makes a thousand files says it once.
+        try db.setDirectoryTimes(of: number, to: now)
+        // It is marked once for a thousand files.
         if !isOurs, !directory.changedFields.contains(.contentModificationDate) {
             try mark(.contentModificationDate, of: number)
         }
@@ -133,8 +134,7 @@ package struct LocalChanges {
     }
 
     func setChangeTime(of number: InodeNumber) throws {
-        try db.run(
-            "UPDATE inode SET changedAt = ? WHERE number = ?", [now.nanosecondsSince1970, number.rawValue])
+        try db.setChangeTime(of: number, to: now)
     }
 
     mutating func tellKernel(_ invalidation: KernelInvalidation) {
@@ -154,9 +154,7 @@ package struct LocalChanges {
     /// use it.
     mutating func dropName(of item: ItemRecord) throws {
         let inode = item.inode
-        try db.run(
-            "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?",
-            [now.nanosecondsSince1970, inode.number.rawValue])
+        try db.unlink(inode.number, at: now)
         guard inode.linkCount <= 1 else { return }
         try db.forgetFailure(of: inode.number)
         guard !open.keepsNameless(inode.number) else {
@@ -164,7 +162,7 @@ package struct LocalChanges {
         }
         if try db.hasContentFile(inode.number) {
             effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
-            try db.run("UPDATE inode SET contentStamp = NULL WHERE number = ?", [inode.number.rawValue])
+            try db.setContentStamp(of: inode.number, to: nil)
         } else {
             try db.deleteNameless(inode.number)
         }
@@ -172,32 +170,9 @@ package struct LocalChanges {
 }
 
 extension Database {
-    fileprivate func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
-        if fields.contains(.contents) { try noteOrigin(ofContent: number) }
-        try run(
-            """
-            UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
-                nextTry = NULL WHERE inode = ?
-            """, [Int64(fields.rawValue), time.nanosecondsSince1970, number.rawValue])
-    }
-
-    /// Content is about to be changed here: it is based on the version that was here, which is not the one that the remote
-    /// told last where news came while somebody had the file open. Of several names each has a version of its own, and
-    /// none of them is older than what is here.
-    private func noteOrigin(ofContent number: InodeNumber) throws {
-        try run(
-            """
-            UPDATE item SET baseContentVersion = (SELECT contentVersion FROM inode WHERE number = ?1)
-            WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & 1 = 0
-                AND (SELECT linkCount FROM inode WHERE number = ?1) = 1
-            """, [number.rawValue])
-    }
-
     /// A name was made or removed in a directory.
     func touch(_ directory: InodeNumber, at time: FileTimestamp, isOurs: Bool = false) throws {
-        try run(
-            "UPDATE inode SET modifiedAt = ?, changedAt = ? WHERE number = ?",
-            [time.nanosecondsSince1970, time.nanosecondsSince1970, directory.rawValue])
+        try setDirectoryTimes(of: directory, to: time)
         if !isOurs { try mark(.contentModificationDate, of: directory, at: time) }
     }
 }
@@ -223,12 +198,12 @@ extension Replica {
     ) throws -> (Value, ReplicaEffects) {
         var opened: FileDescriptor?
         var isDone = false
-        // The file itself stays: its number may be another's by now, who begins it anew.
+        // The file itself stays: another inode may have its number by now, and creates the file anew.
         defer { if !isDone { try? opened?.close() } }
         do {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 var changes = LocalChanges(
-                    db: db, open: open, contents: contents, now: Self.now, ignored: ignoredNames,
+                    db: db, open: open, contents: contents, now: FileTimestamp.now, ignored: ignoredNames,
                     mayChangeNames: changingNames)
                 // On a full disk it is run twice.
                 try? opened?.close()

@@ -44,7 +44,8 @@ extension ReplicaDatabase {
             case .item(let row):
                 try db.one(
                     """
-                    SELECT isExcluded = 0 AND (reimport > 0 OR changedFields <> 0 AND pendingSince <= ?)
+                    SELECT isExcluded = \(exclusion: .none) AND (reimport > 0 OR changedFields <> 0
+                        AND pendingSince <= ?)
                     FROM item WHERE id = ?
                     """, [time.nanosecondsSince1970, row], { $0[0] as Bool }) ?? false
             case .deletion(let row):
@@ -105,12 +106,14 @@ private struct PendingSearch {
     mutating func item(after row: Int64, since time: FileTimestamp) throws -> PendingMark? {
         guard row < .max else { return nil }
         let changed = """
-            SELECT id, inode, parent, CASE WHEN changedFields & 4 THEN baseParent END FROM item
-            WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1 AND id > ?2 ORDER BY id
+            SELECT id, inode, parent,
+                CASE WHEN changedFields & \(field: .parentItemIdentifier) THEN baseParent END FROM item
+            WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND pendingSince <= ?1
+                AND id > ?2 ORDER BY id
             """
         let offered = """
             SELECT id, inode, parent, NULL FROM item
-            WHERE reimport > 0 AND isExcluded = 0 AND ?1 = ?1 AND id > ?2 ORDER BY id
+            WHERE reimport > 0 AND isExcluded = \(exclusion: .none) AND ?1 = ?1 AND id > ?2 ORDER BY id
             """
         return try [changed, offered].compactMap { sql in
             var found: Int64?
@@ -160,7 +163,7 @@ private struct PendingSearch {
         return answer
     }
 
-    /// As the other, for a directory on the remote, which may have been removed here.
+    /// As ``isInside(_:)-inode``, for a directory on the remote, which may have been removed here.
     private mutating func isInside(_ directory: ItemIdentifier) throws -> Bool {
         var current = directory
         for _ in 0..<4096 {

@@ -2,62 +2,6 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// A local change on its way to the provider: the item as it was when it was sent, so that what changed since is seen.
-package struct SentChange: Sendable {
-    /// The item's row.
-    package var row: Int64
-    package var inode: InodeNumber
-    /// Nil for an item that the provider has not heard of.
-    package var identifier: ItemIdentifier?
-    package var item: FileProviderItem
-    package var base: ItemVersion
-    package var fields: ItemFields
-    /// What the content file was when it was sent.
-    package var contentStamp: Int64?
-    /// Whether it may have been sent before, without an answer.
-    package var isReplay: Bool
-    /// How it is offered again, when its identifier was given up.
-    package var offer: Offer?
-}
-
-/// An item that the remote has to delete.
-package struct PendingDeletion: Hashable, Sendable {
-    package var id: Int64
-    package var identifier: ItemIdentifier
-    package var kind: InodeKind
-    package var parent: ItemIdentifier
-    package var name: String
-    package var version: ItemVersion
-    package var since: FileTimestamp
-    package var attempts: Int
-    package var nextTry: FileTimestamp?
-    package var code: String?
-    package var message: String?
-    /// Whether its identifier was given up: it has to be found on the remote by its name first.
-    package var isToBeFound: Bool
-
-    static let columns = """
-        id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
-        nextTry, code, message, isToBeFound
-        """
-
-    init(_ row: Columns) {
-        id = row[0]
-        identifier = ItemIdentifier(rawValue: row[1])
-        kind = InodeKind(rawValue: row[2]) ?? .file
-        parent = ItemIdentifier(rawValue: row[3])
-        name = row[4]
-        version = ItemVersion(
-            contentVersion: [UInt8](row[5] as Data), metadataVersion: [UInt8](row[6] as Data))
-        since = FileTimestamp(nanosecondsSince1970: row[7])
-        attempts = row[8]
-        nextTry = (row[9] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:))
-        code = row[10]
-        message = row[11]
-        isToBeFound = row[12]
-    }
-}
-
 /// When something that waits is to be tried.
 package struct PendingState: Hashable, Sendable {
     package var since: FileTimestamp
@@ -74,7 +18,7 @@ extension ReplicaDatabase {
                 db.cachedStatement(
                     sql: """
                         SELECT id, pendingSince, attempts, nextTry FROM item
-                        WHERE changedFields <> 0 AND isExcluded = 0 AND id > ? ORDER BY id LIMIT ?
+                        WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
                         """), arguments: [row, limit])
             return try ids.compactMap { row in
                 guard let item = try db.item(id: row[0]) else { return nil }
@@ -118,10 +62,11 @@ extension ReplicaDatabase {
         try read { db in
             try db.one(
                 """
-                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND pendingSince <= ?1)
+                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                    AND pendingSince <= ?1)
                     OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
                     OR EXISTS (SELECT 1 FROM reimport WHERE requestedAt <= ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = \(exclusion: .none))
                 """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
         }
     }
@@ -132,11 +77,13 @@ extension ReplicaDatabase {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = 0)
+                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none))
                         + (SELECT COUNT(*) FROM deletion)
-                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0 AND isExcluded = 0),
+                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0
+                            AND isExcluded = \(exclusion: .none)),
                         (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
-                            WHERE item.changedFields <> 0 AND item.isExcluded = 0 AND item.changedFields & 1)
+                            WHERE item.changedFields <> 0 AND item.isExcluded = \(exclusion: .none)
+                                AND item.changedFields & \(field: .contents))
                     """)
             return (row?[0] ?? 0, Int64(saturating: (row?[1] as Double?) ?? 0))
         }
@@ -157,7 +104,7 @@ extension ReplicaDatabase {
             try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT number FROM inode WHERE isIncomplete <> 0 AND NOT EXISTS (
+                    SELECT number FROM inode WHERE isIncomplete <> \(comparison: .none) AND NOT EXISTS (
                         SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
                         AND NOT EXISTS (SELECT 1 FROM item WHERE inode = number AND reimport > 0)
                     """
@@ -171,7 +118,8 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT MIN(at) FROM (
-                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0 AND isExcluded = 0 AND nextTry > ?
+                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0
+                        AND isExcluded = \(exclusion: .none) AND nextTry > ?
                     UNION ALL SELECT MIN(nextTry) FROM deletion WHERE nextTry > ?)
                 """, [now.nanosecondsSince1970, now.nanosecondsSince1970],
                 { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
@@ -223,7 +171,8 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1 AND changedFields & 4 <> 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1
+                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
                 """, [identifier.rawValue], { $0[0] as Bool }) ?? false
         }
     }
@@ -233,16 +182,19 @@ extension ReplicaDatabase {
         try read { db in
             try db.one(
                 """
-                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = 0
-                        AND (identifier IS NULL OR changedFields & 7 <> 0))
+                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0
+                    AND isExcluded = \(exclusion: .none)
+                        AND (identifier IS NULL
+                            OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))
                     OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2 AND changedFields & 4 <> 0)
+                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2
+                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
                 """, [number.rawValue, identifier?.rawValue], { $0[0] as Bool }) ?? false
         }
     }
 }
 
-/// Who has a name on the remote.
+/// What has a name on the remote.
 package enum RemoteNameHolder: Hashable, Sendable {
     case deletion(Int64)
     case item(Int64, ItemFields)

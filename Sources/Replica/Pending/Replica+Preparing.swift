@@ -39,7 +39,7 @@ extension Replica {
         }
     }
 
-    /// A deletion that waits, or nil when it does not any more.
+    /// A pending deletion, or nil when it is no longer pending.
     package func deletion(_ id: Int64) throws -> PendingDeletion? {
         try database.pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }
     }

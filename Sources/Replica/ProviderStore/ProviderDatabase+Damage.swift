@@ -81,7 +81,7 @@ extension ProviderDatabase {
                     """
                     INSERT INTO unreadable (namespace, key, value, foundAt)
                     SELECT namespace, key, value, ? FROM record WHERE \(Self.isUnreadable)
-                    """, [Replica.now.nanosecondsSince1970])
+                    """, [FileTimestamp.now.nanosecondsSince1970])
                 try db.run("DELETE FROM record WHERE \(Self.isUnreadable)", [])
             }
         }
@@ -148,7 +148,7 @@ extension ProviderDatabase {
         let names = ["", "-wal", "-shm"].map { fileName + $0 }
             .filter { FileManager.default.fileExists(atPath: directory.appending($0).string) }
         guard !names.isEmpty else { return nil }
-        let place = recovered.appending("provider-\(Replica.now.nanosecondsSince1970)")
+        let place = recovered.appending("provider-\(FileTimestamp.now.nanosecondsSince1970)")
         try place.makeDirectory()
         for name in names { try directory.appending(name).move(to: place.appending(name)) }
         return place
@@ -186,7 +186,7 @@ extension ReplicaDatabase {
         let (store, finding) = try ProviderDatabase.open(
             in: directory, wasMade: wasMade, recovered: contents.recovered, reserve: reserve)
         if !wasMade { try set(.hasProviderStore, to: "1") }
-        if let finding { try keep(findings: [finding], at: Replica.now) }
+        if let finding { try keep(findings: [finding], at: FileTimestamp.now) }
         return (store, finding)
     }
 

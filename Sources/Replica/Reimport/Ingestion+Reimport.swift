@@ -20,7 +20,7 @@ extension Ingestion {
             if other.reimport == -offer.round { return try settleDuplicate(current, of: other) }
             try forgetTwin(other, of: current)
         }
-        try db.run("DELETE FROM unanswered WHERE item = ?", [sent.row])
+        try db.forgetUnanswered(ofItem: sent.row)
         let wasUnwritten =
             current.inode.number == sent.inode && sent.contentStamp != nil && sent.contentStamp == present
             && !stillPending.contains(.contents)
@@ -33,24 +33,11 @@ extension Ingestion {
             changed.insert(.contents)
         }
         changed = try differing(changed, of: current, from: item).subtracting(held)
-        try db.run(
-            """
-            UPDATE item SET identifier = ?, reimport = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
-                baseMetadataVersion = ?, baseSize = ?, baseModifiedAt = ?, changedFields = ?, heldFields = ?,
-                wasSent = 0, attempts = 0, nextTry = NULL,
-                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
-            """,
-            [
-                item.itemIdentifier.rawValue, -offer.round, item.parentItemIdentifier.rawValue, item.filename,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
-                item.contentModificationDate?.nanosecondsSince1970, Int64(changed.rawValue),
-                Int64(current.heldFields.union(held).rawValue), Int64(changed.rawValue), now.nanosecondsSince1970,
-                current.id,
-            ])
+        try db.acknowledge(
+            current.id, as: item, changed: changed, held: current.heldFields.union(held))
+        try db.setChangedFields(of: current.id, to: changed, at: now)
         if isContentThere {
-            try db.run(
-                "UPDATE inode SET contentVersion = ? WHERE number = ?",
-                [Data(item.itemVersion.contentVersion), current.inode.number.rawValue])
+            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         }
         try db.forgetFailure(of: current.inode.number)
         if current.inode.kind == .directory {
@@ -60,7 +47,7 @@ extension Ingestion {
         try update(
             acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
         guard current.inode.kind == .directory, current.inode.content == .materialized else { return }
-        // What has come and gone there meanwhile nobody has told.
+        // Changes there since the last comparison are not known.
         try noteIncomplete(current.inode.number)
     }
 
@@ -177,23 +164,6 @@ extension Ingestion {
         try resolveCollision(of: left.id, with: remote, label: label)
     }
 
-    /// An item that the provider has never heard of.
-    mutating func becomeNew(_ item: ItemRecord) throws {
-        let isHere = item.inode.kind != .file || item.inode.content == .materialized
-        guard isHere, try db.item(id: item.id) != nil else { return }
-        try db.run(
-            """
-            UPDATE item SET identifier = NULL, reimport = ?, baseParent = NULL, baseName = NULL,
-                baseContentVersion = x'', baseMetadataVersion = x'', template = ?, wasSent = 0, changedFields = ?,
-                attempts = 0, nextTry = NULL, pendingSince = COALESCE(pendingSince, ?) WHERE id = ?
-            """,
-            [
-                -abs(item.reimport), ItemRecord.newTemplate(),
-                Int64(ItemFields.ofNewItem(item.inode.kind).rawValue), now.nanosecondsSince1970, item.id,
-            ])
-        try db.run("DELETE FROM unanswered WHERE item = ?", [item.id])
-    }
-
     /// Another item was recognized as this one already: they were two names for one thing.
     private mutating func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
         let isWritten =
@@ -205,14 +175,14 @@ extension Ingestion {
         if item.inode.kind == .directory {
             try forgetTwin(item, of: winner)
         } else {
-            try db.run("UPDATE item SET changedFields = 0 WHERE id = ?", [item.id])
+            try db.forgetChanges(of: item.id)
             if let clean = try db.item(id: item.id) { try remove(clean) }
         }
         // It may have had the name of the one that was there first.
         guard winner.isHidden, let parent = winner.parent, try db.item(id: item.id) == nil,
             try db.item(named: item.name, in: parent) == nil, !item.isHidden
         else { return }
-        try db.run("UPDATE item SET name = ? WHERE id = ?", [item.name, winner.id])
+        try db.setName(of: winner.id, to: item.name)
         effects.invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
     }
 
@@ -230,41 +200,8 @@ extension Ingestion {
 
     /// What was removed here is not on the remote, nor what it contained.
     package mutating func notFoundDeleted(_ deletion: PendingDeletion) throws {
-        var gone = [deletion.identifier]
-        while let next = gone.popLast() {
-            gone += try db.all(
-                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound = 1", [next.rawValue],
-                { ItemIdentifier($0[0] as String) })
-            try db.run(
-                "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)",
-                [next.rawValue])
-            try db.run("DELETE FROM deletion WHERE identifier = ?", [next.rawValue])
-        }
+        try db.deleteDeletions(below: deletion.identifier)
+        try db.deleteDeletion(deletion.identifier)
         try restoreNames()
-    }
-}
-
-extension Database {
-    /// A directory has an identifier: whoever named it by what stood in for that does no more.
-    func noteIdentifier(_ identifier: ItemIdentifier, replacing placeholder: ItemIdentifier) throws {
-        try run(
-            "UPDATE deletion SET baseParent = ? WHERE baseParent = ?", [identifier.rawValue, placeholder.rawValue])
-        try run(
-            """
-            UPDATE item SET baseParent = ? WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
-            """, [identifier.rawValue, placeholder.rawValue])
-    }
-
-    fileprivate func foundDeleted(_ placeholder: ItemIdentifier, as item: FileProviderItem) throws {
-        try run(
-            """
-            UPDATE OR REPLACE deletion SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
-                baseMetadataVersion = ?, isToBeFound = 0, attempts = 0, nextTry = NULL WHERE identifier = ?
-            """,
-            [
-                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
-                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), placeholder.rawValue,
-            ])
-        try noteIdentifier(item.itemIdentifier, replacing: placeholder)
     }
 }

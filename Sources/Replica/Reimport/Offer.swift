@@ -1,18 +1,6 @@
 import FileProvider
 import GRDB
 
-/// How an item whose identifier was given up is offered to the provider.
-package struct Offer: Hashable, Sendable {
-    /// The reimport that it belongs to.
-    package var round: Int64
-    /// Whether nothing of its content is here: what the remote does not have then is gone.
-    package var isDataless: Bool
-    /// Whether the remote had it: then it is only to be recognized at first, and made when it is not there.
-    package var wasKnown: Bool
-    /// Whether it is offered where the remote had it, and not where it was moved to since.
-    package var isAtOrigin: Bool
-}
-
 /// What can be offered, in the order of the rows.
 package struct ReadyOffer: Hashable, Sendable {
     package var row: Int64
@@ -45,8 +33,8 @@ extension ReplicaDatabase {
             let rows = try db.all(
                 """
                 SELECT item.id FROM item INDEXED BY itemToOffer JOIN item AS directory ON directory.inode = item.parent
-                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = 0
-                    AND (directory.identifier IS NOT NULL OR directory.trashRole = 2)
+                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = \(exclusion: .none)
+                    AND (directory.identifier IS NOT NULL OR directory.trashRole = \(trash: .files))
                     AND (item.nextTry IS NULL OR item.nextTry <= ?)
                 ORDER BY item.id LIMIT ?
                 """, [row, now.nanosecondsSince1970, limit], { $0[0] as Int64 })
@@ -85,8 +73,9 @@ extension Database {
             """
             SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1 AND baseName = ?2)
                 OR EXISTS (SELECT 1 FROM item INDEXED BY movedItem
-                    WHERE baseParent = ?1 AND changedFields & 4 <> 0 AND baseParent IS NOT NULL AND baseName = ?2
-                        AND id <> ?3 AND isExcluded = 0)
+                    WHERE baseParent = ?1 AND changedFields & \(field: .parentItemIdentifier) <> 0
+                        AND baseParent IS NOT NULL AND baseName = ?2
+                        AND id <> ?3 AND isExcluded = \(exclusion: .none))
             """, [directory.rawValue, name, row], { $0[0] as Bool }) ?? false
     }
 
@@ -115,11 +104,6 @@ extension ItemRecord {
         if isRenamed, !isHidden, trash == nil { return name }
         return base.name ?? ownName
     }
-}
-
-extension ItemIdentifier {
-    /// Whether the provider has never given it.
-    package var isPlaceholder: Bool { rawValue.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) }
 }
 
 extension Replica {

@@ -104,7 +104,8 @@ extension Database {
         let isWaiting = try one(
             """
             SELECT EXISTS (SELECT 1 FROM reimportDirectory)
-                OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND attempts = 0 AND isExcluded = 0)
+                OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND attempts = 0
+                    AND isExcluded = \(exclusion: .none))
             """, [], { $0[0] as Bool })
         return isWaiting == false
     }

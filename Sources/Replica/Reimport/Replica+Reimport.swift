@@ -15,12 +15,11 @@ extension Replica {
             else { throw FileProviderError(.noSuchItem, "inode \(number) is not shown, or is being reimported") }
             try db.run(
                 "INSERT INTO reimport (inode, requestedAt) VALUES (?, ?)",
-                [number.rawValue, Self.now.nanosecondsSince1970])
+                [number.rawValue, FileTimestamp.now.nanosecondsSince1970])
             var marking = ReimportMarking(db: db, round: db.lastInsertedRowID)
             if number != .root { try marking.take(item) }
-            // What has come and gone there meanwhile nobody has told.
-            try db.run(
-                "UPDATE inode SET isIncomplete = 1 WHERE number = ? AND kind = 2 AND content = 2", [number.rawValue])
+            // Changes there since the last comparison are not known.
+            try db.noteIncompleteIfListed(number)
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
             // What lies right below is given up at once: no listing mistakes it for gone.
@@ -116,11 +115,7 @@ struct ReimportMarking {
                 "INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [item.inode.number.rawValue])
         }
         guard let identifier = item.identifier, !isOurs, item.reimport != round else { return }
-        try db.run(
-            """
-            UPDATE item SET identifier = NULL, reimport = ?, template = ?, attempts = 0, nextTry = NULL,
-                baseParent = CASE WHEN changedFields & 4 THEN baseParent END WHERE id = ?
-            """, [round, ItemRecord.newTemplate(), item.id])
+        try db.giveUpIdentifier(of: item.id, in: round)
         count += 1
         guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return }
         try takeDeletions(in: identifier, as: given.placeholder)
@@ -134,9 +129,7 @@ struct ReimportMarking {
             { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String), kind: $0[2] as Int) })
         for deletion in deletions {
             let token = PendingDeletion.token(ofDeletion: deletion.id)
-            try db.run(
-                "UPDATE deletion SET identifier = ?, baseParent = ?, isToBeFound = 1 WHERE id = ?",
-                [token.rawValue, parent.rawValue, deletion.id])
+            try db.giveUpIdentifier(ofDeletion: deletion.id, token: token, in: parent)
             if deletion.kind == InodeKind.directory.rawValue { try takeDeletions(in: deletion.identifier, as: token) }
         }
     }
@@ -145,10 +138,11 @@ struct ReimportMarking {
     private func takeMoved(outOf directory: ItemIdentifier, as parent: ItemIdentifier) throws {
         let rows = try db.all(
             """
-            SELECT id FROM item WHERE baseParent = ? AND changedFields & 4 <> 0 AND baseParent IS NOT NULL
+            SELECT id FROM item WHERE baseParent = ? AND changedFields & \(field: .parentItemIdentifier) <> 0
+                AND baseParent IS NOT NULL
             """, [directory.rawValue], { $0[0] as Int64 })
         for row in rows {
-            try db.run("UPDATE item SET baseParent = ? WHERE id = ?", [parent.rawValue, row])
+            try db.setBaseParent(of: row, to: parent)
             guard let item = try db.item(id: row) else { continue }
             var marking = ReimportMarking(db: db, round: round)
             try marking.take(item)
@@ -171,7 +165,7 @@ extension Database {
     }
 
     /// An item is about to leave its directory. When that is one whose items are being given up, so is this one, now: the
-    /// others will not find it any more.
+    /// walk will not find it there.
     func keepInReimport(_ item: ItemRecord) throws {
         guard try isMarkingReimport(), let round = try reimportRound() else { return }
         var current = item.parent
@@ -189,35 +183,8 @@ extension Database {
         }
     }
 
-    /// An item that waits to be offered is moved or renamed: where the remote has it stays known.
-    func noteWhereItIs(waiting item: ItemRecord, movedTo parent: InodeNumber, named name: String) throws {
-        guard item.isToBeOffered, let base = item.base.name else { return }
-        let origin = try item.base.parent ?? item.parent.flatMap { try providerName(of: $0) }
-        let isElsewhere = try providerName(of: parent) != origin
-        let isRenamed = !base.utf8.elementsEqual(name.utf8)
-        var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
-        if isElsewhere { fields.insert(.parentItemIdentifier) }
-        if isRenamed { fields.insert(.filename) }
-        try run(
-            """
-            UPDATE item SET changedFields = ?, baseParent = ?, attempts = 0, nextTry = NULL,
-                pendingSince = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(pendingSince, ?) END WHERE id = ?
-            """,
-            [
-                Int64(fields.rawValue), isElsewhere ? origin?.rawValue : nil, Int64(fields.rawValue),
-                Replica.now.nanosecondsSince1970, item.id,
-            ])
-    }
-
     /// A directory's identifier, or the template under which it is offered.
     func providerName(of directory: InodeNumber) throws -> ItemIdentifier? {
         try item(ofInode: directory).map { $0.identifier ?? $0.placeholder }
-    }
-}
-
-extension PendingDeletion {
-    /// What stands in for the identifier of something that was removed here and has to be found on the remote.
-    static func token(ofDeletion id: Int64) -> ItemIdentifier {
-        ItemIdentifier(ItemRecord.placeholderPrefix + "d" + String(id))
     }
 }

@@ -101,26 +101,23 @@ struct TrashDirectories {
         let path = try path(of: place)
         let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(Self.localTime(place.date))\n"
         let bytes = Array(text.utf8)
-        try insert(
+        let number = try insert(
             fileName, in: trash.information, kind: .file, permissions: 0o600, size: Int64(bytes.count), .none,
             owner: trash.owner, group: trash.group)
-        let number = InodeNumber(
-            rawValue: try db.one(
-                "SELECT inode FROM item WHERE id = ?", [db.lastInsertedRowID], { $0[0] as Int64 }) ?? 0)
         let file = try contents.create(number, size: 0)
         defer { try? file.close() }
         try file.writeAll(toAbsoluteOffset: 0, bytes)
     }
 
-    /// Takes away what was said of an item that is not in the trash any more.
+    /// Removes the file in `info` of an item that has left the trash.
     ///
     /// - Returns: the inode that has no name left.
     mutating func removeInformation(named name: String, in files: InodeNumber) throws -> InodeNumber? {
         guard let trash = try trash(with: files) else { return nil }
         let fileName = Self.informationName(of: name)
         guard let item = try db.item(named: fileName, in: trash.information) else { return nil }
-        try db.run("DELETE FROM item WHERE id = ?", [item.id])
-        try db.run("UPDATE inode SET linkCount = linkCount - 1 WHERE number = ?", [item.inode.number.rawValue])
+        try db.deleteItem(item.id)
+        try db.unlink(item.inode.number, at: now)
         invalidations += [.entry(parent: trash.information, name: fileName), .contents(trash.information)]
         return item.inode.linkCount <= 1 ? item.inode.number : nil
     }
@@ -134,10 +131,8 @@ struct TrashDirectories {
             if known.trashRole == role { return known.inode.number }
             try makeRoom(known, in: parent)
         }
-        try insert(
+        return try insert(
             name, in: parent, kind: .directory, permissions: 0o700, size: 0, role, owner: user, group: group)
-        guard let made = try db.item(named: name, in: parent) else { throw LocalObstacle.refused(.ioError) }
-        return made.inode.number
     }
 
     /// Something else has the name: it is shown under another.
@@ -145,7 +140,7 @@ struct TrashDirectories {
         for number in 2... {
             let name = Displacement.decorated(item.name, number: number)
             guard try db.item(named: name, in: parent) == nil else { continue }
-            try db.run("UPDATE item SET name = ? WHERE id = ?", [name, item.id])
+            try db.setName(of: item.id, to: name)
             invalidations += [.entry(parent: parent, name: item.name), .entry(parent: parent, name: name)]
             return
         }
@@ -154,27 +149,12 @@ struct TrashDirectories {
     private mutating func insert(
         _ name: String, in parent: InodeNumber, kind: InodeKind, permissions: UInt16, size: Int64, _ role: TrashRole,
         owner: UInt32, group: UInt32
-    ) throws {
-        let time = now.nanosecondsSince1970
-        try db.run(
-            """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, content,
-                localBytes, hasContentFile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 2, ?, ?)
-            """,
-            [
-                kind.rawValue, size, Int64(permissions), Int64(owner), Int64(group), time, time, time, size,
-                kind == .file,
-            ])
-        try db.run(
-            """
-            INSERT INTO item (inode, parent, name, capabilities, template, isExcluded, trashRole)
-            VALUES (?, ?, ?, ?, ?, 1, ?)
-            """,
-            [
-                db.lastInsertedRowID, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                ItemRecord.newTemplate(), role.rawValue,
-            ])
+    ) throws -> InodeNumber {
+        let number = try db.insertTrashItem(
+            name, in: parent, kind: kind, permissions: permissions, size: size, role: role, owner: owner, group: group,
+            at: now)
         invalidations += [.entry(parent: parent, name: name), .contents(parent)]
+        return number
     }
 
     /// Where an item was, from the mount's root on, as far as its directories are still there.

@@ -1,0 +1,58 @@
+import Foundation
+import Syscalls
+import SystemPackage
+
+/// Gives a file one more place: by another name where the file system is the same, else by a copy that is compared.
+enum FileTaking {
+    /// - Parameter mayLink: false always copies, so that the file has no other name.
+    /// - Returns: whether both are one file now.
+    @discardableResult
+    static func take(_ source: FilePath, to destination: FilePath, mayLink: Bool) throws -> Bool {
+        if mayLink, (try? source.link(as: destination)) != nil { return true }
+        try copy(source, to: destination)
+        return false
+    }
+
+    private static func copy(_ source: FilePath, to destination: FilePath) throws {
+        let old = try FileDescriptor.open(source, .readOnly, options: [.closeOnExec, .noFollow])
+        defer { try? old.close() }
+        let before = try FileStatus(of: old)
+        let new = try FileDescriptor.open(
+            destination, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec, .noFollow],
+            permissions: .ownerReadWrite)
+        defer { try? new.close() }
+        var offset: Int64 = 0
+        let piece: Int64 = 16 << 20
+        while offset < before.size {
+            let done = try new.copy(from: old, at: offset, to: offset, count: min(piece, before.size - offset))
+            guard done > 0 else { break }
+            offset += done
+        }
+        try new.synchronize()
+        guard try isEqual(old, new, size: before.size), try FileStatus(of: old).modified == before.modified else {
+            throw TakingError(description: "'\(source)' was changed while it was copied")
+        }
+        try destination.setModificationTime(to: before.modified)
+    }
+
+    private static func isEqual(_ one: FileDescriptor, _ other: FileDescriptor, size: Int64) throws -> Bool {
+        guard try one.lengths().size == size, try other.lengths().size == size else { return false }
+        var offset: Int64 = 0
+        while offset < size {
+            let count = Int(min(1 << 20, size - offset))
+            let bytes = try one.readBytes(at: offset, count: count)
+            guard bytes.count == count, try other.readBytes(at: offset, count: count) == bytes else { return false }
+            offset += Int64(count)
+        }
+        return true
+    }
+}
+
+/// Why files could not be taken, in words.
+package struct TakingError: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) {
+        self.description = description
+    }
+}

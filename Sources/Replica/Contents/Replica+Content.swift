@@ -1,0 +1,128 @@
+import FileProvider
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// A file's content that is being filled: what a transfer needs to know.
+package struct ContentBeginning: Sendable {
+    package var identifier: ItemIdentifier
+    /// Open for reading and writing; the transfer's to close.
+    package var descriptor: FileDescriptor
+    package var generation: Int64
+    package var version: [UInt8]
+    package var size: Int64
+    package var present: ByteRanges
+}
+
+/// The bytes of files: begun, recorded once they are on disk, read, dropped.
+extension Replica {
+    /// Makes a file ready to be filled with the content of the version that it shows, going on with what is here.
+    ///
+    /// - Throws: `noSuchItem` for what is not a file of the remote's; `versionNoLongerAvailable` when the file shows
+    ///   another version than `version`; POSIX errors of the content file.
+    package func beginContent(of number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        let begun = try await database.write { db -> (InodeRecord, ItemIdentifier, ByteRanges, isNew: Bool) in
+            let item = try db.item(ofInode: number)
+            // One that was removed or replaced here while it was open is on the remote still. Of one that the remote has
+            // replaced the provider says itself that it has another version.
+            let source = try item.map(\.identifier) ?? db.source(ofNameless: number)
+            guard let inode = try item?.inode ?? db.inode(number), inode.kind == .file else {
+                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
+            }
+            guard let source else {
+                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
+            }
+            if let version, version != inode.contentVersion {
+                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: source)
+            }
+            if inode.content != .dataless {
+                return (inode, source, try db.presentRanges(of: number), false)
+            }
+            try db.beginContent(of: number)
+            guard let begun = try db.inode(number) else { throw FileProviderError(.noSuchItem) }
+            return (begun, source, ByteRanges(), true)
+        }
+        let (inode, identifier) = (begun.0, begun.1)
+        do {
+            let descriptor =
+                begun.isNew ? try contents.create(number, size: inode.size) : try contents.open(number, .readWrite)
+            let present = inode.content == .materialized ? ByteRanges([0..<inode.size]) : begun.2
+            return ContentBeginning(
+                identifier: identifier, descriptor: descriptor, generation: inode.contentGeneration,
+                version: inode.contentVersion, size: inode.size, present: present)
+        } catch let error as Errno {
+            if begun.isNew {
+                _ = try? await abandonContent(of: number, generation: inode.contentGeneration, open: NothingOpen())
+            }
+            throw FileProviderError.posix(error, "the content file of inode \(number): \(error)")
+        }
+    }
+
+    /// Records that ranges are on disk. All of a file's bytes make it materialized.
+    ///
+    /// - Parameter cause: which process they were fetched for, in words; nil for none, and then it was no use of them.
+    /// - Returns: what is left to tell the kernel; nil when the content has been begun anew since, and nothing was
+    ///   recorded.
+    package func recordContent(
+        of number: InodeNumber, generation: Int64, ranges: ByteRanges, cause: String? = nil
+    ) async throws -> ReplicaEffects? {
+        try await database.write { [contents] db in
+            guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial
+            else { return nil }
+            var effects = ReplicaEffects()
+            let isComplete = ranges.contains(0..<inode.size)
+            try db.recordContent(
+                of: number, ranges: ranges, isComplete: isComplete,
+                hasUnusualAllocation: isComplete && (try? contents.status(of: number))?.hasUnusualAllocation ?? false,
+                cause: cause, at: FileTimestamp.now)
+            try db.forgetFailure(of: number)
+            effects.invalidations.append(.attributes(number))
+            return effects
+        }
+    }
+
+    /// Makes a file dataless again whose content was begun and never came.
+    ///
+    /// - Returns: false when a process has it open, which may read from its content file already: that file stays, and the
+    ///   next download goes on with it.
+    package func abandonContent(
+        of number: InodeNumber, generation: Int64, open: any OpenInodes
+    ) async throws -> Bool {
+        let obsolete = try await database.write { db -> ObsoleteContent? in
+            guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
+                inode.localBytes == 0, !open.isOpen(number)
+            else { return nil }
+            return try db.forgetContent(of: number)
+        }
+        guard let obsolete else { return !open.isOpen(number) }
+        var effects = ReplicaEffects()
+        effects.obsoleteContents.append(obsolete)
+        try await removeObsoleteContents(effects)
+        return true
+    }
+
+    /// A descriptor to read a file's local content from; the caller's to close. Blocks no longer than the disk does.
+    ///
+    /// - Throws: `Errno`; ENOENT when the content was dropped meanwhile.
+    package func openContent(of number: InodeNumber) throws -> FileDescriptor {
+        try contents.open(number, .readOnly)
+    }
+
+    /// Fills everything that a lost file or a wrong length may have left: the content is fetched again.
+    package func distrustContent(of inode: InodeRecord, because reason: String) async throws -> ReplicaEffects {
+        if let name = FilePath.Component(String(inode.number.rawValue)) {
+            _ = try? contents.quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
+        }
+        return try await database.write { db in
+            var effects = ReplicaEffects()
+            guard try db.inode(inode.number)?.contentGeneration == inode.contentGeneration else { return effects }
+            try db.dropContent(of: inode.number)
+            effects.invalidations.append(.contents(inode.number))
+            let name = try db.item(ofInode: inode.number)?.name
+            effects.defects.append(
+                "the local content of '\(name ?? "inode \(inode.number)")' cannot be used (\(reason)): it has been moved to "
+                    + "'recovered' and is fetched again")
+            return effects
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import FileProvider
+import GRDB
+
+/// What went wrong with an item last, until it goes well again.
+package struct ItemFailure: Hashable, Sendable {
+    /// A ``FileProviderError/Code``, as text.
+    package var code: String
+    package var message: String
+    /// How often in a row.
+    package var attempts: Int
+    package var failedAt: FileTimestamp
+}
+
+extension ReplicaDatabase {
+    /// What went wrong with an item last; nil when it went well since.
+    package func failure(of number: InodeNumber) throws -> ItemFailure? {
+        try read { db in
+            try db.one(
+                "SELECT code, message, attempts, failedAt FROM failure WHERE inode = ?", [number.rawValue],
+                {
+                    ItemFailure(
+                        code: $0[0], message: $0[1], attempts: $0[2],
+                        failedAt: FileTimestamp(nanosecondsSince1970: $0[3]))
+                })
+        }
+    }
+
+    /// How many items have failed last.
+    package func failureCount() throws -> Int {
+        try read { db in try db.one("SELECT COUNT(*) FROM failure", [], { $0[0] as Int }) ?? 0 }
+    }
+}
+
+extension Database {
+    /// It went wrong, and this is how.
+    func recordFailure(_ error: FileProviderError, of number: InodeNumber, at now: FileTimestamp) throws {
+        try run(
+            """
+            INSERT INTO failure (inode, code, message, failedAt) SELECT number, ?, ?, ? FROM inode WHERE number = ?
+            ON CONFLICT (inode) DO UPDATE SET code = excluded.code, message = excluded.message,
+                attempts = attempts + 1, failedAt = excluded.failedAt
+            """,
+            [error.code.rawValue, error.message, now.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// It went well.
+    func forgetFailure(of number: InodeNumber) throws {
+        try run("DELETE FROM failure WHERE inode = ?", [number.rawValue])
+    }
+}

@@ -1,0 +1,370 @@
+import FileProvider
+import Synchronization
+import SystemPackage
+
+/// Files that were made and are not in the database yet: a transaction writes many of them together, and the process that
+/// creates a thousand files waits for none of these transactions.
+///
+/// This is a second copy of the truth, and the only access to it. Its invariants:
+///
+/// 1. A file is in the log before it is in memory, and it stays in the log until a transaction with it has been committed:
+///    no acknowledged creation is lost when the daemon is killed.
+/// 2. Every file is in `waiting`, or in `taken` while a transaction writes it. `places`, `numbers`, `touched` and `count`
+///    describe exactly these files, in the order of their sequences.
+/// 3. No transaction sees the database without them: one that may change names writes them before it begins
+///    (``claim()``), and nothing is added while one runs; a reader has them written first, unless what it reads has nothing
+///    to do with them.
+/// 4. What is remembered about the database (grounds, absent and known names) is used only in the ``NameEra`` in which it
+///    was read, and a name that waits is never remembered as absent.
+///
+/// ``violations()`` checks 2 and 4: in debug builds after each transaction, and in the tests after each step.
+final class NewFiles: Sendable {
+    /// The point at which a query of the database begins. The query misses the files that wait at that point, so its result
+    /// is valid only while they still wait: after a transaction has written them, their names are neither in the result nor
+    /// in memory.
+    struct Look: Sendable {
+        let era: NameEra
+        fileprivate let writes: UInt64
+    }
+
+    /// The right to add one file, if no transaction changes a name until then.
+    struct Ticket: Sendable {
+        /// Where the check for the file's name begins.
+        fileprivate let look: Look
+        /// The inode number that is reserved for the file.
+        let number: InodeNumber
+
+        var era: NameEra { look.era }
+    }
+
+    private struct Place: Hashable {
+        let directory: InodeNumber
+        let name: [UInt8]
+    }
+
+    private struct State {
+        var log: NewFileLog?
+        var waiting: [NewFile] = []
+        /// Taken by the transaction that is writing them.
+        var taken: [NewFile] = []
+        /// Where the ones and the others are, and when a directory got the last of them.
+        var places: Set<Place> = []
+        var touched: [InodeNumber: FileTimestamp] = [:]
+        var numbers: Set<InodeNumber> = []
+
+        var reserved: Range<Int64> = 0..<0
+        var wantsNumbers = false
+        var lastSequence: Int64 = 0
+        /// Transactions that may change names: how many run, and how many have begun.
+        var claims = 0
+        var era = NameEra()
+        /// Whether the last ones could not be written.
+        var isStuck = false
+        /// Whether a task is scheduled that writes those that wait.
+        var isScheduled = false
+        /// What was found out about the directories that got the last files.
+        var grounds: [InodeNumber: CreationGround] = [:]
+        /// A name that was looked for and is not there.
+        var absence: (place: Place, era: NameEra)?
+        var names = KnownNames()
+        /// How often some of them have got into the database.
+        var writes: UInt64 = 0
+
+        var look: Look { Look(era: era, writes: writes) }
+
+        /// Whether the result of a query that began at that point, and the files that wait, are together all names.
+        func isCurrent(_ look: Look) -> Bool { claims == 0 && era == look.era && writes == look.writes }
+
+        func isFree(_ place: Place) -> Bool {
+            absence.map { $0.era == era && $0.place == place } ?? false
+                || (!places.contains(place) && names.lacks(place.name, in: place.directory, era))
+        }
+
+        /// What contradicts the invariants 2 and 4.
+        func violations(count: Int) -> [String] {
+            let files = taken + waiting
+            var expected = State()
+            for file in files { expected.note(file) }
+            var found: [String] = []
+            if expected.places != places { found.append("places do not describe the files") }
+            if expected.numbers != numbers { found.append("numbers do not describe the files") }
+            if expected.touched != touched { found.append("times of directories do not describe the files") }
+            if count != files.count { found.append("the count is \(count) and not \(files.count)") }
+            let sequences = files.map(\.sequence)
+            if zip(sequences, sequences.dropFirst()).contains(where: { $0 >= $1 }) || sequences.last ?? 0 > lastSequence
+            {
+                found.append("sequences are out of order")
+            }
+            if files.contains(where: { reserved.contains($0.number.rawValue) }) {
+                found.append("a number in use is reserved")
+            }
+            if claims < 0 { found.append("more claims were released than taken") }
+            if places.contains(where: { isRememberedAsAbsent($0) }) {
+                found.append("a name that waits is remembered as absent")
+            }
+            return found
+        }
+
+        private func isRememberedAsAbsent(_ place: Place) -> Bool {
+            absence.map { $0.era == era && $0.place == place } ?? false
+                || names.lacks(place.name, in: place.directory, era)
+        }
+
+        mutating func note(_ file: NewFile) {
+            let item = file.creation.item
+            places.insert(Place(directory: item.parent, name: Array(item.name.utf8)))
+            touched[item.parent] = item.madeAt
+            numbers.insert(file.number)
+        }
+    }
+
+    private let state = Mutex(State())
+    /// Of ``State/waiting`` and ``State/taken``.
+    private let count = Atomic<Int>(0)
+
+    static let most = 4096
+    private static let mostGrounds = 256
+    private static let longestLog: Int64 = 4 << 20
+    /// Numbers are reserved so many at a time, and again when there are fewer than a quarter.
+    static let reservation: Int64 = 1024
+
+    var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
+
+    // MARK: - Adding
+
+    /// From now on files can be added.
+    func begin(_ log: NewFileLog, after sequence: Int64) {
+        state.withLock { state in
+            state.log = log
+            state.lastSequence = sequence
+        }
+    }
+
+    /// Nil where a file has to be made in a transaction of its own.
+    func ticket() -> Ticket? {
+        state.withLock { state in
+            guard let log = state.log, log.size < Self.longestLog, state.claims == 0, !state.isStuck,
+                state.waiting.count < Self.most
+            else { return nil }
+            guard let number = state.reserved.popFirst() else {
+                state.wantsNumbers = true
+                return nil
+            }
+            return Ticket(look: state.look, number: InodeNumber(rawValue: number))
+        }
+    }
+
+    /// A ticket for the same inode number, for another check of the name: ``add(_:on:_:)`` refused the first one because a
+    /// transaction had written files since that was issued.
+    ///
+    /// - Returns: nil if the file was refused for another reason.
+    func renew(_ ticket: Ticket) -> Ticket? {
+        state.withLock { state in
+            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.isCurrent(ticket.look) else {
+                return nil
+            }
+            return Ticket(look: state.look, number: ticket.number)
+        }
+    }
+
+    /// The ground on which a directory's next file is made, if nothing has changed since it was kept; and whether the name
+    /// is known to be free.
+    func ground(of directory: InodeNumber, for name: String, _ ticket: Ticket) -> (CreationGround, isFree: Bool)? {
+        state.withLock { state in
+            guard let ground = state.grounds[directory], ground.era == ticket.era, state.era == ticket.era else {
+                return nil
+            }
+            return (ground, state.isFree(Place(directory: directory, name: Array(name.utf8))))
+        }
+    }
+
+    /// Makes a file: when this returns it survives the daemon's death.
+    ///
+    /// - Parameter ground: kept for the directory's next file.
+    /// - Returns: nil when it was not made; else whether the caller has to schedule the task that writes it.
+    func add(_ creation: Creation, on ground: CreationGround, _ ticket: Ticket) -> Bool? {
+        state.withLock { state in
+            let place = Place(directory: creation.item.parent, name: Array(creation.item.name.utf8))
+            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.places.contains(place),
+                state.isCurrent(ticket.look) || state.isFree(place)
+            else { return nil }
+            let file = NewFile(sequence: state.lastSequence + 1, number: ticket.number, creation: creation)
+            do {
+                guard try state.log?.append(file) != nil else { return nil }
+            } catch {
+                return nil
+            }
+            state.lastSequence += 1
+            state.waiting.append(file)
+            state.note(file)
+            state.names.insert(place.name, in: place.directory)
+            count.wrappingAdd(1, ordering: .releasing)
+            state.absence = nil
+            var ground = ground
+            ground.directory.inode.modifiedAt = creation.item.madeAt
+            ground.directory.inode.changedAt = creation.item.madeAt
+            if state.grounds.count >= Self.mostGrounds { state.grounds = [:] }
+            state.grounds[creation.item.parent] = ground
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Whether a name is one of theirs.
+    func holds(_ name: String, in directory: InodeNumber) -> Bool {
+        !isEmpty && state.withLock { $0.places.contains(Place(directory: directory, name: Array(name.utf8))) }
+    }
+
+    /// Whether an inode is one of theirs.
+    func holds(_ number: InodeNumber) -> Bool {
+        !isEmpty && state.withLock { $0.numbers.contains(number) }
+    }
+
+    /// When a directory got the last of those that are in it.
+    func lastMade(in directory: InodeNumber) -> FileTimestamp? {
+        isEmpty ? nil : state.withLock { $0.touched[directory] }
+    }
+
+    /// A directory as it is now, if it is one that got one of the last files.
+    func directory(_ number: InodeNumber) -> InodeRecord? {
+        state.withLock { state in
+            guard let ground = state.grounds[number], ground.era == state.era, state.claims == 0 else { return nil }
+            return ground.directory.inode
+        }
+    }
+
+    /// Begins the query for one name; nil while a transaction may change names.
+    func beginLook() -> Look? {
+        state.withLock { $0.log == nil || $0.claims > 0 ? nil : $0.look }
+    }
+
+    /// The query for a name did not find it in the database.
+    func noteAbsence(of name: String, in directory: InodeNumber, _ look: Look) {
+        let place = Place(directory: directory, name: Array(name.utf8))
+        state.withLock { state in
+            // The file may have been added while the query ran.
+            guard state.isCurrent(look), !state.places.contains(place) else { return }
+            state.absence = (place, look.era)
+        }
+    }
+
+    /// Whether a directory, of which all is here, is known not to have a name.
+    func lacks(_ name: String, in directory: InodeNumber) -> Bool {
+        state.withLock { state in
+            guard state.claims == 0, state.grounds[directory]?.era == state.era else { return false }
+            return state.isFree(Place(directory: directory, name: Array(name.utf8)))
+        }
+    }
+
+    /// Where files are being made it is worth while to know all names that are there already; nil elsewhere.
+    func beginLook(at directory: InodeNumber) -> Look? {
+        state.withLock { state in
+            guard state.claims == 0, state.grounds[directory]?.era == state.era,
+                !state.names.hasLooked(at: directory, in: state.era)
+            else { return nil }
+            return state.look
+        }
+    }
+
+    /// - Parameter names: those that the database has, all of them or more than ``KnownNames/most``.
+    func endLook(_ look: Look, at directory: InodeNumber, names: [[UInt8]]) {
+        state.withLock { state in
+            guard state.isCurrent(look) else { return }
+            let others = state.places.filter { $0.directory == directory }.map(\.name)
+            state.names.keep(names + others, of: directory, look.era)
+        }
+    }
+
+    // MARK: - Writing them
+
+    /// A transaction that may change names is about to run: nothing is added until ``release()``.
+    func claim() {
+        state.withLock { state in
+            state.claims += 1
+            state.era.end()
+        }
+    }
+
+    func release() {
+        state.withLock { $0.claims -= 1 }
+    }
+
+    /// The scheduled task has begun.
+    func beginScheduled() {
+        state.withLock { $0.isScheduled = false }
+    }
+
+    /// Takes all that wait, for a transaction that writes them.
+    ///
+    /// - Returns: the files, and whether the transaction has to reserve inode numbers.
+    func take() -> (files: [NewFile], reserves: Bool) {
+        state.withLock { state in
+            let files = state.waiting
+            state.taken += files
+            state.waiting = []
+            return (files, state.wantsNumbers && state.reserved.count < Self.reservation / 4)
+        }
+    }
+
+    /// What was taken is in the database, for good.
+    func wrote() {
+        state.withLock { state in
+            defer { check(state) }
+            state.writes &+= 1
+            state.taken = []
+            state.places = []
+            state.touched = [:]
+            state.numbers = []
+            for file in state.waiting { state.note(file) }
+            count.store(state.waiting.count, ordering: .releasing)
+            state.isStuck = false
+            guard state.waiting.isEmpty, let size = state.log?.size, size > 1 << 16 else { return }
+            // A log that stays as it is does no harm: what is in it is known to be written.
+            try? state.log?.clear()
+        }
+    }
+
+    /// What was taken could not be written: it waits on.
+    func putBack() {
+        state.withLock { state in
+            state.waiting = state.taken + state.waiting
+            state.taken = []
+            state.isStuck = true
+            check(state)
+        }
+    }
+
+    func reserve(_ numbers: Range<Int64>) {
+        state.withLock { state in
+            // What was left of the others is never used.
+            state.reserved = numbers
+        }
+    }
+
+    /// What contradicts the invariants; nothing in a correct program.
+    func violations() -> [String] {
+        state.withLock { $0.violations(count: count.load(ordering: .acquiring)) }
+    }
+
+    private func check(_ state: State) {
+        assert(state.violations(count: count.load(ordering: .acquiring)).isEmpty)
+    }
+
+    /// Closes the log; nothing can be added afterwards.
+    func close() {
+        state.withLock { state in
+            state.log?.close()
+            state.log = nil
+        }
+    }
+}
+
+/// What decides about every new file of a directory.
+struct CreationGround: Sendable {
+    var directory: ItemRecord
+    var capabilities: ItemCapabilities
+    /// In which it was found out, and for which it is good.
+    var era: NameEra
+}

@@ -1,0 +1,14 @@
+import FileProvider
+import GRDB
+
+extension ReplicaDatabase {
+    /// Writes the files that were made before the daemon died, and lets new ones wait from now on.
+    func recoverNewFiles() throws {
+        guard let identity = try value(of: .identity) else { return }
+        let written = try value(of: .newFilesWritten).flatMap(Int64.init) ?? 0
+        let (log, files) = try NewFileLog.open(at: newFileLog, of: identity)
+        let missing = files.filter { $0.sequence > written }
+        if !missing.isEmpty { try write { db in try db.insert(missing) } }
+        newFiles.begin(log, after: max(written, files.last?.sequence ?? 0))
+    }
+}

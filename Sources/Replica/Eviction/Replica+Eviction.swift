@@ -1,0 +1,204 @@
+import FileProvider
+import GRDB
+import SystemPackage
+
+/// Why an item stays materialized. Each has its own errno and its own words.
+package enum EvictionRefusal: Error, Hashable, Sendable {
+    /// A local change is not on the remote yet.
+    case unsyncedEdits
+    /// It is kept downloaded, or lies in the trash.
+    case nonEvictable
+    /// It is new, and the remote does not have it yet.
+    case existsOnlyHere
+    /// It stays on this machine: the remote is never asked to keep it.
+    case isExcluded
+    /// A process has it open.
+    case isOpen
+    /// It is being downloaded, because that was asked for.
+    case isDownloading
+    /// It is being listed for a process.
+    case isBeingListed
+    /// It was read or listed again while what it lies in was evicted.
+    case isInUse
+    /// Several names share its content.
+    case isHardLinked
+    /// Something below it refused.
+    case nonEvictableChildren
+    /// It is not known here.
+    case noSuchItem
+    /// Its content file cannot be removed.
+    case failed(Errno)
+}
+
+/// Making items dataless: one item, one transaction.
+extension Replica {
+    /// Makes a file dataless. One that is dataless already, or has nothing to drop, is a success.
+    ///
+    /// - Returns: how many bytes were given back, and what is left to tell the kernel.
+    /// - Throws: ``EvictionRefusal``.
+    package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
+        do {
+            return try await database.write { [contents] db in
+                try Self.evictFile(number, open: open, from: contents, in: db)
+            }
+        } catch {
+            if !(error is EvictionRefusal) { try? await forgetContentIfMissing(of: number) }
+            throw error
+        }
+    }
+
+    /// The content file goes inside the transaction: where it cannot be removed the item stays as it is.
+    private static func evictFile(
+        _ number: InodeNumber, open: any OpenInodes, from contents: ContentStore, in db: Database
+    ) throws -> (Int64, ReplicaEffects) {
+        guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
+        var effects = ReplicaEffects()
+        if let refusal = try db.evictionRefusal(of: item, isOpen: open.isOpen(number)) { throw refusal }
+        guard item.inode.kind == .file, item.inode.content != .dataless, try db.hasContentFile(number) else {
+            try db.setFetchedAgain(false, number)
+            return (0, effects)
+        }
+        try db.dropContent(of: number)
+        do {
+            try contents.remove(number)
+        } catch {
+            throw EvictionRefusal.failed(error)
+        }
+        effects.invalidations.append(.contents(number))
+        return (item.inode.localBytes, effects)
+    }
+
+    /// A transaction that could not be committed may have removed the file already.
+    private func forgetContentIfMissing(of number: InodeNumber) async throws {
+        try await database.write { [contents] db in
+            guard try db.hasContentFile(number), let item = try db.item(ofInode: number), item.changedFields.isEmpty,
+                item.identifier != nil, (try? contents.status(of: number)) == nil
+            else { return }
+            try db.dropContent(of: number)
+        }
+    }
+
+    /// Drops a directory's listing once everything below it is dataless. Its items are remembered, so that they are the
+    /// same inodes when it is listed again.
+    ///
+    /// - Throws: ``EvictionRefusal``; ``ReplicaDatabase/obstaclesToEvictingListing(of:limit:)`` says what refused.
+    package func evictListing(of number: InodeNumber) async throws -> ReplicaEffects {
+        try await database.write { db in
+            guard let item = try db.item(ofInode: number), item.inode.kind == .directory else {
+                throw EvictionRefusal.noSuchItem
+            }
+            var effects = ReplicaEffects()
+            let refusal = try db.evictionRefusal(of: item, isOpen: false)
+            if refusal == .nonEvictable { throw EvictionRefusal.nonEvictable }
+            guard item.inode.content == .materialized else { return effects }
+            if let refusal { throw refusal }
+            guard try db.obstacles(toEvictingListingOf: number, limit: 1).isEmpty else {
+                throw EvictionRefusal.nonEvictableChildren
+            }
+            // The next listing reads all of it, so nothing is left to be compared.
+            try db.dropListing(of: number)
+            effects.invalidations += try db.all(
+                "SELECT name FROM item WHERE parent = ?", [number.rawValue],
+                { .entry(parent: number, name: $0[0] as String) })
+            effects.invalidations.append(.contents(number))
+            return effects
+        }
+    }
+}
+
+extension Replica {
+    /// Why an item cannot be evicted now; nil when it can, as far as the database knows. What has nothing to drop may have a
+    /// reason, too.
+    package func evictionRefusal(of item: ItemRecord, open: any OpenInodes) throws -> EvictionRefusal? {
+        let isOpen = item.inode.kind == .file && open.isOpen(item.inode.number)
+        return try database.read { db in try db.evictionRefusal(of: item, isOpen: isOpen) }
+    }
+}
+
+extension ReplicaDatabase {
+    /// Those of a directory's items, after a row, of which something may have to be evicted: directories, and files of
+    /// which something is here. The trash is left out.
+    package func itemsToEvict(in directory: InodeNumber, after row: Int64, limit: Int) throws -> [ItemRecord] {
+        try read { db in
+            let rows = try db.all(
+                """
+                SELECT item.id FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+                WHERE item.parent = ? AND item.id > ? AND item.trashRole = \(trash: .none)
+                    AND item.isExcluded = \(exclusion: .none)
+                    AND (inode.kind = \(kind: .directory) OR inode.kind = \(kind: .file)
+                        AND (inode.content = \(content: .partial) OR inode.localBytes > 0))
+                ORDER BY item.id LIMIT ?
+                """, [directory.rawValue, row, limit], { $0[0] as Int64 })
+            return try rows.compactMap { try db.item(id: $0) }
+        }
+    }
+
+    /// Whether a directory holds what never leaves this machine: then its listing stays.
+    package func holdsWhatStaysHere(_ directory: InodeNumber) throws -> Bool {
+        try read { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> \(trash: .none)
+                    OR isExcluded <> \(exclusion: .none)))
+                """,
+                [directory.rawValue], { $0[0] as Bool }) ?? false
+        }
+    }
+
+    /// What in a directory keeps its listing from being dropped, each with its reason.
+    package func obstaclesToEvictingListing(
+        of directory: InodeNumber, limit: Int
+    ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
+        try read { db in try db.obstacles(toEvictingListingOf: directory, limit: limit) }
+    }
+}
+
+extension Database {
+    /// The only rule for what may not be evicted: eviction and `yonder why` both apply it.
+    func evictionRefusal(of item: ItemRecord, isOpen: Bool) throws -> EvictionRefusal? {
+        if item.isExcluded { return .isExcluded }
+        if item.identifier == nil { return item.isToBeOffered ? .unsyncedEdits : .existsOnlyHere }
+        let isFile = item.inode.kind == .file
+        // What is in the trash is stored here.
+        if try item.trash != nil || isTrashed(item.parent) { return .nonEvictable }
+        // Whatever is pending, not the content alone.
+        if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }
+        if try effectivePolicy(of: item) == .keepDownloaded { return .nonEvictable }
+        guard isFile else { return nil }
+        if isOpen { return .isOpen }
+        guard item.inode.content != .dataless, try hasContentFile(item.inode.number) else { return nil }
+        if item.inode.contentStamp != nil { return .unsyncedEdits }
+        return item.inode.linkCount > 1 ? .isHardLinked : nil
+    }
+
+    fileprivate func obstacles(
+        toEvictingListingOf directory: InodeNumber, limit: Int
+    ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
+        try all(
+            """
+            SELECT inode.number, item.identifier IS NULL OR item.changedFields <> 0,
+                item.identifier IS NULL
+                    AND item.reimport <= 0, COALESCE(item.userPolicy, item.policy) = \(policy: .keepDownloaded)
+            FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+            WHERE item.parent = ? AND (item.identifier IS NULL OR item.changedFields <> 0
+                OR COALESCE(item.userPolicy, item.policy) = \(policy: .keepDownloaded)
+                OR inode.content <> \(content: .dataless) AND (inode.kind = \(kind: .directory)
+                    OR inode.localBytes > 0))
+            LIMIT ?
+            """, [directory.rawValue, limit],
+            { columns in
+                let refusal: EvictionRefusal =
+                    if columns[2] as Bool {
+                        .existsOnlyHere
+                    } else if columns[1] as Bool {
+                        .unsyncedEdits
+                    } else if columns[3] as Bool {
+                        .nonEvictable
+                    } else {
+                        // A process has had it listed or read since it was evicted.
+                        .isInUse
+                    }
+                return (InodeNumber(rawValue: columns[0]), refusal)
+            })
+    }
+}

@@ -1,0 +1,59 @@
+import FileNames
+import FileProvider
+import SystemPackage
+
+extension Replica {
+    /// Makes a file that is open for writing, without waiting for the database. It survives the daemon's death from then
+    /// on, and everybody sees it.
+    ///
+    /// - Returns: the file, and its content, open, the caller's to close; nil where it has to be made in a transaction
+    ///   (``LocalChanges/createFile(_:in:permissions:caller:usualGroup:)``), which also says what is wrong.
+    package func createAhead(
+        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+    ) -> (inode: InodeRecord, content: FileDescriptor)? {
+        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength, ignoredNames.isSent(name),
+            var ticket = database.newFiles.ticket(),
+            var ground = try? ground(of: name, in: parent, ticket)
+        else { return nil }
+        let now = FileTimestamp.now
+        let creation = Creation(
+            item: NewItem(
+                kind: .file, name: name, parent: parent, capabilities: ground.capabilities, madeAt: now),
+            new: NewInode(kind: .file, permissions: permissions & ~caller.umask), owner: caller.user,
+            group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
+        guard let content = try? contents.create(ticket.number, size: 0) else { return nil }
+        while true {
+            if let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) {
+                if isToBeScheduled { database.settleSoon() }
+                return (creation.inode(ticket.number), content)
+            }
+            // A transaction that wrote files since the check of the name may have written one of this name.
+            guard let renewed = database.newFiles.renew(ticket),
+                let checked = try? self.ground(of: name, in: parent, renewed)
+            else { break }
+            (ticket, ground) = (renewed, checked)
+        }
+        try? content.close()
+        try? contents.remove(ticket.number)
+        return nil
+    }
+
+    /// Nil where there are no ordinary files of the remote's, and where the name is taken.
+    private func ground(
+        of name: String, in parent: InodeNumber, _ ticket: NewFiles.Ticket
+    ) throws -> CreationGround? {
+        if let (ground, isFree) = database.newFiles.ground(of: parent, for: name, ticket) {
+            return try isFree || !database.peek { try $0.hasItem(named: name, in: parent) } ? ground : nil
+        }
+        return try database.peek { db in
+            let changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
+            let directory = try changes.directory(for: name, in: parent)
+            let (role, isLocal) = try changes.trashRole(ofNew: name, .file, in: parent)
+            guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,
+                try db.extendedAttribute(AccessControlList.defaultKey, of: parent) == nil
+            else { return nil }
+            return CreationGround(
+                directory: directory, capabilities: try changes.newCapabilities(), era: ticket.era)
+        }
+    }
+}

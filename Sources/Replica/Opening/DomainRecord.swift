@@ -1,0 +1,45 @@
+import Foundation
+import GRDB
+import SystemPackage
+
+/// What a replica that is not open knows of its domain.
+package struct DomainRecord: Hashable, Sendable {
+    package var source: String
+    /// Where it was mounted last.
+    package var mountpoint: String?
+    /// How it was mounted, as JSON.
+    package var options: String?
+    /// The folder that it was made of, as long as something is left to remove there.
+    package var importedFrom: String?
+
+    /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
+    ///
+    /// - Throws: ``ReplicaDamage`` for a file that is damaged.
+    package init?(ofReplicaIn directory: FilePath) throws {
+        try ReplicaDatabase.refuseDamagedFile(in: directory)
+        let path = directory.appending(ReplicaDatabase.fileName).string
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        let found = try ReplicaDatabase.namingDamage(isOpening: true) {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            return try queue.read { db -> DomainRecord? in
+                guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
+                return DomainRecord(
+                    source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
+                    options: try DomainKey.options.string(in: db),
+                    importedFrom: try DomainKey.importedFrom.string(in: db))
+            }
+        }
+        guard let found else { return nil }
+        self = found
+    }
+
+    private init(source: String, mountpoint: String?, options: String?, importedFrom: String?) {
+        self.importedFrom = importedFrom
+        self.source = source
+        self.mountpoint = mountpoint
+        self.options = options
+    }
+}

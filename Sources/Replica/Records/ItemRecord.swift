@@ -1,0 +1,63 @@
+import FileProvider
+
+/// A name on the remote and in the mount: both sides of an item, and what it is here.
+package struct ItemRecord: Hashable, Sendable {
+    /// The row's own number: never reused, and the item's place in listings.
+    package var id: Int64
+    package var inode: InodeRecord
+    /// The directory that shows it; `nil` for the root, and for an item whose parent is not known here.
+    package var parent: InodeNumber?
+    /// The name in the mount: the remote's, unless another item came first with that name.
+    package var name: String
+    /// The provider's name for it; `nil` until the provider has given one.
+    package var identifier: ItemIdentifier?
+    package var capabilities: ItemCapabilities
+    /// The item's own policy: the one that the user gave it, else its provider's.
+    package var policy: ContentPolicy
+    package var base: ItemBase
+    /// What differs between the mount and what the provider last agreed to.
+    package var changedFields: ItemFields
+    /// What the remote cannot hold: it is kept here, and what the remote says of it does not count.
+    package var heldFields: ItemFields
+    /// The system's own name for an item that was made here: the same each time it is offered to the provider.
+    package var template: Int64
+    /// Whether the present change may have reached the provider already, without an answer.
+    package var wasSent: Bool
+    /// Whether it stays on this machine.
+    package var isExcluded: Bool
+    /// What a directory is to the trash.
+    package var trashRole: TrashRole
+    /// Where it was, when it lies in the trash.
+    package var trash: TrashPlace?
+    /// The reimport in which it is to be offered to the provider again; negative once that is done, 0 for none.
+    package var reimport: Int64
+
+    /// Whether its identifier was given up, and the provider is to be offered it again.
+    package var isToBeOffered: Bool { reimport > 0 }
+
+    /// What news from the remote must not overwrite.
+    package var localFields: ItemFields { changedFields.union(heldFields) }
+
+    /// The name that it has, or had when it was trashed: what the remote is told.
+    package var ownName: String { trash?.name ?? name }
+
+    /// Whether the item has no name of its own for now, because another takes its place.
+    package var isHidden: Bool { Displacement.isDisplaced(name) }
+}
+
+/// What the provider last said or agreed to.
+package struct ItemBase: Hashable, Sendable {
+    package var parent: ItemIdentifier?
+    package var name: String?
+    package var version: ItemVersion
+    package var size: Int64
+    package var modifiedAt: FileTimestamp?
+}
+
+/// An entry of a directory listing.
+package struct DirectoryEntry: Hashable, Sendable {
+    /// Where a listing goes on after this entry.
+    package var cookie: Int64
+    package var name: String
+    package var inode: InodeRecord
+}

@@ -1,0 +1,68 @@
+/// What a transaction leaves to be done once it is committed.
+package struct ReplicaEffects: Sendable {
+    /// What the kernel has to drop from its caches, in order.
+    package var invalidations: [KernelInvalidation] = []
+    /// Inodes whose content file belongs to a generation that is over.
+    package var obsoleteContents: [ObsoleteContent] = []
+    /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
+    /// sentence that can stand alone.
+    package var defects: [String] = []
+
+    package init() {}
+
+    package mutating func append(_ other: ReplicaEffects) {
+        invalidations += other.invalidations
+        obsoleteContents += other.obsoleteContents
+        defects += other.defects
+    }
+}
+
+/// A content file whose generation is over.
+package struct ObsoleteContent: Hashable, Sendable {
+    package var inode: InodeNumber
+    /// The generation that has no file: while it is the present one, the file may go.
+    package var generation: Int64
+}
+
+/// Something that the kernel must forget.
+package enum KernelInvalidation: Hashable, Sendable {
+    /// A name in a directory: it is new, gone, or means another inode now.
+    case entry(parent: InodeNumber, name: String)
+    /// A name whose item was deleted.
+    case deletion(parent: InodeNumber, child: InodeNumber, name: String)
+    /// The attributes of an inode.
+    case attributes(InodeNumber)
+    /// The attributes and the cached bytes, or cached listing, of an inode.
+    case contents(InodeNumber)
+}
+
+/// The kernel's caches of the mount.
+package protocol KernelCache: Sendable {
+    /// Hands invalidations to a queue and returns at once.
+    func forget(_ invalidations: [KernelInvalidation])
+}
+
+/// Which inodes are open.
+package protocol OpenInodes: Sendable {
+    /// Whether a process has the inode open. Callable from any thread, also inside a transaction.
+    func isOpen(_ number: InodeNumber) -> Bool
+
+    /// Whether a process that has the inode open may have seen content of the version that it opened. Callable as
+    /// ``isOpen(_:)``.
+    func isOpenAndUsed(_ number: InodeNumber) -> Bool
+
+    /// Whether an inode that has lost its last name has to stay, because a process has it open or the kernel may still use
+    /// it. If so, the caller of ``Ingestion/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
+    func keepsNameless(_ number: InodeNumber) -> Bool
+}
+
+extension OpenInodes {
+    package func isOpenAndUsed(_ number: InodeNumber) -> Bool { isOpen(number) }
+
+    package func keepsNameless(_ number: InodeNumber) -> Bool { isOpen(number) }
+}
+
+/// Before anything can be open.
+struct NothingOpen: OpenInodes {
+    func isOpen(_ number: InodeNumber) -> Bool { false }
+}

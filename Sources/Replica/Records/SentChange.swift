@@ -1,0 +1,48 @@
+import FileProvider
+
+/// A local change on its way to the provider: the item as it was when it was sent, so that what changed since is seen.
+package struct SentChange: Sendable {
+    /// The item's row.
+    package var row: Int64
+    package var inode: InodeNumber
+    /// Nil for an item that the provider has not heard of.
+    package var identifier: ItemIdentifier?
+    package var item: FileProviderItem
+    package var base: ItemVersion
+    package var fields: ItemFields
+    /// What the content file was when it was sent.
+    package var contentStamp: Int64?
+    /// Whether it may have been sent before, without an answer.
+    package var isReplay: Bool
+    /// How it is offered again, when its identifier was given up.
+    package var offer: Offer?
+}
+
+/// An item that the remote has to delete.
+package struct PendingDeletion: Hashable, Sendable {
+    package var id: Int64
+    package var identifier: ItemIdentifier
+    package var kind: InodeKind
+    package var parent: ItemIdentifier
+    package var name: String
+    package var version: ItemVersion
+    package var since: FileTimestamp
+    package var attempts: Int
+    package var nextTry: FileTimestamp?
+    package var code: String?
+    package var message: String?
+    /// Whether its identifier was given up: it has to be found on the remote by its name first.
+    package var isToBeFound: Bool
+}
+
+/// How an item whose identifier was given up is offered to the provider.
+package struct Offer: Hashable, Sendable {
+    /// The reimport that it belongs to.
+    package var round: Int64
+    /// Whether nothing of its content is here: what the remote does not have then is gone.
+    package var isDataless: Bool
+    /// Whether the remote had it: then it is only to be recognized at first, and made when it is not there.
+    package var wasKnown: Bool
+    /// Whether it is offered where the remote had it, and not where it was moved to since.
+    package var isAtOrigin: Bool
+}

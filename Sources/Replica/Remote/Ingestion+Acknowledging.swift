@@ -1,0 +1,169 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What the provider answered to local changes.
+extension Ingestion {
+    /// The provider has a change. What was changed again since it was sent stays pending.
+    ///
+    /// - Parameters:
+    ///   - present: the content file's stamp now; nil when it has none.
+    ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
+    ///   - datesMakeVersions: as the provider's features say.
+    package mutating func acknowledge(
+        _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
+        contentStamp present: Int64?, datesMakeVersions: Bool = false
+    ) throws {
+        noteAnswer(of: item.itemIdentifier)
+        guard var current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
+        // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
+        if current.isToBeOffered { return }
+        if try !isPlain(item, of: current) {
+            try willChangeNames()
+            // What was made in a directory up to now has changed that once more.
+            current = try db.item(id: sent.row) ?? current
+        }
+        try db.forgetUnanswered(ofItem: sent.row)
+        try db.forgetLeft(sent)
+        if let other = try db.item(item.itemIdentifier), other.id != current.id {
+            try forgetTwin(other, of: current)
+        }
+        if sent.identifier == nil, sent.isReplay, current.inode.kind == .directory {
+            // It may be one that was there before, with what it contains.
+            try noteIncomplete(current.inode.number)
+        }
+        let isSameContent =
+            current.inode.number == sent.inode
+            && (!sent.fields.contains(.contents) || (sent.contentStamp != nil && sent.contentStamp == present))
+        var changed = current.changedFields.subtracting(sent.fields)
+        if sent.fields.contains(.contents), !isSameContent || stillPending.contains(.contents) {
+            changed.insert(.contents)
+        }
+        if current.inode.modifiedAt != sent.item.contentModificationDate { changed.insert(.contentModificationDate) }
+        if current.inode.permissions != sent.item.permissions { changed.insert(.permissions) }
+        if current.inode.owner != sent.item.owner || current.inode.group != sent.item.group {
+            changed.insert(.ownership)
+        }
+        if sent.fields.contains(.extendedAttributes),
+            try db.extendedAttributes(of: current.inode.number)
+                != sent.item.extendedAttributes ?? [:]
+        {
+            changed.insert(.extendedAttributes)
+        }
+        // What was not sent and is not different from what was sent was not changed either.
+        changed = changed.intersection(current.changedFields)
+        var held = stillPending.intersection(sent.fields).intersection(.attributes)
+        if sent.fields.contains(.contents), stillPending.contains(.contents) {
+            // What is there came of an earlier call: all of this one is sent again.
+            changed.formUnion(held.intersection(current.changedFields))
+            held = []
+        }
+        changed.subtract(held)
+        let isRenamedThere =
+            !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
+            && !item.filename.utf8.elementsEqual(current.ownName.utf8)
+        // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
+        let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
+        try db.acknowledge(
+            current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
+            held: current.heldFields.subtracting(sent.fields).union(held))
+        if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
+        if isRenamedThere {
+            try db.forgetChangedName(of: current.id)
+        }
+        if sent.fields.contains(.contents), isSameContent {
+            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
+        } else if datesMakeVersions, !shouldFetchContent, isOnlyDated(sent, item, current.inode) {
+            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
+        }
+        try db.forgetFailure(of: current.inode.number)
+        guard let acknowledged = try db.item(id: current.id) else { return }
+        if acknowledged.inode.number == .root {
+            try placeRoot(item)
+        } else {
+            // A directory that is not known here comes with the news of the move.
+            let parent = try db.item(item.parentItemIdentifier)?.inode.number ?? acknowledged.parent
+            try update(acknowledged, with: item, parent: parent)
+        }
+        if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
+            try showNewest(of: item)
+        }
+        try db.restartPending(current.id, sent: sent.fields, at: now)
+        try restoreNames()
+    }
+
+    /// Whether an answer leaves all names and directories as they are: the most usual one, about a file.
+    private func isPlain(_ item: FileProviderItem, of current: ItemRecord) throws -> Bool {
+        guard current.inode.kind == .file, item.kind == .file, !item.isTrashed, current.trash == nil,
+            item.filename.utf8.elementsEqual(current.name.utf8), let parent = try db.item(item.parentItemIdentifier)
+        else { return false }
+        if let other = try db.item(item.itemIdentifier), other.id != current.id { return false }
+        return parent.inode.number == current.parent
+    }
+
+    /// Whether the content that is here has got nothing but another date on the remote, and with it another version.
+    private func isOnlyDated(_ sent: SentChange, _ item: FileProviderItem, _ inode: InodeRecord) -> Bool {
+        inode.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
+            && sent.identifier != nil && sent.base.contentVersion == inode.contentVersion
+            && item.contentModificationDate == sent.item.contentModificationDate
+            && item.documentSize == sent.item.documentSize
+            // A process that opened it with a part missing reads the version that it had then.
+            && (inode.content == .materialized || !open.isOpen(inode.number))
+    }
+
+    /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
+    mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+        guard try db.deleteDeletion(sent.item.itemIdentifier) else { return }
+        try willChangeNames()
+        try db.queueDeletion(
+            item.itemIdentifier, InodeKind(item.kind), in: item.parentItemIdentifier, named: item.filename,
+            version: item.itemVersion, at: now)
+        // News may have brought it back before the answer came.
+        if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try remove(twin) }
+    }
+
+    /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
+    /// here by another name: what that contains comes along.
+    mutating func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
+        if twin.inode.kind == .directory, item.inode.kind == .directory {
+            for child in try db.items(in: twin.inode.number)
+            where try db.item(named: child.name, in: item.inode.number) == nil {
+                try db.move(child.id, to: item.inode.number, named: child.name)
+                effects.invalidations.append(.entry(parent: item.inode.number, name: child.name))
+            }
+            effects.invalidations.append(.contents(item.inode.number))
+        }
+        try db.forgetChanges(of: twin.id)
+        guard let clean = try db.item(id: twin.id) else { return }
+        try remove(clean)
+    }
+
+    /// The remote has deleted an item.
+    package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+        noteAnswer(of: deletion.identifier)
+        guard try db.deleteDeletion(deletion) else { return }
+        // News may have brought it back in the meantime.
+        if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try remove(twin) }
+        try restoreNames()
+    }
+
+    /// A change could not be sent: why, and when to try again.
+    package func postpone(_ sent: SentChange, _ error: FileProviderError, until time: FileTimestamp?) throws {
+        try db.postponeItem(sent.row, until: time)
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// A change is not to be sent before a moment, though nothing is wrong with it.
+    package func wait(_ row: Int64, until time: FileTimestamp) throws {
+        try db.delayItem(row, until: time)
+    }
+
+    package func postpone(_ deletion: PendingDeletion, _ error: FileProviderError, until time: FileTimestamp?) throws {
+        try db.postponeDeletion(deletion.id, error, until: time)
+    }
+
+    /// Everything that waits is tried now; one inode's changes, or all.
+    package func retryNow(_ number: InodeNumber?) throws {
+        if let number { try db.retryItems(of: number) } else { try db.retryEverything() }
+    }
+}

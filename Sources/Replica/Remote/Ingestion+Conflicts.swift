@@ -1,0 +1,123 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What became of content that was changed here and on the remote.
+package enum ConflictOutcome: Hashable, Sendable {
+    /// The local content is a new item of this name.
+    case copied(name: String)
+    /// There is no local content to be kept.
+    case nothingToKeep
+    /// The item is a conflict copy itself: nothing was changed, and both contents stay where they are.
+    case isConflictCopy
+}
+
+/// Both sides changed the same thing: both are kept.
+///
+/// There is never a conflict copy of a conflict copy: a remote that shows what was written here as something else, each
+/// time it is looked at, would make new files without end.
+extension Ingestion {
+    /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
+    /// with the inode: a process that has it open goes on writing there.
+    ///
+    /// - Parameter label: what is added to the name, such as `conflicted copy of HOST, 2026-01-31`.
+    @discardableResult
+    package mutating func splitConflict(
+        of row: Int64, with remote: FileProviderItem, label: String
+    ) throws -> ConflictOutcome {
+        guard let item = try db.item(id: row), let parent = item.parent else { return .nothingToKeep }
+        guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return .nothingToKeep }
+        if try db.conflictOriginal(of: row) != nil { return .isConflictCopy }
+        let name = try db.freeName(for: item.name, label: label, in: parent)
+        // The remote's item, with an inode of its own; what was changed of its place stays pending.
+        let number = try db.copyInode(
+            of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion, at: now)
+        try db.giveUpContent(of: row, for: remote, in: number)
+        try db.forgetAttributes(item.changedFields, of: number)
+        try db.insertConflictCopy(of: item.inode.number, original: item.name, named: name, in: parent, at: now)
+        effects.invalidations += [
+            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+        ]
+        effects.defects.append(
+            "conflict: '\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
+        if let split = try db.item(id: row) {
+            try update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
+        }
+        return .copied(name: name)
+    }
+
+    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one.
+    ///
+    /// - Returns: false when the item is a conflict copy that has been given another name already: nothing was changed.
+    @discardableResult
+    package mutating func resolveCollision(
+        of row: Int64, with remote: FileProviderItem?, label: String
+    ) throws -> Bool {
+        guard let item = try db.item(id: row), let parent = item.parent else { return true }
+        if let remote, remote.kind == .directory, item.inode.kind == .directory, item.identifier == nil,
+            try db.item(remote.itemIdentifier) == nil
+        {
+            try adopt(remote, for: item)
+            return true
+        }
+        if let remote, item.identifier == nil, !remote.filename.utf8.elementsEqual(item.name.utf8),
+            let directory = try db.item(remote.parentItemIdentifier)
+        {
+            // It has got another name here since it was sent.
+            try place(remote, in: directory.inode.number)
+            return true
+        }
+        let original = try db.conflictOriginal(of: row)
+        // Another machine may have given its copy the same name: one attempt with another name is noted in `attempts`.
+        if original != nil, try db.attempts(of: row) > 0 { return false }
+        let name = try db.freeName(for: original ?? item.name, label: label, in: parent)
+        try db.becomeConflictCopy(
+            item, named: name, of: original ?? item.name, attempts: original == nil ? 0 : 1)
+        if item.identifier != nil { try db.noteWhereItIs(row, at: now) }
+        effects.invalidations += [
+            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+        ]
+        effects.defects.append("conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
+        if let remote, let directory = try db.item(remote.parentItemIdentifier) {
+            try place(remote, in: directory.inode.number)
+        } else {
+            try db.noteIncomplete(parent)
+        }
+        return true
+    }
+
+    /// The remote does not delete an item, or has changed it: it is shown again.
+    package mutating func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
+        _ = try db.deleteDeletion(deletion)
+        try restoreNames()
+        guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
+        if let item {
+            try place(item, in: parent.inode.number)
+        } else {
+            try db.noteIncomplete(parent.inode.number)
+        }
+    }
+
+    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
+    package mutating func lostOnRemote(_ row: Int64) throws {
+        if let item = try db.item(id: row) { try remove(item) }
+    }
+}
+
+extension ReplicaDatabase {
+    /// Whether an item is a conflict copy.
+    package func isConflictCopy(row: Int64) throws -> Bool {
+        try read { db in try db.conflictOriginal(of: row) != nil }
+    }
+}
+
+extension Database {
+    /// The name of the item that another is the conflict copy of; nil for all others.
+    fileprivate func conflictOriginal(of row: Int64) throws -> String? {
+        try one("SELECT conflictOf FROM item WHERE id = ?", [row], { $0[0] as String? }) ?? nil
+    }
+
+    fileprivate func attempts(of row: Int64) throws -> Int64 {
+        try one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int64 }) ?? 0
+    }
+}

@@ -1,0 +1,117 @@
+import FileProvider
+import GRDB
+
+/// Items that the provider refuses: they stay on this machine.
+extension Ingestion {
+    /// The provider does not want a new item: it stays here, and so does what is new in it. Of what was offered to it again
+    /// that stays which is here: the rest nobody could bring any more.
+    package mutating func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+        if let item = try db.item(id: sent.row), item.isToBeOffered {
+            try willChangeNames()
+            guard try keepOffered(item) else { return }
+        }
+        try db.exclude(sent.row, as: .unwanted)
+        try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// - Returns: whether anything of the item stays.
+    private mutating func keepOffered(_ top: ItemRecord) throws -> Bool {
+        var offered = [top]
+        var next = 0
+        while next < offered.count {
+            let item = offered[next]
+            next += 1
+            guard item.inode.kind == .directory else { continue }
+            offered += try db.items(in: item.inode.number).filter(\.isToBeOffered)
+        }
+        // What lies deepest comes first: a directory stays for what is in it.
+        for item in offered.reversed() {
+            let isHere: Bool
+            switch item.inode.kind {
+            case .file: isHere = item.inode.content == .materialized
+            case .directory:
+                isHere = try item.inode.content == .materialized || !db.items(in: item.inode.number).isEmpty
+            case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: isHere = true
+            }
+            guard isHere else {
+                effects.defects.append(
+                    "lost: the remote does not want '\(item.ownName)', and its content was not on this machine")
+                try remove(item)
+                continue
+            }
+            try becomeNew(item, exclusion: .unwanted)
+            guard item.inode.kind == .directory else { continue }
+            // It has no listing on the remote.
+            try db.makeListed(item.inode.number, comparison: .none)
+        }
+        return try db.item(id: top.id) != nil
+    }
+
+    /// Why an item is about to be this machine's own.
+    package func noteRefusal(_ error: FileProviderError, of sent: SentChange) throws {
+        try db.recordFailure(error, of: sent.inode, at: now)
+    }
+
+    /// The provider does not want an item any more that the remote has: with all below it, it becomes this machine's own,
+    /// and the remote has to delete what it has of that.
+    ///
+    /// - Returns: false when something of it is not here, and nothing was done.
+    package mutating func withdraw(_ sent: SentChange, _ error: FileProviderError) throws -> Bool {
+        guard let item = try db.item(id: sent.row), item.identifier == sent.identifier else { return true }
+        guard try !db.lacksContent(item) else { return false }
+        try willChangeNames()
+        try makeOwn(item)
+        var directories = item.inode.kind == .directory ? [item.inode.number] : []
+        while let directory = directories.popLast() {
+            for child in try db.items(in: directory) where !child.isExcluded {
+                if child.inode.kind == .directory { directories.append(child.inode.number) }
+                try makeOwn(child)
+            }
+        }
+        try db.recordFailure(error, of: item.inode.number, at: now)
+        return true
+    }
+
+    /// Makes an item this machine's own. Precondition: all of its content is here.
+    private mutating func makeOwn(_ item: ItemRecord) throws {
+        guard item.parent != nil else { return }
+        try db.queueDeletion(of: item, at: now)
+        try db.keepUnanswered(of: item, at: now)
+        var own = item
+        own.id = try db.moveToNewRow(item)
+        try becomeNew(own, exclusion: .unwanted)
+    }
+
+    /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
+    /// shown again, under a name that is free.
+    mutating func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
+        if item.isHidden, let wanted = item.base.name, let parent = item.parent {
+            let name = try db.freeName(for: wanted, in: parent)
+            try db.setName(of: item.id, to: name)
+            effects.invalidations += [.entry(parent: parent, name: name), .contents(parent)]
+        }
+        try db.becomeNew(item, exclusion: exclusion, at: now)
+    }
+}
+
+extension Database {
+    /// Whether something of an item, or of what is below it, is not here.
+    fileprivate func lacksContent(_ item: ItemRecord) throws -> Bool {
+        guard item.inode.kind == .directory else {
+            return item.inode.kind == .file && item.inode.content != .materialized
+        }
+        return try one(
+            """
+            WITH RECURSIVE below (inode) AS (
+                SELECT ?1
+                UNION ALL
+                SELECT item.inode FROM item JOIN below ON item.parent = below.inode
+                    WHERE item.isExcluded = \(exclusion: .none)
+            )
+            SELECT EXISTS (SELECT 1 FROM below JOIN inode ON inode.number = below.inode
+                WHERE inode.kind IN (\(kind: .file), \(kind: .directory))
+                    AND inode.content <> \(content: .materialized))
+            """, [item.inode.number.rawValue], { $0[0] as Bool }) ?? true
+    }
+}

@@ -1,0 +1,52 @@
+import FileProvider
+import GRDB
+
+/// The names under which items are shown, where several items of a directory have one name.
+extension Ingestion {
+    /// The name under which an item is shown: its own, or a decorated one when another item has it and stays.
+    mutating func claim(
+        _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
+    ) throws -> String {
+        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
+        if try makesRoom(holder) {
+            try db.displace(holder.id)
+            effects.invalidations.append(.entry(parent: parent, name: name))
+            return name
+        }
+        let candidate = try db.freeName(for: name, in: parent, held: item?.id)
+        // Two that wait to be recognized may turn out to be one.
+        if !holder.isToBeOffered {
+            effects.defects.append(
+                "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(candidate)'")
+        }
+        return candidate
+    }
+
+    private func makesRoom(_ holder: ItemRecord) throws -> Bool {
+        guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
+        if upcoming.contains(identifier) { return true }
+        guard let listing else { return false }
+        return try !db.wasSeen(holder.id, in: listing)
+    }
+
+    private static let decoratedItems = """
+        SELECT id FROM item INDEXED BY renamedItem
+        WHERE name <> baseName AND changedFields & \(field: .filename) = 0 AND parent IS NOT NULL AND trashedAt IS NULL
+        ORDER BY id
+        """
+
+    /// Items that were shown under a decorated name take their own where it has become free.
+    mutating func restoreNames() throws {
+        let waiting = try db.all(Self.decoratedItems, [], { $0[0] as Int64 })
+        if !waiting.isEmpty { try willChangeNames() }
+        for row in waiting {
+            guard let item = try db.item(id: row), let own = item.base.name, !Displacement.isDisplaced(item.name),
+                let parent = item.parent, try db.item(named: own, in: parent) == nil
+            else { continue }
+            try db.setName(of: item.id, to: own)
+            effects.invalidations += [
+                .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
+            ]
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// Deletions that the remote has not acknowledged.
+extension Database {
+    /// Queues the deletion of something that the remote has, or may have. One of the same identifier is replaced.
+    ///
+    /// - Parameter isToBeFound: whether the identifier only stands in for the provider's, so that the item has to be
+    ///   found by its place first.
+    func queueDeletion(
+        _ identifier: ItemIdentifier, _ kind: InodeKind, in parent: ItemIdentifier, named name: String,
+        version: ItemVersion, isToBeFound: Bool = false, at now: FileTimestamp
+    ) throws {
+        try run(
+            """
+            INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
+                baseMetadataVersion, pendingSince, isToBeFound) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                identifier.rawValue, kind.rawValue, parent.rawValue, name, Data(version.contentVersion),
+                Data(version.metadataVersion), now.nanosecondsSince1970, isToBeFound,
+            ])
+    }
+
+    /// Queues the deletion of an item that is removed here, if the remote has it.
+    func queueDeletion(of item: ItemRecord, at now: FileTimestamp) throws {
+        guard let name = item.base.name else { return }
+        if item.isToBeOffered {
+            guard let parent = try item.base.parent ?? item.parent.flatMap({ try providerName(of: $0) }) else { return }
+            try queueDeletion(
+                item.placeholder, item.inode.kind, in: parent, named: name, version: item.base.version,
+                isToBeFound: true, at: now)
+        } else if let identifier = item.identifier, let parent = item.base.parent {
+            try queueDeletion(
+                identifier, item.inode.kind, in: parent, named: name, version: item.base.version, at: now)
+        }
+    }
+
+    /// Keeps what was sent of an item and not answered, when the item is removed here or moved: it is deleted on the
+    /// remote where it was sent to. Precondition: the item has the place at which it was sent.
+    func keepUnanswered(of item: ItemRecord, at now: FileTimestamp) throws {
+        guard item.wasSent else { return }
+        if item.identifier == nil, !item.isToBeOffered {
+            guard let parent = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return }
+            try queueDeletion(
+                item.placeholder, item.inode.kind, in: parent, named: item.name,
+                version: ItemVersion(contentVersion: [], metadataVersion: []), at: now)
+        }
+        let identifier = item.identifier ?? item.placeholder
+        try run(
+            """
+            UPDATE unanswered SET deletion = (SELECT id FROM deletion WHERE identifier = ?), item = NULL WHERE item = ?
+            """, [identifier.rawValue, item.id])
+    }
+
+    /// A new item gets another name or place after it was sent without an answer: what was sent is deleted there, and the
+    /// item is offered under another template. An answer that still arrives undoes this.
+    func leaveUnanswered(_ item: ItemRecord, at now: FileTimestamp) throws {
+        guard item.identifier == nil, item.wasSent, !item.isToBeOffered else { return }
+        try keepUnanswered(of: item, at: now)
+        try run("UPDATE item SET wasSent = 0, template = ? WHERE id = ?", [ItemRecord.newTemplate(), item.id])
+    }
+
+    /// Forgets a deletion, and what was sent of its item.
+    ///
+    /// - Returns: whether it was there.
+    @discardableResult
+    func deleteDeletion(_ identifier: ItemIdentifier) throws -> Bool {
+        try run(
+            "DELETE FROM unanswered WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)",
+            [identifier.rawValue])
+        try run("DELETE FROM deletion WHERE identifier = ?", [identifier.rawValue])
+        return changesCount > 0
+    }
+
+    /// Forgets a deletion as it was read: not one that was queued for the same item since.
+    ///
+    /// - Returns: whether it was there.
+    func deleteDeletion(_ deletion: PendingDeletion) throws -> Bool {
+        try run("DELETE FROM unanswered WHERE deletion = ?", [deletion.id])
+        try run("DELETE FROM deletion WHERE id = ? AND identifier = ?", [deletion.id, deletion.identifier.rawValue])
+        return changesCount > 0
+    }
+
+    /// Forgets what was to be found and deleted in a directory that the remote does not have, and in those below it.
+    func deleteDeletions(below directory: ItemIdentifier) throws {
+        var directories = [directory]
+        while let next = directories.popLast() {
+            let deletions = try all(
+                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound = 1", [next.rawValue],
+                { ItemIdentifier(rawValue: $0[0]) })
+            for deletion in deletions { try deleteDeletion(deletion) }
+            directories += deletions
+        }
+    }
+
+    func forgetUnanswered(ofItem row: Int64) throws {
+        try run("DELETE FROM unanswered WHERE item = ?", [row])
+    }
+
+    /// The remote has something that is to be deleted at this place, with this metadata.
+    func updateDeletion(_ item: FileProviderItem) throws {
+        try run(
+            "UPDATE deletion SET baseParent = ?, baseName = ?, baseMetadataVersion = ? WHERE identifier = ?",
+            [
+                item.parentItemIdentifier.rawValue, item.filename, Data(item.itemVersion.metadataVersion),
+                item.itemIdentifier.rawValue,
+            ])
+    }
+
+    /// A request for a deletion failed: it is not sent before a moment; nil for at once.
+    func postponeDeletion(_ id: Int64, _ error: FileProviderError, until time: FileTimestamp?) throws {
+        try run(
+            "UPDATE deletion SET attempts = attempts + 1, nextTry = ?, code = ?, message = ? WHERE id = ?",
+            [time?.nanosecondsSince1970, error.code.rawValue, error.message, id])
+    }
+
+    /// Gives up the identifier of a deletion: a token stands in for it until the item is found by its place.
+    func giveUpIdentifier(ofDeletion id: Int64, token: ItemIdentifier, in parent: ItemIdentifier) throws {
+        try run(
+            "UPDATE deletion SET identifier = ?, baseParent = ?, isToBeFound = 1 WHERE id = ?",
+            [token.rawValue, parent.rawValue, id])
+    }
+
+    /// What is to be deleted was found on the remote: it can be deleted now.
+    ///
+    /// - Parameter placeholder: what stood in for its identifier.
+    func foundDeleted(_ placeholder: ItemIdentifier, as item: FileProviderItem) throws {
+        try run(
+            """
+            UPDATE OR REPLACE deletion SET identifier = ?, baseParent = ?, baseName = ?, baseContentVersion = ?,
+                baseMetadataVersion = ?, isToBeFound = 0, attempts = 0, nextTry = NULL WHERE identifier = ?
+            """,
+            [
+                item.itemIdentifier.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), placeholder.rawValue,
+            ])
+        try noteIdentifier(item.itemIdentifier, replacing: placeholder)
+    }
+
+    /// A directory has an identifier: deletions and moved items name it by that, and not by what stood in for it.
+    func noteIdentifier(_ identifier: ItemIdentifier, replacing placeholder: ItemIdentifier) throws {
+        try run(
+            "UPDATE deletion SET baseParent = ? WHERE baseParent = ?", [identifier.rawValue, placeholder.rawValue])
+        try run(
+            """
+            UPDATE item SET baseParent = ?
+            WHERE baseParent = ? AND changedFields & \(field: .parentItemIdentifier) <> 0 AND baseParent IS NOT NULL
+            """, [identifier.rawValue, placeholder.rawValue])
+    }
+}

@@ -1,0 +1,157 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// Items: inserted and deleted.
+///
+/// Precondition of each insertion: the directory exists and shows no item of the name. The caller has counted the link on
+/// the inode.
+extension Database {
+    /// Inserts a file, directory, link or node that was made here, with its inode. The times of its directory stay.
+    ///
+    /// - Parameter number: one that was reserved; nil for the next.
+    func insert(_ creation: Creation, as number: InodeNumber? = nil) throws -> (number: InodeNumber, row: Int64) {
+        let number = try insertInode(creation, as: number)
+        return (number, try insert(creation.item, of: number))
+    }
+
+    /// Inserts an item that was made here. It is pending with all fields of a new item, unless it is excluded.
+    ///
+    /// - Returns: its row.
+    @discardableResult
+    func insert(_ item: NewItem, of number: InodeNumber) throws -> Int64 {
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, isExcluded, pendingSince,
+                trashRole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, item.parent.rawValue, item.name, Int64(item.capabilities.rawValue),
+                Int64(ItemFields.ofNewItem(item.kind).rawValue), item.template,
+                (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970,
+                item.role.rawValue,
+            ])
+        return lastInsertedRowID
+    }
+
+    /// Inserts an item of the remote's, with nothing pending.
+    ///
+    /// - Parameter name: under which it is shown.
+    /// - Returns: its row.
+    func insert(
+        _ item: FileProviderItem, of number: InodeNumber, in parent: InodeNumber, named name: String
+    ) throws -> Int64 {
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, identifier, capabilities, policy, baseParent, baseName,
+                baseContentVersion, baseMetadataVersion, baseSize, baseModifiedAt)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name, item.itemIdentifier.rawValue, Int64(item.capabilities.rawValue),
+                item.contentPolicy.rawValue, item.parentItemIdentifier.rawValue, item.filename,
+                Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
+                item.contentModificationDate?.nanosecondsSince1970,
+            ])
+        return lastInsertedRowID
+    }
+
+    /// Inserts an item of the trash's own, with its inode: it is excluded, and never pending.
+    ///
+    /// - Returns: the inode.
+    func insertTrashItem(
+        _ name: String, in parent: InodeNumber, kind: InodeKind, permissions: UInt16, size: Int64, role: TrashRole,
+        owner: UInt32, group: UInt32, at now: FileTimestamp
+    ) throws -> InodeNumber {
+        let time = now.nanosecondsSince1970
+        try run(
+            """
+            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, content,
+                localBytes, hasContentFile) VALUES (?, ?, ?, ?, ?, ?, ?, ?, \(content: .materialized), ?, ?)
+            """,
+            [
+                kind.rawValue, size, Int64(permissions), Int64(owner), Int64(group), time, time, time, size,
+                kind == .file,
+            ])
+        let number = InodeNumber(rawValue: lastInsertedRowID)
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, template, isExcluded, trashRole)
+            VALUES (?, ?, ?, ?, ?, \(exclusion: .unwanted), ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                ItemRecord.newTemplate(), role.rawValue,
+            ])
+        return number
+    }
+
+    /// Inserts the local content of an inode as a new item beside the one whose content it was. It is pending.
+    func insertConflictCopy(
+        of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, at now: FileTimestamp
+    ) throws {
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
+                original,
+            ])
+    }
+
+    /// Inserts an imported item: without an identifier, and to be offered to the provider in the first reimport unless it
+    /// is excluded.
+    ///
+    /// - Returns: its row.
+    func insertImported(
+        _ item: Manifest.Item, _ kind: InodeKind, of number: InodeNumber, in parent: InodeNumber, named name: String,
+        remoteName: String
+    ) throws -> Int64 {
+        // Whether a file still has a name that is not sent is found out when the domain is mounted.
+        let exclusion: Exclusion = !item.isExcluded ? .none : kind.itemKind == nil ? .unwanted : .name
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, baseName, baseContentVersion, baseMetadataVersion,
+                baseSize, baseModifiedAt, changedFields, heldFields, template, isExcluded, pendingSince, userPolicy,
+                conflictOf, favoriteRank, tagData, reimport)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
+                item.identifier == nil ? nil : remoteName, item.contentVersion ?? Data(),
+                item.metadataVersion ?? Data(), item.remoteSize ?? 0, item.remoteModified, Int64(item.changedFields),
+                Int64(item.heldFields), ItemRecord.newTemplate(), exclusion.rawValue,
+                item.changedFields == 0 ? nil : FileTimestamp.now.nanosecondsSince1970, item.userPolicy,
+                item.conflictOf,
+                item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
+            ])
+        return lastInsertedRowID
+    }
+
+    /// Deletes an item's row. The caller unlinks its inode (``unlink(_:at:)``) or has given that another item.
+    func deleteItem(_ row: Int64) throws {
+        try run("DELETE FROM item WHERE id = ?", [row])
+    }
+
+    /// Moves an item to a row of its own, which no request under way knows: their answers find the old row gone. The
+    /// remote's side of the item stays with the old row.
+    ///
+    /// - Returns: the new row.
+    func moveToNewRow(_ item: ItemRecord) throws -> Int64 {
+        try run(
+            """
+            INSERT INTO item (inode, parent, name, capabilities, changedFields, heldFields, template, pendingSince,
+                userPolicy, conflictOf, favoriteRank, tagData, trashedAt, trashParent, trashAncestors, trashName)
+            SELECT inode, parent, ?, capabilities, changedFields, heldFields, template, pendingSince,
+                userPolicy, conflictOf, favoriteRank, tagData, trashedAt, trashParent, trashAncestors, trashName
+            FROM item WHERE id = ?
+            """, [Displacement.name(forItem: -item.id), item.id])
+        let row = lastInsertedRowID
+        try deleteItem(item.id)
+        try setName(of: row, to: item.name)
+        return row
+    }
+}

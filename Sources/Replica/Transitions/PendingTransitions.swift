@@ -1,0 +1,126 @@
+import FileProvider
+import Foundation
+import GRDB
+
+/// What of items is pending, and when it is sent.
+extension Database {
+    /// Makes fields of an inode pending, in all of its items, and lets them be sent at once.
+    func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
+        if fields.contains(.contents) { try run(PendingStatement.noteOrigin, [number.rawValue]) }
+        try run(
+            PendingStatement.mark, [Int64(fields.rawValue), time.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// Sets which fields of an item are pending. None means that it was never pending; else it is sent at once.
+    func setChangedFields(of row: Int64, to fields: ItemFields, at now: FileTimestamp) throws {
+        try run(
+            """
+            UPDATE item SET changedFields = ?1, attempts = 0, nextTry = NULL,
+                pendingSince = CASE WHEN ?1 = 0 THEN NULL ELSE COALESCE(pendingSince, ?2) END WHERE id = ?3
+            """, [Int64(fields.rawValue), now.nanosecondsSince1970, row])
+    }
+
+    /// An item has nothing that would outlive its removal: the remote's news of it is taken as it is.
+    func forgetChanges(of row: Int64) throws {
+        try run("UPDATE item SET changedFields = 0 WHERE id = ?", [row])
+    }
+
+    /// The local content of an inode is lost: what the remote has of its items is theirs again. A new item stays pending.
+    func forgetChangedContent(of number: InodeNumber) throws {
+        try run(
+            """
+            UPDATE item SET changedFields = changedFields & ~\(field: .contents)
+            WHERE inode = ? AND identifier IS NOT NULL
+            """, [number.rawValue])
+    }
+
+    /// The remote has given an item another name than the one it was sent with: that is not undone.
+    func forgetChangedName(of row: Int64) throws {
+        try run("UPDATE item SET changedFields = changedFields & ~\(field: .filename) WHERE id = ?", [row])
+    }
+
+    /// After an answer: what is still pending of the fields that were sent was changed since.
+    func restartPending(_ row: Int64, sent fields: ItemFields, at now: FileTimestamp) throws {
+        try run(
+            """
+            UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
+                ELSE pendingSince END WHERE id = ?
+            """, [Int64(fields.rawValue), now.nanosecondsSince1970, row])
+    }
+
+    func setFavoriteRank(_ rank: Int64?, of row: Int64) throws {
+        try run("UPDATE item SET favoriteRank = ? WHERE id = ?", [rank, row])
+    }
+
+    func setTagData(_ data: [UInt8]?, of row: Int64) throws {
+        try run("UPDATE item SET tagData = ? WHERE id = ?", [data.map { Data($0) }, row])
+    }
+
+    /// Sets the user's policy for all names of an inode; nil lets the provider's count.
+    ///
+    /// - Returns: whether it has any.
+    func setUserPolicy(_ policy: ContentPolicy?, of number: InodeNumber) throws -> Bool {
+        try run("UPDATE item SET userPolicy = ? WHERE inode = ?", [policy?.rawValue, number.rawValue])
+        return changesCount > 0
+    }
+
+    // MARK: - When it is sent
+
+    /// The provider is asked to store an item: until the answer it may have it.
+    ///
+    /// - Returns: false when there is no such row.
+    func noteSent(_ row: Int64) throws -> Bool {
+        try run("UPDATE item SET wasSent = 1 WHERE id = ?", [row])
+        return changesCount > 0
+    }
+
+    /// What was sent of an item was answered, or has certainly not reached the remote.
+    func noteAnswered(_ row: Int64) throws {
+        try run("UPDATE item SET wasSent = 0 WHERE id = ?", [row])
+        try forgetUnanswered(ofItem: row)
+    }
+
+    /// A request for an item failed: it is not sent before a moment; nil for at once.
+    func postponeItem(_ row: Int64, until time: FileTimestamp?) throws {
+        try run(
+            "UPDATE item SET attempts = attempts + 1, nextTry = ? WHERE id = ?", [time?.nanosecondsSince1970, row])
+    }
+
+    /// An item is not sent before a moment, though nothing failed.
+    func delayItem(_ row: Int64, until time: FileTimestamp) throws {
+        try run("UPDATE item SET nextTry = ? WHERE id = ?", [time.nanosecondsSince1970, row])
+    }
+
+    /// An item is sent at once, as if it had never failed.
+    func retryItem(_ row: Int64) throws {
+        try run("UPDATE item SET attempts = 0, nextTry = NULL WHERE id = ?", [row])
+    }
+
+    /// As ``retryItem(_:)`` for all items of an inode.
+    func retryItems(of number: InodeNumber) throws {
+        try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE inode = ?", [number.rawValue])
+    }
+
+    /// As ``retryItem(_:)`` for all items and deletions.
+    func retryEverything() throws {
+        try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL", [])
+        try run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
+    }
+}
+
+/// Statements that run for each write and each creation.
+private enum PendingStatement {
+    static let mark = """
+        UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
+            nextTry = NULL WHERE inode = ?
+        """
+
+    /// Content that is about to be changed is based on the version that is here. That is not the remote's last one, where
+    /// news arrived while the file was open. Of several names each has a version of its own, and none of them is older
+    /// than the local content.
+    static let noteOrigin = """
+        UPDATE item SET baseContentVersion = (SELECT contentVersion FROM inode WHERE number = ?1)
+        WHERE inode = ?1 AND identifier IS NOT NULL AND changedFields & \(field: .contents) = 0
+            AND (SELECT linkCount FROM inode WHERE number = ?1) = 1
+        """
+}

@@ -1,0 +1,122 @@
+import FileProvider
+import GRDB
+
+/// Where a directory lies, seen from the trash.
+enum TrashArea: Hashable, Sendable {
+    /// Not in the trash.
+    case outside
+    /// Among the trash's own files, which stay on this machine.
+    case local
+    /// It holds the trashed items itself.
+    case files
+    /// It is a trashed item or below one, this one.
+    case trashed(Int64)
+}
+
+extension Database {
+    /// Whether the domain's provider can trash.
+    func hasTrash() throws -> Bool { try DomainKey.hasTrash.string(in: self) == "1" }
+
+    /// Whether the trash was ever used.
+    func hasTrashDirectories() throws -> Bool { try one(Self.anyTrashDirectory, [], { $0[0] as Bool }) ?? false }
+
+    func trashRole(of directory: InodeNumber?) throws -> TrashRole {
+        guard let directory else { return .none }
+        let role = try one(Self.roleOfDirectory, [directory.rawValue], { $0[0] as Int })
+        return role.flatMap(TrashRole.init(rawValue:)) ?? .none
+    }
+
+    private static let anyTrashDirectory = "SELECT EXISTS (SELECT 1 FROM item WHERE trashRole <> \(trash: .none))"
+    private static let roleOfDirectory = "SELECT trashRole FROM item WHERE inode = ? AND trashRole <> \(trash: .none)"
+
+    func trashArea(of directory: InodeNumber?) throws -> TrashArea {
+        guard let directory, directory != .root, try hasTrashDirectories() else { return .outside }
+        var current = directory
+        var last: Int64?
+        for _ in 0..<4096 where current != .root {
+            let row = try one(
+                "SELECT id, parent, trashRole FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
+                { ($0[0] as Int64, $0[1] as Int64?, $0[2] as Int) })
+            guard let (id, parent, role) = row else { return .outside }
+            switch TrashRole(rawValue: role) ?? .none {
+            case .none: break
+            case .files: return last.map(TrashArea.trashed) ?? .files
+            case .top, .information: return .local
+            }
+            last = id
+            guard let parent else { return .outside }
+            current = InodeNumber(rawValue: parent)
+        }
+        return .outside
+    }
+
+    /// Whether a directory is a trashed item or below one.
+    func isTrashed(_ directory: InodeNumber?) throws -> Bool {
+        if case .trashed = try trashArea(of: directory) { true } else { false }
+    }
+
+    /// All that is trashed or lies below something trashed.
+    func inodesInTrash() throws -> Set<Int64> {
+        guard try hasTrashDirectories() else { return [] }
+        return Set(
+            try Int64.fetchAll(
+                self,
+                sql: """
+                    WITH RECURSIVE below (number) AS (
+                        SELECT inode FROM item WHERE trashedAt IS NOT NULL
+                        UNION SELECT item.inode FROM item JOIN below ON item.parent = below.number)
+                    SELECT number FROM below
+                    """))
+    }
+
+    /// A directory and those that hold it, up to the root.
+    func ancestors(from directory: InodeNumber?) throws -> [InodeNumber] {
+        var found: [InodeNumber] = []
+        var current = directory
+        while let number = current, found.count < 4096 {
+            found.append(number)
+            guard number != .root else { break }
+            current =
+                try one(
+                    "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
+                    { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
+        }
+        return found
+    }
+}
+
+extension ReplicaDatabase {
+    /// What lies in the trash, as it was trashed.
+    package func trashedItems() throws -> [ItemRecord] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(sql: "SELECT id FROM item WHERE trashedAt IS NOT NULL ORDER BY trashedAt, id")
+            ).compactMap { try db.item(id: $0) }
+        }
+    }
+
+    /// What lies in the trash and is not here whole.
+    package func incompleteTrashedItems() throws -> [InodeRecord] {
+        try read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT inode.number FROM item INDEXED BY trashedItem JOIN inode ON inode.number = item.inode
+                        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL
+                            AND inode.content <> \(content: .materialized)
+                            AND inode.kind IN (\(kind: .file), \(kind: .directory))
+                        """)
+            ).compactMap { try db.inode(InodeNumber(rawValue: $0)) }
+        }
+    }
+
+    /// Whether an inode is, or lies below, something trashed: then no news are taken of what it holds.
+    package func isInTrash(_ number: InodeNumber) throws -> Bool {
+        try read { db in try db.isTrashed(number) }
+    }
+
+    /// The names from the trash down to an item that is trashed on the remote, or lies below one that is.
+    package func remoteTrashPath(of identifier: ItemIdentifier) throws -> [String]? {
+        try remotePath(of: identifier, from: .trashContainer)
+    }
+}

@@ -1,0 +1,83 @@
+import FileProvider
+import Foundation
+import ReplicaTestSupport
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// The copy of the truth that `NewFiles` keeps in memory agrees with itself after every step.
+@Suite("invariants of new files") struct NewFilesInvariantTests {
+    @Test(
+        "random creations, transactions, failures and lookups violate no invariant", arguments: [1, 2, 3] as [UInt64])
+    func randomStepsKeepTheInvariants(seed: UInt64) throws {
+        var numbers = SeededNumbers(seed: seed)
+        let fixture = try ReplicaFixture()
+        let path = fixture.directory.appending("log")
+        let files = NewFiles()
+        files.begin(try NewFileLog.open(at: path, of: "test").log, after: 0)
+        defer { files.close() }
+        files.reserve(100..<200)
+        let directories = (10...12).map { InodeNumber(rawValue: $0) }
+        var claims = 0
+        var look: NewFiles.Look?
+        var added = 0
+        var nextReserved: Int64 = 200
+        for step in 0..<3000 {
+            let directory = directories.randomElement(using: &numbers) ?? .root
+            let name = "name \(Int.random(in: 0..<40, using: &numbers))"
+            switch Int.random(in: 0..<12, using: &numbers) {
+            case 0...4:
+                guard let ticket = files.ticket() else {
+                    files.reserve(nextReserved..<(nextReserved + 50))
+                    nextReserved += 50
+                    break
+                }
+                if Self.add(name, in: directory, ticket, to: files) { added += 1 }
+            case 5 where claims == 0:
+                files.claim()
+                claims += 1
+            case 6 where claims > 0:
+                files.release()
+                claims -= 1
+            case 5...7:
+                _ = files.take()
+                files.wrote()
+            case 8:
+                _ = files.take()
+                files.putBack()
+            case 9:
+                look = files.beginLook()
+            case 10:
+                if let look, !files.holds(name, in: directory) { files.noteAbsence(of: name, in: directory, look) }
+            default:
+                if let look = files.beginLook(at: directory) { files.endLook(look, at: directory, names: []) }
+            }
+            let violations = files.violations()
+            try #require(violations.isEmpty, "seed \(seed), step \(step): \(violations)")
+        }
+        #expect(added > 50)
+    }
+
+    private static func add(
+        _ name: String, in directory: InodeNumber, _ ticket: NewFiles.Ticket, to files: NewFiles
+    ) -> Bool {
+        let creation = Creation(
+            item: NewItem(kind: .file, name: name, parent: directory, capabilities: .ordinary, madeAt: .now),
+            new: NewInode(kind: .file, permissions: 0o644), owner: 0, group: 0, isWritten: true)
+        let inode = Creation(
+            item: NewItem(kind: .directory, name: "d", parent: .root, capabilities: .ordinary, madeAt: .now),
+            new: NewInode(kind: .directory, permissions: 0o755), owner: 0, group: 0, isWritten: false
+        ).inode(directory)
+        let record = ItemRecord(
+            id: directory.rawValue, inode: inode, parent: .root, name: "d", identifier: "d", capabilities: .ordinary,
+            policy: .inherited,
+            base: ItemBase(
+                parent: nil, name: nil, version: ItemVersion(contentVersion: [], metadataVersion: []), size: 0,
+                modifiedAt: nil),
+            changedFields: [], heldFields: [], template: 0, wasSent: false, isExcluded: false, trashRole: .none,
+            trash: nil, reimport: 0)
+        return files.add(
+            creation, on: CreationGround(directory: record, capabilities: .ordinary, era: ticket.era), ticket) != nil
+    }
+}
