@@ -77,7 +77,7 @@ package final class DomainHost: Sendable {
                 },
                 didMissName: { closing.engine?.nameWasMissed(in: $0) },
                 didOpenFile: { closing.engine?.inodeWasOpened($0) },
-                remoteRoom: { closing.engine?.room.present },
+                remoteRoom: { closing.engine?.quota.present },
                 didChange: { effects in
                     for defect in effects.defects { closing.engine?.warnings.report(defect) }
                     kernel.forget(effects.invalidations)

@@ -54,12 +54,12 @@ struct TrashListing: Sendable {
         defer { enumerator.invalidate() }
         var listed: Set<ItemIdentifier> = []
         var page = FileProviderPage.initial
-        var check = ListingCheck(of: .trashContainer)
+        var check = PageValidator(of: .trashContainer)
         while true {
             try Task.checkCancellation()
             let position = page
             let result = try await calls.make(for: request) { _ in
-                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
+                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
             }
             try check.take(result) { listed.contains($0) }
             let items = result.items.filter(\.isTrashed)

@@ -10,6 +10,7 @@ actor Uploads {
     private let executor: Executor
     private let traffic: UploadTraffic
     private let listings: Listings
+    private let offers: OfferQueue
     private var planner: Planner
     private let limit: Int
     private let isInteractive: Bool
@@ -30,13 +31,13 @@ actor Uploads {
     private let onIdle: @Sendable () -> Void
     private var loop: Task<Void, Never>?
     private var timer: Task<Void, Never>?
-    private let wakes: AsyncStream<Void>
-    private nonisolated let wakeUp: AsyncStream<Void>.Continuation
+    private nonisolated let signal: WakeSignal
 
     /// - Parameter onIdle: called when all that could be sent has been.
     init(
         replica: Replica, connection: Connection, executor: Executor, traffic: UploadTraffic, listings: Listings,
-        limit: Int, isReadOnly: Bool = false, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
+        offers: OfferQueue, signal: WakeSignal, limit: Int, isReadOnly: Bool = false, isInteractive: Bool,
+        onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.replica = replica
@@ -44,28 +45,29 @@ actor Uploads {
         self.executor = executor
         self.traffic = traffic
         self.listings = listings
+        self.offers = offers
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
         planner = Planner(replica)
         planner.isReadOnly = isReadOnly
-        (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.signal = signal
     }
 
     /// Something was changed here. Returns at once; from any thread.
     nonisolated func noteLocalChange() {
         lastChange.store(ContinuousClock.now)
-        wakeUp.yield()
+        signal.wake()
     }
 
     /// There is something to do, or may be. Returns at once; from any thread.
     nonisolated func wake() {
-        wakeUp.yield()
+        signal.wake()
     }
 
     func start() {
         guard loop == nil, !isInteractive else { return }
-        loop = Task { [wakes] in
-            for await _ in wakes {
+        loop = Task { [signal] in
+            for await _ in signal.wakes {
                 self.pump()
                 // Whoever creates a thousand files wakes a thousand times.
                 try? await Task.sleep(for: Self.shortestPause)
@@ -77,7 +79,7 @@ actor Uploads {
     /// Begins nothing any more and ends what is under way; what was not answered is sent again at the next start.
     func stop(patience: Duration) async {
         isStopped = true
-        wakeUp.finish()
+        signal.finish()
         loop?.cancel()
         timer?.cancel()
         watch?.cancel()
@@ -146,6 +148,7 @@ actor Uploads {
 
     private func pump() {
         guard !isStopped, !isPaused, connection.state == .online else { return }
+        preferOffers()
         do {
             while running.count < places {
                 if queue.isEmpty {
@@ -334,16 +337,15 @@ actor Uploads {
         return true
     }
 
-    /// Somebody waits for these: they are sent before all others.
-    func prefer(_ rows: [Int64]) {
-        let steps = rows.compactMap { row in
+    /// Puts the items that a caller waits for before all others.
+    private func preferOffers() {
+        let steps = offers.takePreferred().compactMap { row in
             (try? replica.database.readyOffer(of: row)).map {
                 Planner.Step(operation: .creation(row: row), subject: UploadTraffic.Subject($0))
             }
         }
         let preferred = Set(steps.map(\.operation))
-        queue = steps + queue.filter { !preferred.contains($0.operation) }
-        wake()
+        if !steps.isEmpty { queue = steps + queue.filter { !preferred.contains($0.operation) } }
     }
 
     private func end(_ operation: SyncOperation, _ subject: UploadTraffic.Subject, row: Int64? = nil) async {
@@ -355,10 +357,6 @@ actor Uploads {
 
     /// A name that nobody gives a file.
     private static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
-}
-
-extension FileTimestamp {
-    static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
 }
 
 /// When something was changed here last.
