@@ -19,8 +19,8 @@ package final class Replica: Sendable {
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
-    /// What the provider has answered lately.
-    package let answers = RecordedAnswers()
+    /// Orders remote changes against operations.
+    package let ordering = RemoteOrdering()
 
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///
@@ -74,10 +74,10 @@ package final class Replica: Sendable {
         open: any OpenInodes, changingNames: Bool = true,
         _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
-        let (contents, answers, hasByteNames) = (contents, answers, ignoredNames.sendsByteNames)
+        let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
         let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
             var ingestion = Ingestion(
-                db: db, open: open, now: Self.now, contents: contents, turn: turn, answers: answers,
+                db: db, open: open, now: Self.now, contents: contents, turn: turn, ordering: ordering,
                 hasByteNames: hasByteNames)
             let value = try body(&ingestion)
             return (value, ingestion.effects)

@@ -39,7 +39,6 @@ package final class SyncEngine: Sendable {
     let reimports: ReimportWorker
     /// Whether the provider has a trash.
     package let hasTrash: Bool
-    private let traffic: UploadTraffic
     private let syncEvents = SyncEvents()
 
     /// - Parameters:
@@ -68,7 +67,6 @@ package final class SyncEngine: Sendable {
         self.replica = replica
         self.open = open
         hasTrash = provider.features.trash && provider.features.writing
-        traffic = UploadTraffic(answers: replica.answers)
         warnings = Warnings(logger: logger)
         for finding in replica.findings { warnings.report(finding) }
         do {
@@ -121,11 +119,11 @@ package final class SyncEngine: Sendable {
 
         listingRetries = ListingRetries(replica: replica)
         let listings = Listings(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings,
+            replica: replica, calls: calls, commits: commits, warnings: warnings,
             retries: isInteractive ? nil : listingRetries, offers: offers)
         self.listings = listings
         let downloads = Downloads(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings, budget: budget,
+            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
             events: syncEvents, open: open, offers: offers, accounting: accounting)
         self.downloads = downloads
         // Background calls have three quarters of the places.
@@ -140,10 +138,10 @@ package final class SyncEngine: Sendable {
             directoryPrefetcher: directoryPrefetcher, filePrefetcher: filePrefetcher, listingRetries: listingRetries)
 
         documents = DocumentObserver(
-            replica: replica, open: open, calls: calls, listings: listings, commits: commits, traffic: traffic,
+            replica: replica, open: open, calls: calls, listings: listings, commits: commits,
             warnings: warnings)
         let feed = ChangeFeed(
-            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
+            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings,
             domainName: domainName)
         self.feed = feed
 
@@ -160,7 +158,7 @@ package final class SyncEngine: Sendable {
                     }
                 },
                 conflictLabel: conflictLabel),
-            traffic: traffic, listings: listings, offers: offers, signal: uploadsSignal,
+            offers: offers, signal: uploadsSignal,
             limit: provider.features.concurrentCalls, isReadOnly: isReadOnly, isInteractive: isInteractive,
             onIdle: {
                 trashSignal.wake()

@@ -7,7 +7,6 @@ actor ChangeFeed {
     private let calls: ProviderCalls
     private let listings: Listings
     private let commits: Commits
-    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let remoteLookup: RemoteLookup
     private let guardian: DeletionGuard
@@ -34,7 +33,7 @@ actor ChangeFeed {
     static let batchSize = 1000
 
     init(
-        replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits, traffic: UploadTraffic,
+        replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits,
         warnings: Warnings, domainName: String
     ) {
         remoteLookup = RemoteLookup(replica: replica, calls: calls)
@@ -43,7 +42,6 @@ actor ChangeFeed {
         self.calls = calls
         self.listings = listings
         self.commits = commits
-        self.traffic = traffic
         self.warnings = warnings
     }
 
@@ -100,7 +98,7 @@ actor ChangeFeed {
     }
 
     private func compareNow(_ directories: [InodeNumber], areReported: Bool = false) async throws {
-        _ = await listings.takeVanished()
+        _ = replica.ordering.takeMissing()
         let found = FoundMarks()
         var left: Set<InodeNumber> = []
         for number in directories {
@@ -113,7 +111,7 @@ actor ChangeFeed {
             if case .left = try await comparison.compare(number, identifier) { left.insert(number) }
         }
         // What is gone from one directory may be in another: only a look at all of them tells.
-        guard await !listings.takeVanished().isEmpty else {
+        guard !replica.ordering.takeMissing().isEmpty else {
             let marks = ReportedChanges.Marks(ofDirectories: found.marks)
             return try await reports.keep(marks, except: left, isWhole: false)
         }
@@ -145,13 +143,13 @@ actor ChangeFeed {
 
     private var trash: TrashListing {
         TrashListing(
-            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings)
+            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings)
     }
 
     private func round() async throws {
         let start = ContinuousClock.now
         defer { lastRound = (.now, .now - start) }
-        _ = await listings.takeVanished()
+        _ = replica.ordering.takeMissing()
         guardian.beginRound()
         try await refreshRoot()
         try await takeNews()
@@ -168,7 +166,7 @@ actor ChangeFeed {
             } catch {
                 guard error.code == .noSuchItem else { throw error }
             }
-            if try await removeVanished(listings.takeVanished()) {
+            if try await removeVanished(replica.ordering.takeMissing()) {
                 try await commits.commit { try $0.finishComparing(number) }
             }
         }
@@ -192,8 +190,8 @@ actor ChangeFeed {
         var check = CycleCheck(from: anchor)
         while true {
             let start = anchor
-            let moment = replica.answers.now
-            var batch: ChangeBatch
+            let observation = replica.ordering.observe()
+            let batch: ChangeBatch
             do {
                 batch = try await calls.make(for: request) { _ in
                     try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
@@ -206,8 +204,7 @@ actor ChangeFeed {
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
-                try await newest(&batch, askedAt: moment)
-                try await commit(&batch, vanished: &vanished, askedAt: moment)
+                try await takeIn(batch, vanished: &vanished, observed: observation)
             }
             let isStuck = batch.moreComing && (batch.anchor == anchor || check.closes(with: batch.anchor))
             anchor = batch.anchor
@@ -221,25 +218,34 @@ actor ChangeFeed {
         try await commits.commit { try $0.noteAnchor(reached) }
     }
 
-    /// Takes in a batch, and looks up anew what was answered since it was asked for.
-    private func commit(
-        _ batch: inout ChangeBatch, vanished: inout Set<ItemIdentifier>, askedAt start: RecordedAnswers.Moment
+    /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
+    /// batch may be older than the answer.
+    private func takeIn(
+        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, observed requested: Observation
     ) async throws {
-        var moment = start
+        var (batch, observation) = (first, requested)
         while true {
-            vanished.subtract(batch.updated.map(\.itemIdentifier))
-            vanished.formUnion(batch.deleted)
-            batch.deleted = []
-            let outdated = try await commit(batch, later: vanished, askedAt: moment)
-            guard !outdated.isEmpty else { return }
-            moment = replica.answers.now
-            try await lookUpAgain(outdated, in: &batch)
+            // Begun before the question, so that no answer can come between the two.
+            let next = replica.ordering.observe()
+            var stale = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
+            let others = stale.isEmpty ? [] : batch.updated.filter { !stale.contains($0.itemIdentifier) }
+            if stale.isEmpty {
+                vanished.subtract(batch.updated.map(\.itemIdentifier))
+                vanished.formUnion(batch.deleted)
+                batch.deleted = []
+                stale = try await commit(batch, later: vanished, observed: observation)
+                if stale.isEmpty { return }
+            }
+            batch.deleted.removeAll { stale.contains($0) }
+            try await lookUpAgain(stale, in: &batch)
+            batch.updated = others + batch.updated
+            observation = next
         }
     }
 
-    /// - Returns: the items of which an answer was recorded since the batch was asked for: they were not taken in.
+    /// - Returns: the items that were acknowledged after the batch was requested: they were not taken in.
     private func commit(
-        _ batch: ChangeBatch, later: Set<ItemIdentifier>, askedAt moment: RecordedAnswers.Moment
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
     ) async throws -> Set<ItemIdentifier> {
         var news = batch
         var required: Set<ItemIdentifier> = []
@@ -252,25 +258,10 @@ actor ChangeFeed {
                 upcoming[directory.itemIdentifier] = directory
             }
         }
-        await listings.willChange(news.updated.map(\.itemIdentifier) + later)
+        replica.ordering.report(news.updated.map(\.itemIdentifier) + later)
         let (complete, taken) = (news, required)
         return try await commits.commit { ingestion in
-            try ingestion.changes(complete, required: taken, later: later, askedAt: moment)
-        }
-    }
-
-    /// News that were asked for before an answer came may be older than the answer, or newer: what they are about is
-    /// looked up, unless they say what the answer said.
-    private func newest(_ batch: inout ChangeBatch, askedAt start: RecordedAnswers.Moment) async throws {
-        var moment = start
-        while true {
-            let doubtful = await traffic.settle(batch.updated, deleted: batch.deleted, askedAt: moment)
-            guard !doubtful.isEmpty else { return }
-            moment = replica.answers.now
-            let others = batch.updated.filter { !doubtful.contains($0.itemIdentifier) }
-            batch.deleted.removeAll { doubtful.contains($0) }
-            try await lookUpAgain(doubtful, in: &batch)
-            batch.updated = others + batch.updated
+            try ingestion.changes(complete, required: taken, later: later, observed: observation)
         }
     }
 
@@ -296,7 +287,7 @@ actor ChangeFeed {
         guard !vanished.isEmpty else { return true }
         let (gone, known) = try replica.database.countVanishing(vanished)
         guard guardian.admits(gone: gone, of: known) else { return false }
-        await listings.willChange(Array(vanished))
+        replica.ordering.report(vanished)
         try await commits.commit { try $0.vanish(vanished) }
         return true
     }
@@ -350,7 +341,7 @@ actor ChangeFeed {
         } else {
             try await comparison.compare(directories)
         }
-        let isComplete = try await removeVanished(listings.takeVanished())
+        let isComplete = try await removeVanished(replica.ordering.takeMissing())
         if let passing = comparison.passing { throw passing }
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
@@ -426,7 +417,7 @@ actor ChangeFeed {
             }
             marks.ofDirectories = found.marks
         }
-        guard try await removeVanished(listings.takeVanished()) else { return (false, comparison) }
+        guard try await removeVanished(replica.ordering.takeMissing()) else { return (false, comparison) }
         try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
         return (true, comparison)
     }

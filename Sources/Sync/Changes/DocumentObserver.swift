@@ -10,7 +10,6 @@ actor DocumentObserver {
     private let calls: ProviderCalls
     private let listings: Listings
     private let commits: Commits
-    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let remoteLookup: RemoteLookup
     private let request = FileProviderRequest(reason: .synchronization)
@@ -32,14 +31,13 @@ actor DocumentObserver {
 
     init(
         replica: Replica, open: any OpenInodes, calls: ProviderCalls, listings: Listings, commits: Commits,
-        traffic: UploadTraffic, warnings: Warnings
+        warnings: Warnings
     ) {
         self.replica = replica
         self.open = open
         self.calls = calls
         self.listings = listings
         self.commits = commits
-        self.traffic = traffic
         self.warnings = warnings
         remoteLookup = RemoteLookup(replica: replica, calls: calls)
         isUseless = !calls.provider.features.documentEnumeration
@@ -140,12 +138,12 @@ actor DocumentObserver {
 
     /// What the document is now: its enumerator's only item.
     private func takePage(of identifier: ItemIdentifier, from enumerator: any FileProviderEnumerator) async throws {
-        let moment = replica.answers.now
+        let observation = replica.ordering.observe()
         let page = try await calls.make(for: request) { _ in
             try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 1)
         }
         if page.nextPage != nil || page.items.count > 1 { try refuse("more than the one item", of: identifier) }
-        for item in page.items { try await take(item, of: identifier, askedAt: moment) }
+        for item in page.items { try await take(item, of: identifier, observed: observation) }
     }
 
     private func takeChanges(
@@ -153,14 +151,14 @@ actor DocumentObserver {
     ) async throws -> SyncAnchor {
         var anchor = start
         for _ in 0..<Self.mostBatches {
-            let (moment, position) = (replica.answers.now, anchor)
+            let (observation, position) = (replica.ordering.observe(), anchor)
             let batch = try await calls.make(for: request) { _ in
                 try await enumerator.enumerateChanges(from: position, suggestedBatchSize: 1)
             }
             if batch.anchor.rawValue.count > SyncAnchor.maximumLength {
                 try refuse("a sync anchor of \(batch.anchor.rawValue.count) bytes", of: identifier)
             }
-            for item in batch.updated { try await take(item, of: identifier, askedAt: moment) }
+            for item in batch.updated { try await take(item, of: identifier, observed: observation) }
             if batch.deleted.contains(identifier) { throw FileProviderError.noSuchItem(identifier) }
             if batch.moreComing, batch.anchor == anchor { try refuse("the same sync anchor again", of: identifier) }
             anchor = batch.anchor
@@ -170,20 +168,20 @@ actor DocumentObserver {
     }
 
     private func take(
-        _ item: FileProviderItem, of identifier: ItemIdentifier, askedAt moment: RecordedAnswers.Moment
+        _ item: FileProviderItem, of identifier: ItemIdentifier, observed observation: Observation
     ) async throws {
         guard item.itemIdentifier == identifier else {
             return try refuse("the item '\(item.itemIdentifier)'", of: identifier)
         }
         // What was sent meanwhile is newer than this.
-        guard await traffic.settle([item], askedAt: moment).isEmpty,
+        guard await replica.ordering.settle([item], observation).isEmpty,
             let known = try replica.database.item(identifier),
             known.base.version != item.itemVersion || known.base.parent != item.parentItemIdentifier
                 || known.base.name?.utf8.elementsEqual(item.filename.utf8) != true
         else { return }
         let ancestors = try await remoteLookup.unknown(above: item, for: request)
-        await listings.willChange([identifier])
-        try await commits.commit { try $0.move(item, below: ancestors, askedAt: moment) }
+        replica.ordering.report([identifier])
+        try await commits.commit { try $0.move(item, below: ancestors, observed: observation) }
     }
 
     private func refuse(_ what: String, of identifier: ItemIdentifier) throws {
@@ -195,10 +193,10 @@ actor DocumentObserver {
     /// That an item is gone is a claim until a lookup has confirmed it.
     private func confirmGone(_ identifier: ItemIdentifier) async {
         do {
-            let moment = replica.answers.now
+            let observation = replica.ordering.observe()
             guard try await remoteLookup.lookUp(identifier, for: request) == nil else { return }
-            await listings.willChange([identifier])
-            try await commits.commit { try $0.removeIfKnown(identifier, askedAt: moment) }
+            replica.ordering.report([identifier])
+            try await commits.commit { try $0.removeIfKnown(identifier, observed: observation) }
         } catch {
             // The next news tell.
         }

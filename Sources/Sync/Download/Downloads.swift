@@ -8,7 +8,6 @@ actor Downloads: ContentEvictor {
     private let replica: Replica
     private let calls: ProviderCalls
     private let commits: Commits
-    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let budget: CacheBudget
     private let events: SyncEvents
@@ -27,7 +26,7 @@ actor Downloads: ContentEvictor {
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
     init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
         budget: CacheBudget, events: SyncEvents, open: any OpenInodes,
         offers: OfferQueue, accounting: any FetchAccounting = NoFetchAccounting()
     ) {
@@ -39,7 +38,6 @@ actor Downloads: ContentEvictor {
         self.replica = replica
         self.calls = calls
         self.commits = commits
-        self.traffic = traffic
         self.warnings = warnings
     }
 
@@ -274,15 +272,15 @@ actor Downloads: ContentEvictor {
     /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
     private func confirmGone(_ number: InodeNumber) async {
         let request = FileProviderRequest(reason: .synchronization)
-        let moment = replica.answers.now
+        let observation = replica.ordering.observe()
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
             do throws(FileProviderError) {
                 _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
             } catch {
                 guard error.code == .noSuchItem else { throw error }
-                guard await traffic.settle([], deleted: [identifier], askedAt: moment).isEmpty else { return }
-                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier, askedAt: moment) }
+                guard await replica.ordering.settle([], deleted: [identifier], observation).isEmpty else { return }
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier, observed: observation) }
             }
         } catch {
             warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
@@ -294,14 +292,14 @@ actor Downloads: ContentEvictor {
     private func versionGone(_ download: Download) async {
         await close(download)
         let request = FileProviderRequest(reason: .synchronization)
-        let moment = replica.answers.now
+        let observation = replica.ordering.observe()
         do {
             let item = try await calls.make(for: request) {
                 try await $0.item(for: download.identifier, request: request)
             }
             // What was sent meanwhile is newer than this.
-            guard await traffic.settle([item], askedAt: moment).isEmpty else { return }
-            try await commits.commit { ingestion in try ingestion.move(item, askedAt: moment) }
+            guard await replica.ordering.settle([item], observation).isEmpty else { return }
+            try await commits.commit { ingestion in try ingestion.move(item, observed: observation) }
         } catch {
             warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
         }

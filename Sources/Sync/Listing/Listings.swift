@@ -1,6 +1,5 @@
 import FileProvider
 import Replica
-import Synchronization
 
 /// Lists directories: one enumeration of a directory at a time, for however many wait for it.
 actor Listings {
@@ -16,7 +15,6 @@ actor Listings {
         /// Whether all who wait want it compared, and not listed.
         var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
-        let news = ListingNews()
 
         init(ticket: CallLanes.Ticket) {
             self.ticket = ticket
@@ -36,7 +34,6 @@ actor Listings {
     private let replica: Replica
     private let calls: ProviderCalls
     private let commits: Commits
-    private let traffic: UploadTraffic
     private let warnings: Warnings
     private let remoteLookup: RemoteLookup
     /// Nil in interactive mode, in which nothing is retried.
@@ -45,10 +42,6 @@ actor Listings {
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
-    /// What comparisons have found to be gone: whoever compares removes it, all at once.
-    private var vanished: Set<ItemIdentifier> = []
-    /// What is being looked up because a listing did not show it, and has not been shown by another since.
-    private var lookedUp: Set<ItemIdentifier> = []
 
     private static let mostRestarts = 5
 
@@ -56,12 +49,11 @@ actor Listings {
     ///   - retries: lists directories again whose listing failed; nil for never.
     ///   - offers: waits until the provider has recognized an item whose identifier was given up.
     init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, traffic: UploadTraffic, warnings: Warnings,
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
         retries: ListingRetries?, offers: OfferQueue
     ) {
         self.retries = retries
         self.offers = offers
-        self.traffic = traffic
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -90,24 +82,13 @@ actor Listings {
     }
 
     /// Lists a materialized directory again and makes it what the remote has. What is gone is looked up, and stays until
-    /// whoever compares has asked for it (``takeVanished()``). One that is dataless by then is left alone.
+    /// whoever compares has asked for it (``RemoteOrdering/takeMissing()``). One that is dataless by then is left alone.
     func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         do {
             try await wait(for: number, beyond: nil, isComparing: true, request: request)
         } catch {
             throw ProviderCalls.failure(from: error)
         }
-    }
-
-    /// Changes to these items are being committed: pages that were made before must not undo them.
-    func willChange(_ identifiers: [ItemIdentifier]) {
-        for listing in active.values { listing.news.insert(identifiers) }
-    }
-
-    /// What the comparisons up to now have found to be gone, and a lookup has confirmed. It is forgotten here.
-    func takeVanished() -> Set<ItemIdentifier> {
-        defer { vanished = [] }
-        return vanished
     }
 
     /// Ends a listing that no process waits for, because it is to be evicted. Returns when it has ended. A comparison ends
@@ -280,8 +261,8 @@ actor Listings {
                     warnings.report(error.message)
                     throw error
                 }
-                // What has been answered meanwhile is noted as news.
-                _ = await traffic.settle(result.items, askedAt: beginning.moment)
+                // The transaction leaves out what is stale.
+                _ = await replica.ordering.settle(result.items, beginning.observation)
                 let isWhole = result.nextPage == nil && !beginning.isComparison
                 guard try await take(result.items, in: number, beginning, isWhole: isWhole) else { return .unwanted }
                 guard let next = result.nextPage else { return isWhole ? .whole : .toFinish }
@@ -301,7 +282,7 @@ actor Listings {
         _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
-        let isKnownBetter = isKnownBetter(beginning, listing.news)
+        let isKnownBetter = isStale(beginning)
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
         for stray in strays.prefix(3) {
             warnings.report(
@@ -319,9 +300,8 @@ actor Listings {
             return try ingestion.highestItem(in: number)
         }
         guard let highest = reached else { return false }
-        // What is here now has moved, and not gone.
-        if !vanished.isEmpty { vanished.subtract(own.map(\.itemIdentifier)) }
-        if !lookedUp.isEmpty { lookedUp.subtract(own.map(\.itemIdentifier)) }
+        // An item that was missing elsewhere has moved here.
+        replica.ordering.found(own.lazy.map(\.itemIdentifier))
         listing.highestItem = highest
         guard listing.isStreamed else { return true }
         for (id, waiter) in listing.waiters {
@@ -332,47 +312,40 @@ actor Listings {
         return true
     }
 
-    /// Whether something was heard of an item since a listing began.
-    private func isKnownBetter(
-        _ beginning: ListingBeginning, _ news: ListingNews
-    ) -> @Sendable (ItemIdentifier) -> Bool {
-        { [answers = replica.answers] in
-            news.contains($0) || answers.isNewer($0, than: beginning.moment)
-        }
+    /// Tells of which items something newer than the listing is known.
+    private func isStale(_ beginning: ListingBeginning) -> @Sendable (ItemIdentifier) -> Bool {
+        { [ordering = replica.ordering] in ordering.isStale($0, beginning.observation, isListing: true) }
     }
 
     private func finishListing(
         of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
     ) async throws {
         let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
-        let moment = replica.answers.now
+        let (ordering, isStale) = (replica.ordering, isStale(beginning))
+        let observation = replica.ordering.observe()
         var gone: [ItemRecord] = []
         var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         for item in unconfirmed {
-            guard let identifier = item.identifier, active[number]?.news.contains(identifier) != true,
-                !replica.answers.isNewer(identifier, than: beginning.moment)
-            else { continue }
+            guard let identifier = item.identifier, !isStale(identifier) else { continue }
             guard beginning.isComparison else {
                 gone.append(item)
                 continue
             }
-            lookedUp.insert(identifier)
+            ordering.beginLookup(of: identifier)
             if let item = try await remoteLookup.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
-                lookedUp.remove(identifier)
+                ordering.found([identifier])
                 found.append((item, try await remoteLookup.unknown(above: item, for: request)))
-            } else if lookedUp.remove(identifier) != nil {
-                // At once: the page of another directory may show it from now on.
-                vanished.insert(identifier)
+            } else if ordering.lookupFailed(of: identifier) {
                 missing.append(identifier)
             }
         }
         // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
-        let newer = await traffic.settle(found.map(\.item), deleted: missing, askedAt: moment)
-        vanished.subtract(newer)
+        let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
+        ordering.found(newer)
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
-            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors, askedAt: moment) }
+            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors, observed: observation) }
             try ingestion.finishListing(of: number, gone: lost)
         }
     }
@@ -389,15 +362,14 @@ actor Listings {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
                 return failure
             }
-            lookedUp.insert(identifier)
-            let found = try await remoteLookup.lookUp(identifier, for: request)
-            let isUnseen = lookedUp.remove(identifier) != nil
-            guard found == nil else {
+            if isComparison { replica.ordering.beginLookup(of: identifier) }
+            guard try await remoteLookup.lookUp(identifier, for: request) == nil else {
+                replica.ordering.found([identifier])
                 return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
             }
             if isComparison {
-                // Where it was shown meanwhile it has moved.
-                if isUnseen { vanished.insert(identifier) }
+                // False where it has moved, and another listing has shown it meanwhile.
+                _ = replica.ordering.lookupFailed(of: identifier)
             } else {
                 try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
             }
@@ -405,19 +377,5 @@ actor Listings {
         } catch {
             return ProviderCalls.failure(from: error)
         }
-    }
-}
-
-/// Identifiers that changed while a directory was being listed. Filled before their change is committed and asked inside
-/// the commit of a page, so that of two commits the later one always knows.
-final class ListingNews: Sendable {
-    private let identifiers = Mutex<Set<ItemIdentifier>>([])
-
-    func insert(_ new: [ItemIdentifier]) {
-        identifiers.withLock { $0.formUnion(new) }
-    }
-
-    func contains(_ identifier: ItemIdentifier) -> Bool {
-        identifiers.withLock { $0.contains(identifier) }
     }
 }

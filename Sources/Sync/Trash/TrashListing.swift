@@ -7,7 +7,6 @@ struct TrashListing: Sendable {
     let calls: ProviderCalls
     let listings: Listings
     let commits: Commits
-    let traffic: UploadTraffic
     let warnings: Warnings
 
     /// Takes in what is in the remote's trash, where there is one.
@@ -47,7 +46,8 @@ struct TrashListing: Sendable {
     }
 
     private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
-        let (moment, answers) = (replica.answers.now, replica.answers)
+        let ordering = replica.ordering
+        let observation = ordering.observe()
         let enumerator = try await calls.make(for: request) {
             try $0.enumerator(for: .trashContainer, request: request)
         }
@@ -64,9 +64,9 @@ struct TrashListing: Sendable {
             try check.take(result) { listed.contains($0) }
             let items = result.items.filter(\.isTrashed)
             listed.formUnion(items.map(\.itemIdentifier))
-            _ = await traffic.settle(items, askedAt: moment)
-            await listings.willChange(items.map(\.itemIdentifier))
-            try await commits.commit { try $0.trash(items) { answers.isNewer($0, than: moment) } }
+            _ = await ordering.settle(items, observation)
+            replica.ordering.report(items.map(\.itemIdentifier))
+            try await commits.commit { try $0.trash(items) { ordering.isStale($0, observation) } }
             guard let next = result.nextPage else { return listed }
             page = next
         }
