@@ -63,7 +63,7 @@ final class ParkedRequests: Sendable {
         let cancellation = provisioning.provide(prerequisite, for: caller) { error in
             if let error {
                 if error == .staleNFSFileHandle, round < Self.maximumRounds,
-                    case .failure(.absent(let newest)) = Self.outcome(of: attempt, false), newest != prerequisite
+                    case .failure(.needs(let newest)) = Self.outcome(of: attempt, false), newest != prerequisite
                 {
                     // An open file that no process has read from follows the remote to its new version.
                     self.wait(

@@ -7,14 +7,14 @@ extension SyncEngine {
     package func localChange() {
         uploads.noteLocalChange()
         early?.noteLocalChange()
-        keeper.wake()
-        for notice in notices { notice.wake() }
-        if hasTrash { trashKeeper.wake() }
+        materializer.wake()
+        for notifier in notifiers { notifier.wake() }
+        if hasTrash { trashMaterializer.wake() }
     }
 
     /// When an item that is kept downloaded and could not be had is tried again; nil for all others.
     package func nextDownload(of number: InodeNumber) async -> Duration? {
-        await keeper.nextTry(of: number)
+        await materializer.nextTry(of: number)
     }
 
     /// For which process a file is being fetched, in words; nil for none.
@@ -78,8 +78,8 @@ extension SyncEngine {
         await uploads.pause(isPaused)
         if !isPaused {
             signal()
-            keeper.wake()
-            reimporting.wake()
+            materializer.wake()
+            reimports.wake()
         }
     }
 

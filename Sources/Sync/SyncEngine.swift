@@ -1,7 +1,6 @@
 import FileProvider
 import Logging
 import Replica
-import Synchronization
 
 /// Keeps a domain's replica and its provider together: what is asked for is fetched and listed, what is new on the remote
 /// comes in. Everything that needs the provider goes through here.
@@ -17,32 +16,30 @@ package final class SyncEngine: Sendable {
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed
-    private let lookAhead: LookAhead
-    private let fileLookAhead: FileLookAhead
+    private let directoryPrefetcher: DirectoryPrefetcher
+    private let filePrefetcher: FilePrefetcher
     private let eviction: Eviction
-    let keeper: Keeper
+    let materializer: BackgroundMaterializer
     let budget: CacheBudget
-    let uses: UseTimes
-    private let closings: Closings
+    let accessTimes: AccessTimes
+    private let closedFiles: ClosedFileChanges
     let commits: Commits
-    private let schedule: Schedule
+    private let schedule: RefreshSchedule
     /// Where looking for changes follows those who look at the mount.
     private let poller: Poller
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
-    let early: EarlySending?
-    let trashKeeper: TrashKeeper
+    let early: EarlyUploads?
+    let trashMaterializer: TrashMaterializer
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
-    /// How much room the remote has.
-    package let room: RoomWatch
-    let notices: [LocalSetNotices]
-    let reimporting: Reimporting
+    /// The remote's quota.
+    package let quota: QuotaMonitor
+    let notifiers: [LocalSetNotifier]
+    let reimports: ReimportWorker
     /// Whether the provider has a trash.
     package let hasTrash: Bool
-    private let traffic: UploadTraffic
-    private let happenings = SyncEvents()
-    private let attached: Attached
+    private let syncEvents = SyncEvents()
 
     /// - Parameters:
     ///   - open: which inodes somebody has open.
@@ -64,128 +61,125 @@ package final class SyncEngine: Sendable {
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         let provider = isReadOnly ? ReadOnlyProvider(provider) : provider
+        let accounting = accounting ?? NoFetchAccounting()
         self.isReadOnly = isReadOnly
+        self.isInteractive = isInteractive
         self.replica = replica
-        traffic = UploadTraffic(answers: replica.answers)
-        connection = Connection(logger: logger)
+        self.open = open
+        hasTrash = provider.features.trash && provider.features.writing
         warnings = Warnings(logger: logger)
         for finding in replica.findings { warnings.report(finding) }
-        let schedule = Schedule(polling: polling)
-        poller = Poller(replica: replica, isActive: polling == .adaptive)
-        self.schedule = schedule
-        self.isInteractive = isInteractive
-        self.open = open
-        let attached = Attached()
-        self.attached = attached
-        hasTrash = provider.features.trash && provider.features.writing
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
         } catch {
             warnings.report("whether there is a trash cannot be recorded: \(error)")
         }
+
+        // What wakes a worker is made before the worker, so each part below needs only those above it.
+        let (uploadsSignal, materializerSignal) = (WakeSignal(), WakeSignal())
+        let (trashSignal, reimportSignal) = (WakeSignal(), WakeSignal())
+        let schedule = RefreshSchedule(polling: polling)
+        self.schedule = schedule
+        poller = Poller(replica: replica, isActive: polling == .adaptive)
+
+        connection = Connection(logger: logger)
         calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience,
-            onLatch: { [happenings, connection] in
-                happenings.tell(.offline, of: nil, named: connection.failure?.message ?? "")
+            onLatch: { [syncEvents, connection] in
+                syncEvents.tell(.offline, of: nil, named: connection.failure?.message ?? "")
                 schedule.probe()
             },
-            onRecovery: { [happenings] in
-                happenings.tell(.online, of: nil, named: "the remote answers again")
+            onRecovery: { [syncEvents] in
+                syncEvents.tell(.online, of: nil, named: "the remote answers again")
                 schedule.refresh()
-                attached.uploads?.wake()
-                attached.keeper?.wake()
-                attached.trash?.wake()
-                attached.reimporting?.wake()
+                for signal in [uploadsSignal, materializerSignal, trashSignal, reimportSignal] { signal.wake() }
             })
-        room = RoomWatch(calls: calls)
-        commits = Commits(
-            replica: replica, open: open, kernel: kernel, warnings: warnings,
-            onCommit: {
-                attached.keeper?.wake()
-                attached.budget?.wake()
-            },
-            onPublish: { attached.notices.forEach { $0.wake() } })
-        notices = [
-            LocalSetNotices(of: .materialized, replica: replica, warnings: warnings) {
+        quota = QuotaMonitor(calls: calls)
+        let notifiers = [
+            LocalSetNotifier(of: .materialized, replica: replica, warnings: warnings) {
                 await provider.materializedItemsDidChange()
             },
-            LocalSetNotices(of: .pending, replica: replica, warnings: warnings) {
+            LocalSetNotifier(of: .pending, replica: replica, warnings: warnings) {
                 await provider.pendingItemsDidChange()
             },
         ]
-        uses = UseTimes(replica: replica)
-        closings = Closings(replica: replica, commits: commits, warnings: warnings)
-        budget = CacheBudget(
-            replica: replica, uses: uses, warnings: warnings, limits: cacheLimits,
-            evict: { await attached.eviction?.giveUp($0) },
-            settle: { await attached.eviction?.downloads.settleIdle() })
-        listings = Listings(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings,
-            onFailure: { number, error in Task { await attached.listingRetries?.failed(number, error) } },
-            recognized: { try await attached.reimporting?.settle($0) })
-        listingRetries = ListingRetries(replica: replica) { [listings] number throws(FileProviderError) in
-            try await listings.list(number, beyond: nil, request: FileProviderRequest(reason: .synchronization))
-        }
-        documents = DocumentObserver(
-            replica: replica, open: open, calls: calls, listings: listings, commits: commits, traffic: traffic,
-            warnings: warnings)
-        downloads = Downloads(
-            replica: replica, calls: calls, commits: commits, traffic: traffic, warnings: warnings, budget: budget,
-            events: happenings, open: open, accounting: accounting ?? NoFetchAccounting(),
-            recognized: { try await attached.reimporting?.settle($0) })
-        let trashKeeper = TrashKeeper(
-            replica: replica, open: open, commits: commits, connection: connection, listings: listings,
-            downloads: downloads)
-        self.trashKeeper = trashKeeper
-        feed = ChangeFeed(
-            replica: replica, calls: calls, listings: listings, commits: commits, traffic: traffic, warnings: warnings,
-            domainName: domainName)
+        self.notifiers = notifiers
+        accessTimes = AccessTimes(replica: replica)
+        let budget = CacheBudget(replica: replica, accessTimes: accessTimes, warnings: warnings, limits: cacheLimits)
+        self.budget = budget
+        commits = Commits(
+            replica: replica, open: open, kernel: kernel, warnings: warnings,
+            onCommit: {
+                materializerSignal.wake()
+                budget.wake()
+            },
+            onPublish: { for notifier in notifiers { notifier.wake() } })
+        closedFiles = ClosedFileChanges(replica: replica, commits: commits, warnings: warnings)
+        let offers = OfferQueue(replica: replica, connection: connection, uploads: uploadsSignal)
+
+        listingRetries = ListingRetries(replica: replica)
+        let listings = Listings(
+            replica: replica, calls: calls, commits: commits, warnings: warnings,
+            retries: isInteractive ? nil : listingRetries, offers: offers)
+        self.listings = listings
+        let downloads = Downloads(
+            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
+            events: syncEvents, open: open, offers: offers, accounting: accounting)
+        self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
-        // While what has come is noted, the next are asked for.
-        lookAhead = LookAhead(replica: replica, listings: listings, atOnce: 2 * ahead)
-        fileLookAhead = FileLookAhead(
+        // Twice as many listings: while one is recorded, the next is requested.
+        directoryPrefetcher = DirectoryPrefetcher(replica: replica, listings: listings, atOnce: 2 * ahead)
+        filePrefetcher = FilePrefetcher(
             replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimits.bytes,
-            accounting: accounting ?? NoFetchAccounting())
+            accounting: accounting)
         eviction = Eviction(
             replica: replica, open: open, commits: commits, downloads: downloads, listings: listings,
-            lookAhead: lookAhead, fileLookAhead: fileLookAhead, listingRetries: listingRetries, events: happenings)
-        let early = isInteractive ? nil : EarlySending(replica: replica, calls: calls)
-        self.early = early
+            directoryPrefetcher: directoryPrefetcher, filePrefetcher: filePrefetcher, listingRetries: listingRetries)
+
+        documents = DocumentObserver(
+            replica: replica, open: open, calls: calls, listings: listings, commits: commits,
+            warnings: warnings)
+        let feed = ChangeFeed(
+            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings,
+            domainName: domainName)
+        self.feed = feed
+
+        early = isInteractive ? nil : EarlyUploads(replica: replica, calls: calls)
         uploads = Uploads(
             replica: replica, connection: connection,
             executor: Executor(
-                replica: replica, calls: calls, commits: commits, warnings: warnings, events: happenings,
+                replica: replica, calls: calls, commits: commits, warnings: warnings, events: syncEvents,
                 early: early,
-                bringHere: { [replica, listings, downloads, budget] number in
+                bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads)
                             .run(number, request: FileProviderRequest(reason: .synchronization))
                     }
                 },
                 conflictLabel: conflictLabel),
-            traffic: traffic, listings: listings, limit: provider.features.concurrentCalls,
-            isReadOnly: isReadOnly, isInteractive: isInteractive,
+            offers: offers, signal: uploadsSignal,
+            limit: provider.features.concurrentCalls, isReadOnly: isReadOnly, isInteractive: isInteractive,
             onIdle: {
-                trashKeeper.wake()
-                attached.reimporting?.wake()
+                trashSignal.wake()
+                reimportSignal.wake()
                 if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
             })
-        keeper = Keeper(
-            replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings)
-        reimporting = Reimporting(
-            replica: replica, calls: calls, uploads: uploads, commits: commits, warnings: warnings,
-            events: happenings,
-            onFinish: { [feed] in
+        materializer = BackgroundMaterializer(
+            replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings,
+            signal: materializerSignal)
+        trashMaterializer = TrashMaterializer(
+            replica: replica, open: open, commits: commits, connection: connection, listings: listings,
+            downloads: downloads, signal: trashSignal)
+        reimports = ReimportWorker(
+            replica: replica, calls: calls, signal: reimportSignal, uploads: uploadsSignal, warnings: warnings,
+            events: syncEvents,
+            onFinish: {
                 Task {
                     await feed.distrust()
                     schedule.refresh()
                 }
             })
-        attached.attach(
-            Attached.Parts(
-                uploads: uploads, keeper: keeper, budget: budget, eviction: eviction, trash: trashKeeper,
-                listingRetries: isInteractive ? nil : listingRetries, notices: notices, reimporting: reimporting))
     }
 
     /// Whether the provider tells of changes by itself.
@@ -198,31 +192,31 @@ package final class SyncEngine: Sendable {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            refresh: { [feed, trashKeeper, poller, schedule] in
+            refresh: { [feed, trashMaterializer, poller, schedule] in
                 let start = ContinuousClock.now
                 var failure: FileProviderError?
                 do throws(FileProviderError) { try await feed.refresh() } catch { failure = error }
                 schedule.roundEnded(with: failure)
                 poller.roundEnded(after: .now - start)
-                trashKeeper.wake()
+                trashMaterializer.wake()
             }, connection: connection)
         poller.run(
             compare: { [feed, connection] in if connection.failure == nil { await feed.glance(at: $0) } },
             // While it is away somebody else tries whether it is back.
             refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
         schedule.refresh()
-        room.ask()
+        quota.ask()
         Task {
             await retryWhatWasReadOnly()
             await uploads.start()
-            await reimporting.start()
-            if hasTrash { await trashKeeper.start() }
-            await keeper.start()
+            await reimports.start()
+            if hasTrash { await trashMaterializer.start() }
+            await materializer.start()
             await documents.start()
             if calls.provider.features.followsLocalSets {
-                for notice in notices { await notice.start() }
+                for notifier in notifiers { await notifier.start() }
             }
-            await budget.start()
+            await budget.start(evictor: downloads)
         }
     }
 
@@ -245,8 +239,8 @@ package final class SyncEngine: Sendable {
 
     /// Other limits hold from now on.
     package func keep(to limits: CacheLimits) async {
-        await fileLookAhead.keep(to: limits.bytes)
-        await budget.keep(to: limits)
+        await filePrefetcher.keep(to: limits.bytes)
+        await budget.keep(to: limits, evictor: downloads)
     }
 
     /// Looks for changes in another way from now on.
@@ -260,40 +254,39 @@ package final class SyncEngine: Sendable {
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
         poller.stop()
-        happenings.finish()
+        syncEvents.finish()
         early?.stop()
         await uploads.stop(patience: patience)
-        await reimporting.stop()
-        await trashKeeper.stop()
-        await keeper.stop()
+        await reimports.stop()
+        await trashMaterializer.stop()
+        await materializer.stop()
         await budget.stop()
-        for notice in notices { await notice.stop() }
+        for notifier in notifiers { await notifier.stop() }
         await documents.stop()
-        room.stop()
+        quota.stop()
         await listingRetries.stop()
-        await lookAhead.stop()
-        await fileLookAhead.stop()
+        await directoryPrefetcher.stop()
+        await filePrefetcher.stop()
         await feed.stop()
         await listings.stop()
         await downloads.stopAll()
-        await uses.write()
+        await accessTimes.write()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }
             group.addTask { try? await Task.sleep(for: patience) }
             await group.next()
             group.cancelAll()
         }
-        attached.detach()
     }
 
     /// A process has had as much fetched as it may, and wanted more of a file.
     package func tellOverBudget(_ number: InodeNumber, process: String, fetched: Int64) {
         let name = (try? replica.database.item(ofInode: number))?.name ?? ""
-        happenings.tell(.overBudget, of: number, named: name, bytes: fetched, process: process)
+        syncEvents.tell(.overBudget, of: number, named: name, bytes: fetched, process: process)
     }
 
     /// What happens between this machine and the remote, from now on.
-    package var events: AsyncStream<SyncEvent> { happenings.stream }
+    package var events: AsyncStream<SyncEvent> { syncEvents.stream }
 
     // MARK: - What processes wait for
 
@@ -304,7 +297,7 @@ package final class SyncEngine: Sendable {
         _ number: InodeNumber, beyond: Int64? = nil, request: FileProviderRequest
     ) async throws(FileProviderError) {
         try await listings.list(number, beyond: beyond, request: request)
-        await lookAhead.listed(number)
+        await directoryPrefetcher.listed(number)
         poller.directoryWasOpened(number)
     }
 
@@ -316,14 +309,14 @@ package final class SyncEngine: Sendable {
     /// A process opened a directory whose listing is here: it may be walking.
     package func directoryWasOpened(_ number: InodeNumber) {
         poller.directoryWasOpened(number)
-        Task { await lookAhead.listed(number) }
+        Task { await directoryPrefetcher.listed(number) }
     }
 
     /// Brings a range of a file here, of the content version that was opened.
     package func provide(
         _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
     ) async throws(FileProviderError) {
-        if request.reason == .reading { fileLookAhead.fileIsMissed(number, by: request.processIdentifier) }
+        if request.reason == .reading { filePrefetcher.fileIsMissed(number, by: request.processIdentifier) }
         try await downloads.provide(number, version: version, range: range, request: request)
     }
 
@@ -331,15 +324,15 @@ package final class SyncEngine: Sendable {
     package func inodeWasClosed(_ number: InodeNumber) {
         budget.wasClosed()
         downloads.fileWasClosed(number)
-        closings.note(number)
+        closedFiles.note(number)
     }
 
     /// A file was opened: it is of use. Returns at once; from any thread.
     package func inodeWasOpened(_ number: InodeNumber) {
-        uses.note(number)
+        accessTimes.note(number)
         documents.opened(number)
         poller.fileWasOpened(number)
-        fileLookAhead.fileWasOpened(number)
+        filePrefetcher.fileWasOpened(number)
     }
 
     // MARK: - What users ask for
@@ -367,7 +360,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         uploads.wake()
         try await feed.refresh(isThorough: true)
-        trashKeeper.wake()
+        trashMaterializer.wake()
     }
 
     /// The provider says that there are changes. Returns at once.
@@ -380,47 +373,12 @@ package final class SyncEngine: Sendable {
         connection.reset()
         schedule.refresh()
         uploads.wake()
-        reimporting.wake()
-        Task { await keeper.retryNow() }
+        reimports.wake()
+        Task { await materializer.retryNow() }
     }
 
     /// The downloads under way: which inode, how much of how much.
     package var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
         get async { await downloads.transfers }
     }
-}
-
-/// What has to be told of recovery and commits, and is made after those who tell.
-private final class Attached: Sendable {
-    struct Parts: Sendable {
-        var uploads: Uploads
-        var keeper: Keeper
-        var budget: CacheBudget
-        var eviction: Eviction
-        var trash: TrashKeeper
-        /// None in interactive mode, in which nothing is asked for by itself.
-        var listingRetries: ListingRetries?
-        var notices: [LocalSetNotices]
-        var reimporting: Reimporting
-    }
-
-    private let state = Mutex<Parts?>(nil)
-
-    func attach(_ parts: Parts) {
-        state.withLock { $0 = parts }
-    }
-
-    /// Breaks the cycles: the parts hold this, and through each other the provider with its descriptors.
-    func detach() {
-        state.withLock { $0 = nil }
-    }
-
-    var uploads: Uploads? { state.withLock { $0?.uploads } }
-    var keeper: Keeper? { state.withLock { $0?.keeper } }
-    var budget: CacheBudget? { state.withLock { $0?.budget } }
-    var eviction: Eviction? { state.withLock { $0?.eviction } }
-    var trash: TrashKeeper? { state.withLock { $0?.trash } }
-    var listingRetries: ListingRetries? { state.withLock { $0?.listingRetries } }
-    var notices: [LocalSetNotices] { state.withLock { $0?.notices ?? [] } }
-    var reimporting: Reimporting? { state.withLock { $0?.reimporting } }
 }

@@ -86,7 +86,7 @@ extension EngineTests {
                     itemIdentifier: "x", parentItemIdentifier: .rootContainer, filename: "x", kind: .directory,
                     itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
                 fixture.provider.faults.add(
-                    .extraItems(Array(repeating: item, count: 100 * Listings.pageSize + 1)), to: .enumerate)
+                    .extraItems(Array(repeating: item, count: 100 * PageValidator.pageSize + 1)), to: .enumerate)
                 #expect(await fixture.failure { try await fixture.list() }?.code == .malformedResponse)
                 #expect(fixture.hasWarning("a page of 100001 items"))
             }

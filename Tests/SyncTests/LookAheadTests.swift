@@ -22,7 +22,7 @@ extension EngineTests {
 
         @Test func aWalkIsListedAhead() async throws {
             // Three quarters of the places that the provider has, and as many again that wait for one.
-            let window = LookAhead.window(atOnce: 24)
+            let window = DirectoryPrefetcher.window(atOnce: 24)
             try await EngineFixture.run(fill: tree) { fixture in
                 try await fixture.list("d0")
                 #expect(ahead(fixture) == 0)

@@ -30,5 +30,5 @@ struct EngineObserver: VolumeObserver {
 
     func didMissName(in directory: InodeNumber) { engine.nameWasMissed(in: directory) }
 
-    var remoteQuota: RemoteQuota? { engine.room.present }
+    var remoteQuota: RemoteQuota? { engine.quota.present }
 }

@@ -21,8 +21,8 @@ package final class Replica: Sendable {
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
-    /// What the provider has answered lately.
-    package let answers = RecordedAnswers()
+    /// Orders remote changes against operations.
+    package let ordering = RemoteOrdering()
 
     init(
         _ database: ReplicaDatabase, _ providerStore: ProviderDatabase, _ contents: ContentStore, in directory: FilePath,

@@ -11,8 +11,8 @@ package struct ListingBeginning: Sendable {
     package var isStreamed: Bool
     /// Whether the directory was materialized before, and is only compared.
     package var isComparison: Bool
-    /// When it began: what was answered since is newer.
-    package var moment: RecordedAnswers.Moment
+    /// Begins with the listing: what was acknowledged or reported since is newer.
+    package var observation: Observation
 }
 
 /// Directories: listed, page by page.
@@ -25,7 +25,7 @@ extension Replica {
     package func beginListing(
         of number: InodeNumber, isOnlyCompared: Bool = false
     ) async throws -> ListingBeginning? {
-        try await database.write { [answers] db in
+        try await database.write { [ordering] db in
             guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
                 let identifier = item.identifier
             else { throw FileProviderError(.noSuchItem, "inode \(number) is no directory of the remote's") }
@@ -39,7 +39,7 @@ extension Replica {
             }
             return ListingBeginning(
                 identifier: identifier, number: listing, isStreamed: remembered != true && !isComparison,
-                isComparison: isComparison, moment: answers.now)
+                isComparison: isComparison, observation: ordering.observe())
         }
     }
 
@@ -123,12 +123,12 @@ extension Ingestion {
     /// - Parameters:
     ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
     ///   - later: what will be removed at the end of the round.
-    ///   - moment: when the changes were asked for; nil for what nothing can be newer than.
+    ///   - observation: begun before the changes were requested; nil where nothing can be newer.
     /// - Returns: items of which an answer was recorded after that. They are left as they are, and the anchor is not noted.
     @discardableResult
     package mutating func changes(
         _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = [],
-        askedAt moment: RecordedAnswers.Moment? = nil
+        observed observation: Observation? = nil
     ) throws -> Set<ItemIdentifier> {
         var outdated: Set<ItemIdentifier> = []
         upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
@@ -138,7 +138,7 @@ extension Ingestion {
             var later: [FileProviderItem] = []
             let upcomingParents = Set(waiting.map(\.itemIdentifier))
             for item in waiting {
-                if let moment, isAnswered(item.itemIdentifier, since: moment) {
+                if let observation, isStale(item.itemIdentifier, observation) {
                     outdated.insert(item.itemIdentifier)
                     continue
                 }
@@ -211,13 +211,13 @@ extension Ingestion {
     ///
     /// - Parameters:
     ///   - ancestors: the directories on the way to it that may be unknown here, the uppermost first.
-    ///   - moment: when it was asked for: where an answer was recorded since, nothing is done; nil for what nothing can be
-    ///     newer than.
+    ///   - observation: begun before the item was looked up: nothing is done where an acknowledgement is newer; nil where
+    ///     nothing can be newer.
     package mutating func move(
         _ item: FileProviderItem, below ancestors: [FileProviderItem] = [],
-        askedAt moment: RecordedAnswers.Moment? = nil
+        observed observation: Observation? = nil
     ) throws {
-        if let moment, isAnswered(item.itemIdentifier, since: moment) { return }
+        if let observation, isStale(item.itemIdentifier, observation) { return }
         if item.itemIdentifier == .rootContainer { return try placeRoot(item) }
         guard try db.item(item.itemIdentifier) != nil else { return }
         for directory in ancestors {
@@ -233,11 +233,11 @@ extension Ingestion {
 
     /// Removes an item that the remote has no more, with all below it.
     ///
-    /// - Parameter moment: when it was asked for: where an answer was recorded since, nothing is done.
+    /// - Parameter observation: begun before the item was looked up: nothing is done where an acknowledgement is newer.
     package mutating func removeIfKnown(
-        _ identifier: ItemIdentifier, askedAt moment: RecordedAnswers.Moment? = nil
+        _ identifier: ItemIdentifier, observed observation: Observation? = nil
     ) throws {
-        if let moment, isAnswered(identifier, since: moment) { return }
+        if let observation, isStale(identifier, observation) { return }
         if let item = try db.item(identifier) { try remove(item) }
     }
 

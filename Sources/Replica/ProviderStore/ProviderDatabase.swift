@@ -108,7 +108,7 @@ package final class ProviderDatabase: ProviderStore {
             let text = error.message ?? "\(error.resultCode)"
             throw FileProviderError.posix(
                 .ioError,
-                ReplicaDatabase.damage(in: error) == nil
+                ReplicaDamage(error) == nil
                     ? "the provider's store failed: \(text)"
                     : "the provider's store is damaged: \(text); unmount the domain and run 'yonder check --repair'")
         }

@@ -20,21 +20,21 @@ package struct Ingestion {
     var listing: Int64?
     var effects = ReplicaEffects()
     private let turn: WriteTurn?
-    private let answers: RecordedAnswers?
+    private let ordering: RemoteOrdering?
     /// Whether names that are not UTF-8 are the provider's to give.
     private let hasByteNames: Bool
 
     /// - Parameters:
     ///   - turn: the writer's; nil where names may be changed as it is.
-    ///   - answers: told of the answers that are recorded.
+    ///   - ordering: told of the acknowledgements that are recorded.
     ///   - hasByteNames: as the provider's features say.
     init(
         db: Database, open: any OpenInodes, now: FileTimestamp, contents: ContentStore? = nil, turn: WriteTurn? = nil,
-        answers: RecordedAnswers? = nil, hasByteNames: Bool = true
+        ordering: RemoteOrdering? = nil, hasByteNames: Bool = true
     ) {
         self.hasByteNames = hasByteNames
         self.turn = turn
-        self.answers = answers
+        self.ordering = ordering
         self.db = db
         self.open = open
         self.now = now
@@ -44,12 +44,12 @@ package struct Ingestion {
     /// What follows changes names or directories: files that are being made come before it.
     func willChangeNames() throws { try turn?.claim() }
 
-    /// What is recorded of an item is an answer: news that were asked for before do not undo it.
-    func noteAnswer(of identifier: ItemIdentifier) { answers?.note(identifier) }
+    /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
+    func noteAnswer(of identifier: ItemIdentifier) { ordering?.acknowledge(identifier) }
 
-    /// Whether an answer of an item was recorded after a moment at which news were asked for.
-    package func isAnswered(_ identifier: ItemIdentifier, since moment: RecordedAnswers.Moment) -> Bool {
-        answers?.isNewer(identifier, than: moment) ?? false
+    /// Whether an acknowledgement of an item is newer than an observation.
+    package func isStale(_ identifier: ItemIdentifier, _ observation: Observation) -> Bool {
+        ordering?.isStale(identifier, observation) ?? false
     }
 
     /// Brings in an item in its parent directory, or in none when the parent is not known here.

@@ -11,10 +11,10 @@ extension Replica {
         open: any OpenInodes, changingNames: Bool = true,
         _ body: @escaping @Sendable (inout Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
-        let (contents, answers, hasByteNames) = (contents, answers, ignoredNames.sendsByteNames)
+        let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
         let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
             var ingestion = Ingestion(
-                db: db, open: open, now: .now, contents: contents, turn: turn, answers: answers,
+                db: db, open: open, now: .now, contents: contents, turn: turn, ordering: ordering,
                 hasByteNames: hasByteNames)
             let value = try body(&ingestion)
             return (value, ingestion.effects)

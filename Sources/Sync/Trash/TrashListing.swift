@@ -7,7 +7,6 @@ struct TrashListing: Sendable {
     let calls: ProviderCalls
     let listings: Listings
     let commits: Commits
-    let traffic: UploadTraffic
     let warnings: Warnings
 
     /// Takes in what is in the remote's trash, where there is one.
@@ -47,26 +46,27 @@ struct TrashListing: Sendable {
     }
 
     private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
-        let (moment, answers) = (replica.answers.now, replica.answers)
+        let ordering = replica.ordering
+        let observation = ordering.observe()
         let enumerator = try await calls.make(for: request) {
             try $0.enumerator(for: .trashContainer, request: request)
         }
         defer { enumerator.invalidate() }
         var listed: Set<ItemIdentifier> = []
         var page = FileProviderPage.initial
-        var check = ListingCheck(of: .trashContainer)
+        var check = PageValidator(of: .trashContainer)
         while true {
             try Task.checkCancellation()
             let position = page
             let result = try await calls.make(for: request) { _ in
-                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
+                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
             }
             try check.take(result) { listed.contains($0) }
             let items = result.items.filter(\.isTrashed)
             listed.formUnion(items.map(\.itemIdentifier))
-            _ = await traffic.settle(items, askedAt: moment)
-            await listings.willChange(items.map(\.itemIdentifier))
-            try await commits.commit { try $0.trash(items) { answers.isNewer($0, than: moment) } }
+            _ = await ordering.settle(items, observation)
+            replica.ordering.report(items.map(\.itemIdentifier))
+            try await commits.commit { try $0.trash(items) { ordering.isStale($0, observation) } }
             guard let next = result.nextPage else { return listed }
             page = next
         }

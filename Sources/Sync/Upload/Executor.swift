@@ -15,20 +15,20 @@ struct Executor: Sendable {
     let conflictLabel: @Sendable () -> String
 
     /// What is sent of files that are being written.
-    let early: EarlySending?
+    let early: EarlyUploads?
     /// Brings all here that is below an item, and says what could not be had.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
-    let ancestry: Ancestry
+    let remoteLookup: RemoteLookup
     let request = FileProviderRequest(reason: .synchronization)
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
-        early: EarlySending? = nil,
+        early: EarlyUploads? = nil,
         bringHere: @escaping @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)],
         conflictLabel: @escaping @Sendable () -> String
     ) {
         self.bringHere = bringHere
-        ancestry = Ancestry(replica: replica, calls: calls)
+        remoteLookup = RemoteLookup(replica: replica, calls: calls)
         self.early = early
         self.replica = replica
         self.calls = calls
@@ -212,16 +212,16 @@ struct Executor: Sendable {
     /// is believed.
     func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
         if let identifier = sent.identifier {
-            guard let item = try await ancestry.lookUp(identifier, for: request) else {
+            guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
                 let row = sent.row
                 return try await commits.commit { try $0.lostOnRemote(row) }
             }
-            let ancestors = try await ancestry.unknown(above: item, for: request)
+            let ancestors = try await remoteLookup.unknown(above: item, for: request)
             try await commits.commit { try $0.move(item, below: ancestors) }
         }
         let parent = sent.item.parentItemIdentifier
         guard parent != .rootContainer, parent != .trashContainer,
-            try await ancestry.lookUp(parent, for: request) == nil
+            try await remoteLookup.lookUp(parent, for: request) == nil
         else {
             return try await postpone(sent, failure)
         }
@@ -280,7 +280,7 @@ struct Executor: Sendable {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         guard !changes.isEmpty else { return nil }
         // It may have been moved as well: the provider knows where to.
-        if !deletion.isPlaceholder, let item = try await ancestry.lookUp(deletion.identifier, for: request) {
+        if !deletion.isPlaceholder, let item = try await remoteLookup.lookUp(deletion.identifier, for: request) {
             return changes.contains { $0.matches(item) } ? item : nil
         }
         return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
@@ -305,12 +305,12 @@ struct Executor: Sendable {
         let enumerator = try await make { try $0.enumerator(for: directory, request: request) }
         defer { enumerator.invalidate() }
         var page = FileProviderPage.initial
-        var check = ListingCheck(of: directory)
+        var check = PageValidator(of: directory)
         while true {
             try Task.checkCancellation()
             let position = page
             let result = try await make { _ in
-                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: Listings.pageSize)
+                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
             }
             if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) { return item }
             try check.take(result) { _ in false }
@@ -342,16 +342,5 @@ struct Executor: Sendable {
         } catch {
             warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")
         }
-    }
-}
-
-/// When something that failed is tried again.
-enum Backoff {
-    /// What may pass by itself soon, what belongs to the item and passes when somebody does something about it later.
-    static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
-        let passesSoon = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
-        let (first, most): (Int64, Int64) = passesSoon ? (1, 60) : (30, 3600)
-        let seconds = min(most, first << Int64(min(max(attempts, 0), 12)))
-        return Replica.now.advanced(by: .seconds(seconds))
     }
 }

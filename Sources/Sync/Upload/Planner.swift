@@ -21,7 +21,7 @@ struct Planner: Sendable {
     /// An operation, and what it is about: operations about the same thing run one after the other.
     struct Step: Sendable {
         var operation: SyncOperation
-        var subject: UploadTraffic.Subject
+        var footprint: Footprint
     }
 
     struct Plan: Sendable {
@@ -74,7 +74,7 @@ struct Planner: Sendable {
 
     /// Plans up to so many operations.
     mutating func plan(
-        at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (UploadTraffic.Subject) -> Bool
+        at now: FileTimestamp, limit: Int, isHurried: Bool, isBusy: (Footprint) -> Bool
     ) throws -> Plan {
         var plan = Plan()
         if isReadOnly {
@@ -82,8 +82,8 @@ struct Planner: Sendable {
             return plan
         }
         for deletion in try replica.database.pendingDeletions() where plan.steps.count < limit {
-            let step = Step(operation: .deletion(deletion.id), subject: try subject(of: deletion))
-            if isBusy(step.subject) { continue }
+            let step = Step(operation: .deletion(deletion.id), footprint: try footprint(of: deletion))
+            if isBusy(step.footprint) { continue }
             if deletion.parent.isPlaceholder { continue }
             switch try readiness(of: deletion, at: now, isHurried: isHurried) {
             case .ready: plan.steps.append(step)
@@ -101,14 +101,14 @@ struct Planner: Sendable {
                 switch try readiness(of: item, state, at: now, isHurried: isHurried) {
                 case .ready:
                     let step = Step(
-                        operation: Self.operation(for: item), subject: try subject(of: item, knowing: &ancestors))
-                    if !isBusy(step.subject) { plan.steps.append(step) }
+                        operation: Self.operation(for: item), footprint: try footprint(of: item, knowing: &ancestors))
+                    if !isBusy(step.footprint) { plan.steps.append(step) }
                 case .notBefore(let time): plan.wait(until: time)
                 case .waitsForName:
                     guard item.identifier != nil else { continue }
-                    let subject = try subject(of: item, knowing: &ancestors)
-                    if !isBusy(subject) {
-                        plan.blocked.append(Step(operation: .moveAside(row: item.id), subject: subject))
+                    let footprint = try footprint(of: item, knowing: &ancestors)
+                    if !isBusy(footprint) {
+                        plan.blocked.append(Step(operation: .moveAside(row: item.id), footprint: footprint))
                     }
                 case .waits, .nothing: break
                 }
@@ -122,7 +122,7 @@ struct Planner: Sendable {
 
     /// Items whose identifiers were given up, in turns from the first row to the last: a directory before what it holds.
     private mutating func planOffers(
-        _ plan: inout Plan, at now: FileTimestamp, limit: Int, isBusy: (UploadTraffic.Subject) -> Bool
+        _ plan: inout Plan, at now: FileTimestamp, limit: Int, isBusy: (Footprint) -> Bool
     ) throws {
         let room = min(limit - plan.steps.count, Self.batch)
         guard room > 0, try !replica.database.isMarkingReimport() else { return }
@@ -132,42 +132,42 @@ struct Planner: Sendable {
         }
         offered = offers.last?.row ?? 0
         for offer in offers {
-            let step = Step(operation: .creation(row: offer.row), subject: UploadTraffic.Subject(offer))
-            if !isBusy(step.subject) { plan.steps.append(step) }
+            let step = Step(operation: .creation(row: offer.row), footprint: Footprint(offer))
+            if !isBusy(step.footprint) { plan.steps.append(step) }
         }
         if plan.steps.isEmpty, let next = try replica.database.nextOffer(after: now) { plan.wait(until: next) }
     }
 
     /// What an operation on an item is about by now.
-    func subject(of item: ItemRecord) throws -> UploadTraffic.Subject {
+    func footprint(of item: ItemRecord) throws -> Footprint {
         var ancestors = Ancestors()
-        return try subject(of: item, knowing: &ancestors)
+        return try footprint(of: item, knowing: &ancestors)
     }
 
     /// What a deletion is about by now.
-    func subject(of deletion: PendingDeletion) throws -> UploadTraffic.Subject {
-        var subject = UploadTraffic.Subject(deletion)
-        subject.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
-        return subject
+    func footprint(of deletion: PendingDeletion) throws -> Footprint {
+        var footprint = Footprint(deletion)
+        footprint.ancestors = try replica.database.remoteAncestors(from: deletion.parent)
+        return footprint
     }
 
     /// What sending an item is about: the item, the name it has on the remote and the one it is to have.
-    private func subject(of item: ItemRecord, knowing known: inout Ancestors) throws -> UploadTraffic.Subject {
-        var subject = UploadTraffic.Subject(identifiers: [item.identifier ?? item.placeholder], places: [])
+    private func footprint(of item: ItemRecord, knowing known: inout Ancestors) throws -> Footprint {
+        var footprint = Footprint(identifiers: [item.identifier ?? item.placeholder], places: [])
         if let parent = item.base.parent, let name = item.base.name {
-            subject.places.insert(.init(parent: parent, name: name))
-            subject.ancestors = try known.above(parent, in: replica)
+            footprint.places.insert(Footprint.Place(parent: parent, name: name))
+            footprint.ancestors = try known.above(parent, in: replica)
         }
         if let parent = try item.parent.flatMap({ try replica.database.item(ofInode: $0)?.identifier }) {
-            subject.places.insert(.init(parent: parent, name: item.name))
+            footprint.places.insert(Footprint.Place(parent: parent, name: item.name))
             if parent != item.base.parent {
-                subject.ancestors.formUnion(try known.above(parent, in: replica))
+                footprint.ancestors.formUnion(try known.above(parent, in: replica))
             }
         }
         if item.inode.kind == .directory, !item.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
-            subject.movedDirectory = item.identifier
+            footprint.movedDirectory = item.identifier
         }
-        return subject
+        return footprint
     }
 
     static func operation(for item: ItemRecord) -> SyncOperation {
@@ -246,14 +246,5 @@ struct Planner: Sendable {
         // A larger file could only be sent as it is, and would be written again before all of it is there.
         guard status.size <= ContentSnapshot.mostCopied else { return quiet }
         return min(quiet, since.advanced(by: longestWrittenDelay))
-    }
-}
-
-extension FileTimestamp {
-    /// The moment so much later.
-    package func advanced(by duration: Duration) -> FileTimestamp {
-        let (seconds, attoseconds) = duration.components
-        return FileTimestamp(
-            nanosecondsSince1970: nanosecondsSince1970 &+ seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
     }
 }

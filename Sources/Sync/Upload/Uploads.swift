@@ -8,16 +8,14 @@ actor Uploads {
     private let replica: Replica
     private let connection: Connection
     private let executor: Executor
-    private let traffic: UploadTraffic
-    private let listings: Listings
+    private let offers: OfferQueue
+    private var ordering: RemoteOrdering { replica.ordering }
     private var planner: Planner
     private let limit: Int
     private let isInteractive: Bool
 
     private var queue: [Planner.Step] = []
     private var running: [SyncOperation: Task<Void, Never>] = [:]
-    /// What the operations that run are about.
-    private var subjects: [SyncOperation: UploadTraffic.Subject] = [:]
     private var sending: [InodeNumber: UploadTransfer] = [:]
     private var isStopped = false
     private var isPaused = false
@@ -30,42 +28,41 @@ actor Uploads {
     private let onIdle: @Sendable () -> Void
     private var loop: Task<Void, Never>?
     private var timer: Task<Void, Never>?
-    private let wakes: AsyncStream<Void>
-    private nonisolated let wakeUp: AsyncStream<Void>.Continuation
+    private nonisolated let signal: WakeSignal
 
     /// - Parameter onIdle: called when all that could be sent has been.
     init(
-        replica: Replica, connection: Connection, executor: Executor, traffic: UploadTraffic, listings: Listings,
-        limit: Int, isReadOnly: Bool = false, isInteractive: Bool, onIdle: @escaping @Sendable () -> Void
+        replica: Replica, connection: Connection, executor: Executor,
+        offers: OfferQueue, signal: WakeSignal, limit: Int, isReadOnly: Bool = false, isInteractive: Bool,
+        onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.replica = replica
         self.connection = connection
         self.executor = executor
-        self.traffic = traffic
-        self.listings = listings
+        self.offers = offers
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
         planner = Planner(replica)
         planner.isReadOnly = isReadOnly
-        (wakes, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.signal = signal
     }
 
     /// Something was changed here. Returns at once; from any thread.
     nonisolated func noteLocalChange() {
         lastChange.store(ContinuousClock.now)
-        wakeUp.yield()
+        signal.wake()
     }
 
     /// There is something to do, or may be. Returns at once; from any thread.
     nonisolated func wake() {
-        wakeUp.yield()
+        signal.wake()
     }
 
     func start() {
         guard loop == nil, !isInteractive else { return }
-        loop = Task { [wakes] in
-            for await _ in wakes {
+        loop = Task { [signal] in
+            for await _ in signal.wakes {
                 self.pump()
                 // Whoever creates a thousand files wakes a thousand times.
                 try? await Task.sleep(for: Self.shortestPause)
@@ -77,7 +74,7 @@ actor Uploads {
     /// Begins nothing any more and ends what is under way; what was not answered is sent again at the next start.
     func stop(patience: Duration) async {
         isStopped = true
-        wakeUp.finish()
+        signal.finish()
         loop?.cancel()
         timer?.cancel()
         watch?.cancel()
@@ -120,13 +117,13 @@ actor Uploads {
         var planner = planner
         planner.delay = .zero
         planner.writtenDelay = .zero
-        let plan = try planner.plan(at: .distantFuture, limit: .max, isHurried: true) { isBusy($0) }
+        let plan = try planner.plan(at: .distantFuture, limit: .max, isHurried: true) { ordering.isClaimed($0) }
         return (plan.steps.isEmpty ? Array(plan.blocked.prefix(1)) : plan.steps).map(\.operation)
     }
 
     /// Runs one operation to its end.
     func run(_ operation: SyncOperation) async {
-        begin(Planner.Step(operation: operation, subject: UploadTraffic.Subject(identifiers: [], places: [])))
+        begin(Planner.Step(operation: operation, footprint: Footprint()))
         await running[operation]?.value
     }
 
@@ -146,6 +143,7 @@ actor Uploads {
 
     private func pump() {
         guard !isStopped, !isPaused, connection.state == .online else { return }
+        preferOffers()
         do {
             while running.count < places {
                 if queue.isEmpty {
@@ -178,7 +176,7 @@ actor Uploads {
 
     private func plan() throws {
         let (now, start) = (Replica.now, ContinuousClock.now)
-        let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { isBusy($0) }
+        let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { ordering.isClaimed($0) }
         try watchWrittenFiles()
         if hurries == 0 {
             let pause = (ContinuousClock.now - start) * Self.pauseInPlans
@@ -221,70 +219,54 @@ actor Uploads {
         }
     }
 
-    /// Whether something that runs is about the same item or name.
-    private func isBusy(_ subject: UploadTraffic.Subject) -> Bool {
-        subjects.values.contains { $0.overlaps(subject) }
-    }
-
-    /// What overlaps with something that runs is planned again when that is over.
+    /// Begins a step, unless an operation that runs has claimed one of its items or names: then the step is planned again.
     private func begin(_ step: Planner.Step) {
         let operation = step.operation
-        guard running[operation] == nil, !isStopped, !isBusy(step.subject) else { return }
-        subjects[operation] = step.subject
+        guard running[operation] == nil, !isStopped, let id = ordering.claim(step.footprint) else { return }
         running[operation] = Task {
-            await self.execute(operation)
-            self.finish(operation)
+            await self.execute(operation, id)
+            self.finish(operation, id)
         }
     }
 
-    /// An operation turns out to be about something else than when it was planned: a file was renamed since, or what holds it.
-    ///
-    /// - Returns: false when something else that runs is about that, too: it is planned anew.
-    private func claim(_ subject: UploadTraffic.Subject, for operation: SyncOperation) -> Bool {
-        guard !subjects.contains(where: { $0.key != operation && $0.value.overlaps(subject) }) else { return false }
-        subjects[operation] = subject
-        return true
-    }
-
-    private func finish(_ operation: SyncOperation) {
+    private func finish(_ operation: SyncOperation, _ id: OrderingState.OperationID) {
+        ordering.release(id)
         running[operation] = nil
-        subjects[operation] = nil
         hasFinishedSome = true
         guard !isStopped, !isInteractive else { return }
         if queue.isEmpty { wake() } else { pump() }
     }
 
-    private func execute(_ operation: SyncOperation) async {
+    private func execute(_ operation: SyncOperation, _ id: OrderingState.OperationID) async {
         do {
             switch operation {
             case .creation(let row), .modification(let row):
-                if try await offer(row, operation) { return }
+                if try await offer(row, id) { return }
                 guard let (item, state) = try replica.database.pendingItem(row) else { return }
                 let now: FileTimestamp = isInteractive ? .distantFuture : Replica.now
                 let readiness = try planner.readiness(of: item, state, at: now, isHurried: true)
                 guard case .ready(let fields) = readiness else { return }
-                let subject = try planner.subject(of: item)
-                guard claim(subject, for: operation), let prepared = try replica.prepare(row, fields: fields),
-                    subject.covers(prepared)
+                // The item, or a directory above it, may have been renamed since the plan.
+                let footprint = try planner.footprint(of: item)
+                guard ordering.claim(footprint, for: id), let prepared = try replica.prepare(row, fields: fields),
+                    footprint.covers(prepared)
                 else { return }
-                try await send(prepared)
+                try await send(prepared, id)
             case .moveAside(let row):
                 guard let (item, _) = try replica.database.pendingItem(row),
-                    claim(try planner.subject(of: item), for: operation)
+                    ordering.claim(try planner.footprint(of: item), for: id)
                 else { return }
                 try await send(
                     replica.prepare(
-                        row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)))
-            case .deletion(let id):
-                guard let deletion = try replica.deletion(id), claim(try planner.subject(of: deletion), for: operation)
+                        row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)), id)
+            case .deletion(let row):
+                guard let deletion = try replica.deletion(row),
+                    ordering.claim(try planner.footprint(of: deletion), for: id)
                 else { return }
-                let subject = UploadTraffic.Subject(deletion)
-                await traffic.begin(operation, subject)
+                ordering.send(id)
                 let identifier = await executor.delete(deletion)
-                // What was never answered has been found only now: a listing may have found it, too.
-                var known = subject
-                known.identifiers.insert(identifier)
-                await end(operation, known)
+                // An item whose creation was never answered has been found only now: a listing may have found it, too.
+                ordering.answer(id, of: [deletion.identifier, identifier])
             case .ingestion: break
             }
         } catch {
@@ -292,73 +274,57 @@ actor Uploads {
         }
     }
 
-    private func send(_ prepared: SentChange?) async throws {
+    private func send(_ prepared: SentChange?, _ id: OrderingState.OperationID) async throws {
         guard let prepared else { return }
-        let operation: SyncOperation =
-            prepared.identifier == nil ? .creation(row: prepared.row) : .modification(row: prepared.row)
-        let subject = UploadTraffic.Subject(
-            identifiers: prepared.identifier.map { [$0] } ?? [],
-            places: [.init(parent: prepared.item.parentItemIdentifier, name: prepared.item.filename)])
-        await traffic.begin(operation, subject)
+        ordering.send(id)
         let transfer = UploadTransfer()
         sending[prepared.inode] = transfer
         let refusal = await executor.send(prepared, transfer: transfer)
         sending[prepared.inode] = nil
-        await end(operation, subject, row: prepared.row)
-        // News may come in meanwhile: it may take long to bring all of it here.
+        answered(id, row: prepared.row, prepared.identifier)
+        // Remote changes are taken in meanwhile: downloading all of a withdrawn item may take long.
         if let refusal { await executor.withdraw(prepared, refusal) }
     }
 
     /// Offers an item again whose identifier was given up.
     ///
     /// - Returns: false for any other.
-    private func offer(_ row: Int64, _ operation: SyncOperation) async throws -> Bool {
-        let (ready, number): (ReadyOffer, InodeNumber)
+    private func offer(_ row: Int64, _ id: OrderingState.OperationID) async throws -> Bool {
+        let number: InodeNumber
         switch try replica.database.offering(of: row) {
         case .none: return false
         case .waits: return true
-        case .ready(let offer, let inode): (ready, number) = (offer, inode)
+        case .ready(_, let inode): number = inode
         }
-        let subject = UploadTraffic.Subject(ready)
-        await traffic.begin(operation, subject)
+        ordering.send(id)
         let transfer = UploadTransfer()
         sending[number] = transfer
         let isMade = await executor.offer(row, transfer: transfer)
         sending[number] = nil
-        // News of what only was recognized are as good as the answer.
-        if isMade {
-            await end(operation, UploadTraffic.Subject(identifiers: [], places: []), row: row)
-        } else {
-            await traffic.end(operation, touching: [])
-        }
+        // What the remote says of an item that was only recognized is as good as the answer.
+        if isMade { answered(id, row: row, nil) } else { ordering.answer(id, of: []) }
         return true
     }
 
-    /// Somebody waits for these: they are sent before all others.
-    func prefer(_ rows: [Int64]) {
-        let steps = rows.compactMap { row in
+    /// An item's operation is over and recorded: observations of the item that were requested before do not count.
+    private func answered(_ id: OrderingState.OperationID, row: Int64, _ identifier: ItemIdentifier?) {
+        let present = try? replica.database.item(row: row)?.identifier
+        ordering.answer(id, of: Set([identifier, present].compactMap(\.self)))
+    }
+
+    /// Puts the items that a caller waits for before all others.
+    private func preferOffers() {
+        let steps = offers.takePreferred().compactMap { row in
             (try? replica.database.readyOffer(of: row)).map {
-                Planner.Step(operation: .creation(row: row), subject: UploadTraffic.Subject($0))
+                Planner.Step(operation: .creation(row: row), footprint: Footprint($0))
             }
         }
         let preferred = Set(steps.map(\.operation))
-        queue = steps + queue.filter { !preferred.contains($0.operation) }
-        wake()
-    }
-
-    private func end(_ operation: SyncOperation, _ subject: UploadTraffic.Subject, row: Int64? = nil) async {
-        var identifiers = subject.identifiers
-        if let row, let identifier = try? replica.database.item(row: row)?.identifier { identifiers.insert(identifier) }
-        await listings.willChange(Array(identifiers))
-        await traffic.end(operation, touching: identifiers)
+        if !steps.isEmpty { queue = steps + queue.filter { !preferred.contains($0.operation) } }
     }
 
     /// A name that nobody gives a file.
     private static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
-}
-
-extension FileTimestamp {
-    static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
 }
 
 /// When something was changed here last.

@@ -1,0 +1,239 @@
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// How much content may be here, and for how long.
+package struct CacheLimits: Hashable, Sendable {
+    /// In bytes; nil for as many as the disk holds.
+    package var bytes: Int64?
+    /// How long content is kept that nobody opens; nil for ever.
+    package var age: Duration?
+
+    package init(bytes: Int64? = nil, age: Duration? = nil) {
+        self.bytes = bytes
+        self.age = age
+    }
+}
+
+/// Gives up content for ``CacheBudget``. It is passed to each call, because the transfers that give up content need the
+/// budget themselves.
+protocol ContentEvictor: Sendable {
+    /// Makes a file dataless unless it is in use.
+    ///
+    /// - Returns: the number of bytes freed; nil when the file stays.
+    func evictIfUnused(_ number: InodeNumber) async -> Int64?
+
+    /// Records what idle transfers have fetched, so that the database knows how much is here.
+    func settleIdle() async
+}
+
+/// Keeps the content that is here inside the user's limit, and the disk from running full: gives up what was not used
+/// for longest. Looks when something was recorded or room is needed, and not else.
+actor CacheBudget {
+    private let replica: Replica
+    private let accessTimes: AccessTimes
+    private let warnings: Warnings
+    private nonisolated let limits: Mutex<CacheLimits>
+    private var pass: Task<Int64, Never>?
+    private var loop: Task<Void, Never>?
+    private var ageing: Task<Void, Never>?
+    /// How many need that nothing is given up but for lack of room.
+    private var holds = 0
+    private nonisolated let isOver = Mutex(false)
+    private nonisolated let signal = WakeSignal()
+
+    private static let shortestPause = Duration.milliseconds(50)
+    private static let atOnce = 128
+    private static let patience = Duration.seconds(1)
+    private static let longestSleep = Duration.seconds(3600)
+
+    init(replica: Replica, accessTimes: AccessTimes, warnings: Warnings, limits: CacheLimits) {
+        self.replica = replica
+        self.accessTimes = accessTimes
+        self.warnings = warnings
+        self.limits = Mutex(limits)
+    }
+
+    /// Content was recorded, or may be given up now. Returns at once; from any thread.
+    nonisolated func wake() {
+        if limits.withLock({ $0.bytes != nil }) { signal.wake() }
+    }
+
+    /// Other limits hold from now on.
+    func keep(to limits: CacheLimits, evictor: any ContentEvictor) {
+        self.limits.withLock { $0 = limits }
+        guard loop != nil else { return }
+        ageing?.cancel()
+        startAgeing(evictor)
+        wake()
+    }
+
+    /// Gives nothing up for the sake of the limits as long as something is under way that needs all of it here.
+    func whileNothingIsTrimmed<Value: Sendable>(
+        _ body: @Sendable () async throws -> Value
+    ) async rethrows -> Value {
+        holds += 1
+        defer {
+            holds -= 1
+            wake()
+        }
+        return try await body()
+    }
+
+    /// A file was closed: it may be what was too much.
+    nonisolated func wasClosed() {
+        if isOver.withLock({ $0 }) { signal.wake() }
+    }
+
+    func start(evictor: any ContentEvictor) {
+        guard loop == nil else { return }
+        startAgeing(evictor)
+        loop = Task { [signal] in
+            for await _ in signal.wakes {
+                let start = ContinuousClock.now
+                await self.keepLimit(evictor)
+                try? await Task.sleep(for: max(Self.shortestPause, (ContinuousClock.now - start) * 4))
+            }
+        }
+        wake()
+    }
+
+    private func startAgeing(_ evictor: any ContentEvictor) {
+        guard let age = limits.withLock({ $0.age }) else { return ageing = nil }
+        ageing = Task {
+            while !Task.isCancelled {
+                await self.giveUpWhatIsOld(age, evictor)
+                // Nothing becomes too old sooner than a twentieth of the age after it could have been.
+                try? await Task.sleep(for: min(Self.longestSleep, max(.milliseconds(100), age / 20)))
+            }
+        }
+    }
+
+    func stop() {
+        signal.finish()
+        loop?.cancel()
+        ageing?.cancel()
+        pass?.cancel()
+    }
+
+    // MARK: - The disk
+
+    /// Makes sure that there is room for what is to be fetched, beside the reserve that is left to what was written here
+    /// and is not on the remote.
+    ///
+    /// - Parameter number: the file that it is for, which stays.
+    /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be.
+    func admit(
+        _ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor
+    ) async throws(FileProviderError) {
+        guard let shortage = Room(replica.directory)?.shortage(of: bytes), shortage > 0 else { return }
+        let freed = await trim(except: number, evictor) { $0 < shortage }
+        let deadline = ContinuousClock.now + Self.patience
+        while Room(replica.directory).map({ $0.shortage(of: bytes) > 0 }) == true {
+            // What was open for a moment more gives its room back when it is closed.
+            guard freed > 0, ContinuousClock.now < deadline, !Task.isCancelled else {
+                throw FileProviderError.posix(
+                    .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
+            }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// The disk was full while bytes were written to it: gives up at least as many.
+    ///
+    /// - Returns: whether it is worth another try.
+    func makeRoom(_ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor) async -> Bool {
+        await trim(except: number, evictor) { $0 < bytes } > 0
+    }
+
+    // MARK: - Private
+
+    /// From the limit down to nine tenths of it, so that not every download has to make room.
+    private func keepLimit(_ evictor: any ContentEvictor) async {
+        guard holds == 0, let limit = limits.withLock({ $0.bytes }) else { return isOver.withLock { $0 = false } }
+        do {
+            let used = try replica.database.localBytes()
+            guard used > limit else { return isOver.withLock { $0 = false } }
+            isOver.withLock { $0 = true }
+            let target = limit / 10 * 9
+            _ = await trim(except: nil, evictor) { used.saturatingSubtract($0) > target }
+            let left = try replica.database.localBytes()
+            isOver.withLock { $0 = left > limit }
+        } catch {
+            warnings.report("how much content is here cannot be found out: \(error)")
+        }
+    }
+
+    /// Gives up what nobody has opened for so long.
+    private func giveUpWhatIsOld(_ age: Duration, _ evictor: any ContentEvictor) async {
+        guard holds == 0 else { return }
+        let oldest = Replica.now.advanced(by: .zero - age).nanosecondsSince1970
+        guard (try? replica.database.evictionCandidates(after: nil, limit: 1).first?.usedAt ?? .max) ?? .max < oldest
+        else { return }
+        _ = await trim(except: nil, evictor, usedBefore: oldest) { _ in true }
+    }
+
+    /// Gives up content for as long as it is needed, one pass at a time.
+    ///
+    /// - Parameters:
+    ///   - oldest: what was used since then, in nanoseconds since 1970, stays.
+    ///   - isNeeded: asked before each file, with the bytes that have come back in this pass.
+    /// - Returns: how many bytes came back.
+    private func trim(
+        except number: InodeNumber?, _ evictor: any ContentEvictor, usedBefore oldest: Int64 = .max,
+        while isNeeded: @escaping @Sendable (Int64) -> Bool
+    ) async -> Int64 {
+        while let current = pass {
+            _ = await current.value
+            // Whoever comes first clears it: waiting for what is over need not let anybody else run.
+            if pass == current { pass = nil }
+        }
+        let task = Task { [replica, accessTimes, warnings] in
+            await evictor.settleIdle()
+            await accessTimes.write()
+            var freed: Int64 = 0
+            var last: EvictionCandidate?
+            do {
+                while isNeeded(freed), !Task.isCancelled {
+                    let candidates = try replica.database.evictionCandidates(after: last, limit: Self.atOnce)
+                    guard let next = candidates.last else { break }
+                    last = next
+                    for candidate in candidates where candidate.number != number && candidate.usedAt < oldest {
+                        guard isNeeded(freed), !Task.isCancelled else { break }
+                        freed = freed.saturatingAdd(await evictor.evictIfUnused(candidate.number) ?? 0)
+                    }
+                    if next.usedAt >= oldest { break }
+                }
+            } catch {
+                warnings.report("what could be evicted cannot be found out: \(error)")
+            }
+            return freed
+        }
+        pass = task
+        let freed = await task.value
+        if pass == task { pass = nil }
+        return freed
+    }
+}
+
+/// The room on a file system, and how much of it is reserved.
+private struct Room {
+    var available: Int64
+    /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
+    var reserve: Int64
+
+    init?(_ directory: FilePath) {
+        guard let statistics = try? FileSystemStatistics(of: directory) else { return nil }
+        let unit = Int64(clamping: statistics.blockSize)
+        let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit).partialValue
+        available = Int64(clamping: statistics.availableBlocks).multipliedReportingOverflow(by: unit).partialValue
+        reserve = min(max(total / 50, 64 << 20), 1 << 30, total / 10)
+    }
+
+    /// How many bytes are missing for so many more.
+    func shortage(of bytes: Int64) -> Int64 {
+        bytes.saturatingSubtract(available.saturatingSubtract(reserve))
+    }
+}

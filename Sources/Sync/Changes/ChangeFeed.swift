@@ -1,0 +1,424 @@
+import FileProvider
+import Replica
+
+/// News from the remote: asked for when the provider signals, on a timer, or by command; never twice at once.
+actor ChangeFeed {
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let listings: Listings
+    private let commits: Commits
+    private let warnings: Warnings
+    private let remoteLookup: RemoteLookup
+    private let guardian: DeletionGuard
+    private let request = FileProviderRequest(reason: .synchronization)
+    private var running: Task<Void, any Error>?
+    private var isAskedAgain = false
+    private var lastRound: (end: ContinuousClock.Instant, took: Duration)?
+    /// After a round nothing but a command asks for another for so many times as long.
+    private static let pauseInRounds = 10
+
+    /// When all directories were compared, whatever their versions say.
+    private var comparedAllAt = ContinuousClock.now
+    /// How long versions are believed that say that nothing has changed.
+    private static let trust = Duration.seconds(3600)
+
+    /// Likewise reports that may leave something out: longer where it takes long to compare everything.
+    private static let trustInParts = Duration.seconds(300)
+    private static let leastTrust = Duration.seconds(30)
+    private var lastComparisonOfAll: ContinuousClock.Instant?
+    private var comparingAllTook = Duration.zero
+    /// Somebody wants to be sure.
+    private var isThorough = false
+
+    static let batchSize = 1000
+
+    init(
+        replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits,
+        warnings: Warnings, domainName: String
+    ) {
+        remoteLookup = RemoteLookup(replica: replica, calls: calls)
+        guardian = DeletionGuard(domainName: domainName, warnings: warnings)
+        self.replica = replica
+        self.calls = calls
+        self.listings = listings
+        self.commits = commits
+        self.warnings = warnings
+    }
+
+    /// Takes in all changes up to now. Who asks while a round runs gets a round of their own, shared by all who do.
+    ///
+    /// - Parameter isThorough: nothing is believed that may leave something out.
+    func refresh(isThorough: Bool = false) async throws(FileProviderError) {
+        if isThorough { self.isThorough = true }
+        do {
+            if let current = running {
+                isAskedAgain = true
+                _ = try? await current.value
+                if let next = running {
+                    try await next.value
+                    return
+                }
+            }
+            try await startRound().value
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
+    /// The next look is at everything, whatever the remote says has changed.
+    func distrust() {
+        comparedAllAt = .now - Self.trust - .seconds(1)
+        lastComparisonOfAll = nil
+    }
+
+    /// As ``refresh(isThorough:)``, without waiting; a failure is kept by the connection and tried again with it.
+    func signal() {
+        if running != nil {
+            isAskedAgain = true
+        } else {
+            _ = startRound()
+        }
+    }
+
+    /// Compares a few directories and nothing else: where the provider can tell what changed, it is asked for that. While
+    /// a round is under way nothing is done, for that compares all.
+    func glance(at directories: [InodeNumber]) async {
+        guard running == nil else { return }
+        let task = Task {
+            defer { self.finishRound() }
+            if calls.provider.features.changeFeed { return try await round() }
+            switch try await reports.kind() {
+            case .ofAll: try await round()
+            case .ofDirectories(areComplete: true): try await compareNow(directories, areReported: true)
+            case .ofDirectories, .none: try await compareNow(directories)
+            }
+        }
+        running = task
+        _ = try? await task.value
+    }
+
+    private func compareNow(_ directories: [InodeNumber], areReported: Bool = false) async throws {
+        _ = replica.ordering.takeMissing()
+        let found = FoundMarks()
+        var left: Set<InodeNumber> = []
+        for number in directories {
+            guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
+                item.inode.kind == .directory, item.inode.content == .materialized, item.trash == nil,
+                try !replica.database.hasItemsToOffer(in: number)
+            else { continue }
+            let directory = ListedDirectory(number: number, identifier: identifier)
+            if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
+            if case .left = try await comparison.compare(number, identifier) { left.insert(number) }
+        }
+        // What is gone from one directory may be in another: only a look at all of them tells.
+        guard !replica.ordering.takeMissing().isEmpty else {
+            let marks = ReportedChanges.Marks(ofDirectories: found.marks)
+            return try await reports.keep(marks, except: left, isWhole: false)
+        }
+        if let last = lastRound, .now - last.end < last.took * Self.pauseInRounds { return }
+        isAskedAgain = true
+    }
+
+    func stop() {
+        running?.cancel()
+    }
+
+    // MARK: - Private
+
+    private func startRound() -> Task<Void, any Error> {
+        if let running { return running }
+        isAskedAgain = false
+        let task = Task {
+            defer { self.finishRound() }
+            try await self.round()
+        }
+        running = task
+        return task
+    }
+
+    private func finishRound() {
+        running = nil
+        if isAskedAgain { _ = startRound() }
+    }
+
+    private var trash: TrashListing {
+        TrashListing(
+            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings)
+    }
+
+    private func round() async throws {
+        let start = ContinuousClock.now
+        defer { lastRound = (.now, .now - start) }
+        _ = replica.ordering.takeMissing()
+        guardian.beginRound()
+        try await refreshRoot()
+        try await takeNews()
+        try await compareIncomplete()
+        guardian.endRound()
+    }
+
+    /// Directories of which something was left out, because a local item had its name, are compared again.
+    private func compareIncomplete() async throws {
+        for number in try replica.database.directoriesToCompare() {
+            try await commits.commit { try $0.beginComparing(number) }
+            do throws(FileProviderError) {
+                try await listings.compare(number, request: request)
+            } catch {
+                guard error.code == .noSuchItem else { throw error }
+            }
+            if try await removeVanished(replica.ordering.takeMissing()) {
+                try await commits.commit { try $0.finishComparing(number) }
+            }
+        }
+    }
+
+    /// Takes in what has changed. What is gone goes when all of it is known: so what moved outlives what it moved out of,
+    /// and whoever has lost his remote does not lose everything here, too.
+    private func takeNews() async throws {
+        guard calls.provider.features.changeFeed else {
+            _ = try await compareEverything()
+            return
+        }
+        let enumerator = try await calls.make(for: request) { [request] in
+            try $0.enumerator(for: .workingSet, request: request)
+        }
+        defer { enumerator.invalidate() }
+        guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
+            return try await startAnew(enumerator)
+        }
+        var vanished: Set<ItemIdentifier> = []
+        var check = CycleCheck(from: anchor)
+        while true {
+            let start = anchor
+            let observation = replica.ordering.observe()
+            let batch: ChangeBatch
+            do {
+                batch = try await calls.make(for: request) { _ in
+                    try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
+                }
+            } catch {
+                guard error.code == .syncAnchorExpired else { throw error }
+                return try await startAnew(enumerator)
+            }
+            guard isShortEnough(batch.anchor) else { return try await startAnew(enumerator) }
+            let count = batch.updated.count + batch.deleted.count
+            if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
+            if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
+                try await takeIn(batch, vanished: &vanished, observed: observation)
+            }
+            let isStuck = batch.moreComing && (batch.anchor == anchor || check.closes(with: batch.anchor))
+            anchor = batch.anchor
+            if isStuck {
+                warnings.report("the provider says that more changes are coming and gives the same sync anchor again")
+            }
+            guard batch.moreComing, !isStuck else { break }
+        }
+        guard !vanished.isEmpty, try await removeVanished(vanished) else { return }
+        let reached = anchor
+        try await commits.commit { try $0.noteAnchor(reached) }
+    }
+
+    /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
+    /// batch may be older than the answer.
+    private func takeIn(
+        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, observed requested: Observation
+    ) async throws {
+        var (batch, observation) = (first, requested)
+        while true {
+            // Begun before the question, so that no answer can come between the two.
+            let next = replica.ordering.observe()
+            var stale = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
+            let others = stale.isEmpty ? [] : batch.updated.filter { !stale.contains($0.itemIdentifier) }
+            if stale.isEmpty {
+                vanished.subtract(batch.updated.map(\.itemIdentifier))
+                vanished.formUnion(batch.deleted)
+                batch.deleted = []
+                stale = try await commit(batch, later: vanished, observed: observation)
+                if stale.isEmpty { return }
+            }
+            batch.deleted.removeAll { stale.contains($0) }
+            try await lookUpAgain(stale, in: &batch)
+            batch.updated = others + batch.updated
+            observation = next
+        }
+    }
+
+    /// - Returns: the items that were acknowledged after the batch was requested: they were not taken in.
+    private func commit(
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
+    ) async throws -> Set<ItemIdentifier> {
+        var news = batch
+        var required: Set<ItemIdentifier> = []
+        var upcoming: [ItemIdentifier: FileProviderItem] = [:]
+        for item in batch.updated { upcoming[item.itemIdentifier] = item }
+        for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
+            for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
+            where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
+                news.updated.append(directory)
+                upcoming[directory.itemIdentifier] = directory
+            }
+        }
+        replica.ordering.report(news.updated.map(\.itemIdentifier) + later)
+        let (complete, taken) = (news, required)
+        return try await commits.commit { ingestion in
+            try ingestion.changes(complete, required: taken, later: later, observed: observation)
+        }
+    }
+
+    /// Makes a batch what the remote says of some items now. What the batch says that is known is no news.
+    private func lookUpAgain(_ doubtful: Set<ItemIdentifier>, in batch: inout ChangeBatch) async throws {
+        let said = batch.updated
+        batch.updated = []
+        for identifier in doubtful {
+            let known = try replica.database.item(identifier)?.base.version
+            if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
+            if let item = try await remoteLookup.lookUp(identifier, for: request) {
+                batch.updated.append(item)
+            } else {
+                batch.deleted.append(identifier)
+            }
+        }
+    }
+
+    /// Removes what the remote has no more, unless it is suspiciously much.
+    ///
+    /// - Returns: whether it was removed.
+    private func removeVanished(_ vanished: Set<ItemIdentifier>) async throws -> Bool {
+        guard !vanished.isEmpty else { return true }
+        let (gone, known) = try replica.database.countVanishing(vanished)
+        guard guardian.admits(gone: gone, of: known) else { return false }
+        replica.ordering.report(vanished)
+        try await commits.commit { try $0.vanish(vanished) }
+        return true
+    }
+
+    /// Lets a round that was held because of what it would remove do so.
+    func applyHeldRound() {
+        guardian.release()
+    }
+
+    private func refreshRoot() async throws {
+        let root = try await calls.make(for: request) { [request] in
+            try await $0.item(for: .rootContainer, request: request)
+        }
+        try await commits.commit { ingestion in try ingestion.placeRoot(root) }
+    }
+
+    /// The provider cannot tell what changed since the last anchor: from a new one on everything that is listed is listed
+    /// again. What does not come up is looked up before it is believed gone.
+    private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
+        let anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
+        guard try await compareEverything() else { return }
+        // Without one the next round compares again.
+        try replica.database.set(.syncAnchor, to: anchor.flatMap { isShortEnough($0) ? $0.rawValue : nil })
+    }
+
+    private func isShortEnough(_ anchor: SyncAnchor) -> Bool {
+        if anchor.rawValue.count <= SyncAnchor.maximumLength { return true }
+        warnings.report("the provider gave a sync anchor of \(anchor.rawValue.count) bytes")
+        return false
+    }
+
+    /// Lists again all that is listed. One directory that cannot be listed does not keep the others from their news.
+    ///
+    /// - Returns: whether all of it was taken in.
+    /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.
+    private func compareEverything() async throws -> Bool {
+        let trashed = try await trash.takeIn(request: request)
+        let isComplete = try await compareDirectories()
+        if let trashed { try await trash.settle(trashed, request: request) }
+        return isComplete
+    }
+
+    private func compareDirectories() async throws -> Bool {
+        let covers = calls.provider.features.directoryVersionsCoverTrees
+        let directories = try replica.database.listedDirectories()
+        var comparison = comparison
+        if covers {
+            try await compareChanged(directories, &comparison)
+        } else if let isComplete = try await compareReported(directories) {
+            return isComplete
+        } else {
+            try await comparison.compare(directories)
+        }
+        let isComplete = try await removeVanished(replica.ordering.takeMissing())
+        if let passing = comparison.passing { throw passing }
+        guard covers, isComplete else { return isComplete }
+        let compared = comparison.compared
+        try await commits.commit { ingestion in
+            for (number, version) in compared { try ingestion.noteCompared(number, at: version) }
+        }
+        return true
+    }
+
+    private var comparison: DirectoryComparison {
+        DirectoryComparison(
+            replica: replica, listings: listings, commits: commits, warnings: warnings, request: request)
+    }
+
+    /// From the root on downwards: what is below a directory that is as it was is as it was.
+    private func compareChanged(
+        _ directories: [ListedDirectory], _ comparison: inout DirectoryComparison
+    ) async throws {
+        let isForAll = ContinuousClock.now - comparedAllAt > Self.trust
+        let below = Dictionary(grouping: directories) { $0.parent }
+        var level = below[nil] ?? []
+        while !level.isEmpty {
+            let changed = try level.filter { directory in
+                let versions = try replica.database.versions(ofDirectory: directory.number)
+                return isForAll || versions.compared != versions.present || versions.present.isEmpty
+            }
+            try await comparison.compare(changed)
+            level = changed.flatMap { below[$0.number] ?? [] }
+        }
+        if isForAll, comparison.passing == nil { comparedAllAt = .now }
+    }
+
+    // MARK: - What the remote reports
+
+    private var reports: ReportedChanges {
+        ReportedChanges(replica: replica, calls: calls, commits: commits, request: request)
+    }
+
+    /// Lists again what the remote says has changed.
+    ///
+    /// - Returns: whether all of it was taken in; nil where the remote says nothing of changes.
+    private func compareReported(_ directories: [ListedDirectory]) async throws -> Bool? {
+        let kind = try await reports.kind()
+        let (start, wantsAll) = (ContinuousClock.now, isThorough)
+        let isForAll: Bool
+        switch kind {
+        case .none: return nil
+        case .ofAll, .ofDirectories(areComplete: true): isForAll = start - comparedAllAt > Self.trust
+        case .ofDirectories(areComplete: false):
+            let trust = max(Self.leastTrust, min(Self.trustInParts, comparingAllTook * BrowsedDirectories.longestShare))
+            isForAll = wantsAll || lastComparisonOfAll.map { start - $0 > trust } ?? true
+        }
+        let (complete, comparison) = try await compareReported(directories, of: kind, isForAll: isForAll)
+        if let passing = comparison.passing { throw passing }
+        guard isForAll, complete else { return complete }
+        (comparedAllAt, lastComparisonOfAll, comparingAllTook) = (.now, .now, .now - start)
+        isThorough = false
+        return true
+    }
+
+    private func compareReported(
+        _ directories: [ListedDirectory], of kind: ChangeReports, isForAll: Bool
+    ) async throws -> (isComplete: Bool, comparison: DirectoryComparison) {
+        var comparison = comparison
+        var marks = ReportedChanges.Marks()
+        if kind == .ofAll {
+            let changed = try await reports.changed(directories, isForAll: isForAll, marks: &marks)
+            try await comparison.compare(changed)
+        } else {
+            let found = FoundMarks()
+            try await comparison.compare(directories) { [reports] directory in
+                try await reports.isUnchanged(directory, isForAll: isForAll, found)
+            }
+            marks.ofDirectories = found.marks
+        }
+        guard try await removeVanished(replica.ordering.takeMissing()) else { return (false, comparison) }
+        try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
+        return (true, comparison)
+    }
+}

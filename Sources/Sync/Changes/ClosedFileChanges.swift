@@ -1,0 +1,54 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Inodes whose last handle was closed, until somebody has looked whether news waited for that: many at once, because a
+/// program that reads or writes a thousand files closes a thousand.
+final class ClosedFileChanges: Sendable {
+    private struct State {
+        var waiting: [InodeNumber] = []
+        var isScheduled = false
+    }
+
+    private let state = Mutex(State())
+    private let replica: Replica
+    private let commits: Commits
+    private let warnings: Warnings
+    private static let pause = Duration.milliseconds(5)
+
+    init(replica: Replica, commits: Commits, warnings: Warnings) {
+        self.replica = replica
+        self.commits = commits
+        self.warnings = warnings
+    }
+
+    /// The last handle of an inode was closed. Returns at once; from any thread.
+    func note(_ number: InodeNumber) {
+        let isFirst = state.withLock { state in
+            state.waiting.append(number)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        guard isFirst else { return }
+        Task {
+            try? await Task.sleep(for: Self.pause)
+            await settle()
+        }
+    }
+
+    private func settle() async {
+        let closed = state.withLock { state in
+            defer { state = State() }
+            return state.waiting
+        }
+        do {
+            let waiting = try replica.database.withNewsForClosing(closed)
+            guard !waiting.isEmpty else { return }
+            try await commits.commit { ingestion in
+                for number in waiting { try ingestion.settle(number) }
+            }
+        } catch {
+            warnings.report("\(closed.count) files were closed and cannot be settled: \(error)")
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import FileProvider
+import Synchronization
+
+/// How much room the remote has, as it said last. It is asked when the domain begins, and again when somebody wants to
+/// know and its answer has become old; who wants to know never waits for it.
+package final class QuotaMonitor: Sendable {
+    private struct State {
+        var quota: RemoteQuota?
+        var askedAt: ContinuousClock.Instant?
+        var asking: Task<Void, Never>?
+        var isStopped = false
+    }
+
+    private let state = Mutex(State())
+    private let calls: ProviderCalls
+    private let lifetime: Duration
+    /// For how long an answer is good, also one that there is none.
+    package static let usualLifetime = Duration.seconds(60)
+
+    init(calls: ProviderCalls, lifetime: Duration = QuotaMonitor.usualLifetime) {
+        self.calls = calls
+        self.lifetime = lifetime
+    }
+
+    /// What the remote said last; nil while it has not said anything. Returns at once, from any thread.
+    package var present: RemoteQuota? {
+        ask()
+        return state.withLock { $0.quota }
+    }
+
+    /// Asks the remote, unless it was asked lately. Returns at once.
+    func ask() {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            guard state.asking == nil, !state.isStopped else { return }
+            if let askedAt = state.askedAt, now - askedAt < lifetime { return }
+            state.askedAt = now
+            state.asking = Task { [self] in
+                // What cannot be asked now stays as it was said last.
+                let answer = try? await calls.make(for: FileProviderRequest(reason: .synchronization)) {
+                    try await $0.quota()
+                }
+                self.state.withLock { state in
+                    if let answer { state.quota = answer }
+                    state.asking = nil
+                }
+            }
+        }
+    }
+
+    /// Asks no more. Waits for no answer.
+    func stop() {
+        state.withLock { state in
+            state.isStopped = true
+            state.asking?.cancel()
+        }
+    }
+}

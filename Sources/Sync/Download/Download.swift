@@ -1,0 +1,404 @@
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// The transfer of one file's content, of one version, for everyone who reads it: the fetches that run, and who waits for
+/// which bytes. Bytes are handed to the waiting as they arrive; what is here is recorded when nothing is under way.
+final class Download: FetchReceiver {
+    let number: InodeNumber
+    let identifier: ItemIdentifier
+    let version: [UInt8]
+    let generation: Int64
+    let size: Int64
+    let descriptor: FileDescriptor
+    private let plan: FetchPlan
+    private let calls: ProviderCalls
+    private let budget: CacheBudget
+    private let evictor: any ContentEvictor
+    let accounting: any FetchAccounting
+    private let state: Mutex<State>
+    /// Called when bytes begin to be fetched for a process, or for none, once for each.
+    private let onCause: @Sendable (Download, String?) -> Void
+    /// Called once, when nothing is under way any more.
+    private let onIdle: @Sendable (Download) -> Void
+    private let onVersionGone: @Sendable (Download) -> Void
+    private let onOverflow: @Sendable (Download, FileProviderError) -> Void
+
+    private struct Waiter {
+        var range: Range<Int64>
+        /// Waits for the verdict on the fetch too: who has read to the end believes the file to be whole.
+        var isLast: Bool
+        var request: FileProviderRequest
+        var continuation: CheckedContinuation<Void, any Error>
+
+        /// Whether it waits for no process.
+        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
+    }
+
+    private struct Fetch {
+        var range: Range<Int64>
+        /// Its place among the calls, which gets better when a process comes to wait for it.
+        var ticket: CallLanes.Ticket
+        var task: Task<Void, Never>?
+        var arrived = ByteRanges()
+        /// The last reader has gone and it is being cancelled: its failure concerns nobody who comes now.
+        var isEnding = false
+        /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
+        var overflow: FileProviderError?
+    }
+
+    private struct State {
+        /// What is on the disk.
+        var present: ByteRanges
+        /// What of it came with fetches that ended well enough to be kept.
+        var trusted: ByteRanges
+        var recorded: Int64
+        var waiters: [Int: Waiter] = [:]
+        var fetches: [Int: Fetch] = [:]
+        var nextID = 0
+        /// Counts what happens, so that an idle timer knows whether it still is.
+        var activity = 0
+        var isOver = false
+        /// For whom bytes were fetched, in words.
+        var causes: [String?] = []
+
+        func serves(_ waiter: Waiter) -> Bool {
+            (waiter.isLast ? trusted : present).contains(waiter.range)
+        }
+
+        /// Takes out those who have what they wait for.
+        mutating func takeServed() -> [Waiter] {
+            let served = waiters.filter { serves($0.value) }
+            for id in served.keys { waiters[id] = nil }
+            return Array(served.values)
+        }
+    }
+
+    /// A transfer is kept this long after its last reader, because most come back for more.
+    private static let linger = Duration.milliseconds(300)
+
+    init(
+        _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
+        evictor: any ContentEvictor, accounting: any FetchAccounting,
+        onCause: @escaping @Sendable (Download, String?) -> Void, onIdle: @escaping @Sendable (Download) -> Void,
+        onVersionGone: @escaping @Sendable (Download) -> Void,
+        onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
+    ) {
+        self.number = number
+        identifier = beginning.identifier
+        version = beginning.version
+        generation = beginning.generation
+        size = beginning.size
+        descriptor = beginning.descriptor
+        plan = FetchPlan(size: beginning.size, canFetchRanges: calls.provider.features.partialContentFetching)
+        self.calls = calls
+        self.budget = budget
+        self.evictor = evictor
+        self.accounting = accounting
+        self.onCause = onCause
+        self.onIdle = onIdle
+        self.onVersionGone = onVersionGone
+        self.onOverflow = onOverflow
+        // That nothing is missing of an empty file has to be recorded, too.
+        let recorded = beginning.size == 0 ? -1 : beginning.present.count
+        state = Mutex(State(present: beginning.present, trusted: beginning.present, recorded: recorded))
+    }
+
+    deinit {
+        try? descriptor.close()
+    }
+
+    /// How much is here of how much.
+    var progress: (done: Int64, total: Int64) { (state.withLock { $0.present.count }, size) }
+
+    /// The first process for which something was fetched, in words.
+    var cause: String? { state.withLock { $0.causes.compactMap(\.self).first } }
+
+    /// The processes that wait for bytes now, in words; nil stands for a call that no process made.
+    var foregroundWaiters: [String?] {
+        state.withLock { state in state.waiters.values.filter { !$0.isBackground }.map(\.request.cause) }
+    }
+
+    /// Whether a range is on the disk.
+    func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
+
+    /// Whether somebody waits for bytes.
+    var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
+
+    /// Whether anything is under way.
+    var isRunning: Bool { state.withLock { !$0.fetches.isEmpty } }
+
+    /// Waits until a range is here; one that reaches the end of the file, until its fetch has ended well too.
+    ///
+    /// - Returns: false when the transfer is over and another has to be begun.
+    func wait(for range: Range<Int64>, request: FileProviderRequest) async throws -> Bool {
+        let id = state.withLock { state in
+            state.nextID += 1
+            state.activity += 1
+            return state.nextID
+        }
+        return try await withTaskCancellationHandler {
+            enum Answer { case here, over, waits }
+            var answer = Answer.waits
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                answer = state.withLock { state in
+                    if state.isOver { return .over }
+                    let waiter = Waiter(
+                        range: range, isLast: range.upperBound >= size, request: request, continuation: continuation)
+                    if state.serves(waiter) { return .here }
+                    state.waiters[id] = waiter
+                    return .waits
+                }
+                if answer != .waits { continuation.resume() }
+                if answer == .here { idleIfComplete() }
+                if Task.isCancelled {
+                    leave(id)
+                } else {
+                    pump(wanted: range, request: request)
+                    if ProviderCalls.lane(of: request) == .foreground { promote(range) }
+                }
+            }
+            return answer != .over
+        } onCancel: {
+            leave(id)
+        }
+    }
+
+    /// Gives up all that no process waits for.
+    ///
+    /// - Returns: false when a process waits.
+    func stopUnlessWaitedFor() -> Bool {
+        let ended: ([Waiter], [Task<Void, Never>])? = state.withLock { state in
+            guard state.waiters.values.allSatisfy(\.isBackground) else { return nil }
+            state.isOver = true
+            defer { state.waiters = [:] }
+            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+        }
+        guard let (waiters, tasks) = ended else { return false }
+        for waiter in waiters { waiter.continuation.resume(throwing: CancellationError()) }
+        tasks.forEach { $0.cancel() }
+        return true
+    }
+
+    /// Gives up everything: whoever waits is told that the domain goes.
+    func shutDown() {
+        let (waiters, tasks) = state.withLock { state in
+            state.isOver = true
+            defer { state.waiters = [:] }
+            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+        }
+        for waiter in waiters { waiter.continuation.resume(throwing: FileProviderError(.domainDisabled)) }
+        tasks.forEach { $0.cancel() }
+    }
+
+    /// What is here and was not recorded yet; nil when nothing was added since. What fetches under way have brought is
+    /// left out: whether it is of one version is known only at their end.
+    func takeUnrecorded() -> ByteRanges? {
+        state.withLock { state in
+            guard state.trusted.count != state.recorded else { return nil }
+            state.recorded = state.trusted.count
+            return state.trusted
+        }
+    }
+
+    /// Marks the transfer as over when nothing is under way.
+    ///
+    /// - Returns: whether it is over.
+    func endIfIdle() -> Bool {
+        state.withLock { state in
+            guard state.waiters.isEmpty, state.fetches.isEmpty else { return false }
+            state.isOver = true
+            return true
+        }
+    }
+
+    // MARK: - Private
+
+    /// The reader has gone. With the last one the transfer stops.
+    private func leave(_ id: Int) {
+        let (waiter, tasks) = state.withLock { state -> (Waiter?, [Task<Void, Never>]) in
+            let waiter = state.waiters.removeValue(forKey: id)
+            guard waiter != nil, state.waiters.isEmpty else { return (waiter, []) }
+            for id in state.fetches.keys { state.fetches[id]?.isEnding = true }
+            return (waiter, state.fetches.values.compactMap(\.task))
+        }
+        waiter?.continuation.resume(throwing: CancellationError())
+        tasks.forEach { $0.cancel() }
+        if waiter != nil { idleSoon() }
+    }
+
+    /// Starts what fetches are wanted and allowed.
+    private func pump(wanted: Range<Int64>? = nil, request: FileProviderRequest? = nil) {
+        state.withLock { state in
+            guard !state.isOver else { return }
+            let waiters = state.waiters.sorted { $0.key < $1.key }.map(\.value)
+            let ranges = waiters.map(\.range) + (wanted.map { [$0] } ?? [])
+            let first = waiters.first { !$0.isBackground } ?? waiters.first
+            guard let request = first?.request ?? request else { return }
+            let coming = ByteRanges(state.fetches.values.map(\.range))
+            for range in plan.fetches(
+                present: state.present, coming: coming, wanted: ranges, running: state.fetches.count)
+            {
+                state.nextID += 1
+                state.activity += 1
+                let id = state.nextID
+                // The task's first step waits for this lock, so it always finds itself in the table.
+                let ticket = CallLanes.Ticket(ProviderCalls.lane(of: request))
+                state.fetches[id] = Fetch(range: range, ticket: ticket)
+                state.fetches[id]?.task = Task { await self.fetch(range, id: id, ticket: ticket, request: request) }
+            }
+        }
+    }
+
+    /// A process waits for a range: what was to be fetched for nobody goes first now.
+    private func promote(_ range: Range<Int64>) {
+        let tickets = state.withLock { state in
+            state.fetches.values.filter { $0.range.overlaps(range) && $0.ticket.lane == .background }.map(\.ticket)
+        }
+        for ticket in tickets { calls.promote(ticket) }
+    }
+
+    private func fetch(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async {
+        let cause = request.cause
+        let isNews = state.withLock { state in
+            if state.causes.contains(cause) { return false }
+            state.causes.append(cause)
+            return true
+        }
+        if isNews { onCause(self, cause) }
+        var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
+        if failure?.errno == .noSpace, !Task.isCancelled,
+            await budget.makeRoom(missing(of: range), for: number, evictor: evictor)
+        {
+            failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        }
+        ended(id, failure)
+    }
+
+    private func fetchOnce(
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+    ) async -> FileProviderError? {
+        let isAll = range == 0..<size
+        let moves = CallProgress()
+        // What somebody asks for by command counts for nobody.
+        let reader = request.reason == .reading ? request.processIdentifier : nil
+        let sink = DownloadSink(download: self, fetch: id, moves: moves, reader: reader)
+        do throws(FileProviderError) {
+            try await budget.admit(missing(of: range), for: number, evictor: evictor)
+            let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
+                [identifier, version] provider in
+                try await provider.fetchContents(
+                    for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
+            }
+            return verdict(on: range, item: item)
+        } catch {
+            return error
+        }
+    }
+
+    /// How many bytes of a range are not on the disk.
+    private func missing(of range: Range<Int64>) -> Int64 {
+        state.withLock { $0.present.gaps(in: range) }.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+    }
+
+    /// What was wrong with a fetch that the provider calls a success.
+    private func verdict(on range: Range<Int64>, item: FileProviderItem) -> FileProviderError? {
+        if item.itemVersion.contentVersion != version {
+            return FileProviderError(.versionNoLongerAvailable, itemIdentifier: identifier)
+        }
+        let missing = state.withLock { $0.present.gaps(in: range) }
+        guard let gap = missing.first else { return nil }
+        return FileProviderError(
+            .malformedResponse,
+            "the provider gave too few bytes for '\(identifier)': none at \(gap.lowerBound) of \(size)",
+            itemIdentifier: identifier)
+    }
+
+    private func ended(_ id: Int, _ outcome: FileProviderError?) {
+        enum Verdict {
+            case kept, versionGone, overflow(FileProviderError)
+        }
+        var verdict = Verdict.kept
+        var failure = outcome
+        let (served, losers, useless) = state.withLock { state -> ([Waiter], [Waiter], [Task<Void, Never>]) in
+            guard let fetch = state.fetches.removeValue(forKey: id) else { return ([], [], []) }
+            state.activity += 1
+            if let overflow = fetch.overflow {
+                failure = overflow
+                verdict = .overflow(overflow)
+            } else if outcome?.code == .versionNoLongerAvailable {
+                verdict = .versionGone
+            }
+            guard case .kept = verdict else {
+                state.isOver = true
+                defer { state.waiters = [:] }
+                return ([], Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+            }
+            for range in fetch.arrived.ranges { state.trusted.insert(range) }
+            let served = state.takeServed()
+            guard failure != nil, !fetch.isEnding else { return (served, [], []) }
+            let lost = state.waiters.filter { $0.value.range.overlaps(fetch.range) }
+            for id in lost.keys { state.waiters[id] = nil }
+            return (served, Array(lost.values), [])
+        }
+        for waiter in served { waiter.continuation.resume() }
+        if let failure {
+            for waiter in losers { waiter.continuation.resume(throwing: failure) }
+        }
+        useless.forEach { $0.cancel() }
+        switch verdict {
+        case .kept: break
+        case .versionGone: onVersionGone(self)
+        case .overflow(let error): onOverflow(self, error)
+        }
+        pump()
+        idleSoon()
+    }
+
+    /// Whoever found all of it here leaves nothing behind that would end the transfer.
+    private func idleIfComplete() {
+        let isComplete = state.withLock {
+            $0.waiters.isEmpty && $0.fetches.isEmpty && $0.trusted.contains(0..<size)
+        }
+        if isComplete { onIdle(self) }
+    }
+
+    /// Reports that nothing is under way, unless something happens before.
+    private func idleSoon() {
+        let (activity, isIdle, isComplete) = state.withLock { state in
+            (state.activity, state.waiters.isEmpty && state.fetches.isEmpty, state.present.contains(0..<size))
+        }
+        guard isIdle else { return }
+        if isComplete { return onIdle(self) }
+        // Weakly: what is evicted meanwhile gives its room back only when its file is closed.
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.linger)
+            guard let self else { return }
+            let isStillIdle = self.state.withLock {
+                $0.activity == activity && $0.waiters.isEmpty && $0.fetches.isEmpty
+            }
+            if isStillIdle { self.onIdle(self) }
+        }
+    }
+
+    /// Bytes of a fetch are on the disk. What comes after its end, because it did not heed its cancellation, is dropped.
+    func arrived(_ range: Range<Int64>, of id: Int) {
+        let served = state.withLock { state -> [Waiter] in
+            guard state.fetches[id] != nil else { return [] }
+            state.fetches[id]?.arrived.insert(range)
+            state.present.insert(range)
+            state.activity += 1
+            return state.takeServed()
+        }
+        for waiter in served { waiter.continuation.resume() }
+    }
+
+    func overflowed(_ id: Int, _ error: FileProviderError) {
+        state.withLock { $0.fetches[id]?.overflow = error }
+    }
+}

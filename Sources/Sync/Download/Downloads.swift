@@ -1,0 +1,327 @@
+import FileProvider
+import Replica
+import Synchronization
+import SystemPackage
+
+/// All transfers of content to this machine: one per file, however many processes read it.
+actor Downloads: ContentEvictor {
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let commits: Commits
+    private let warnings: Warnings
+    private let budget: CacheBudget
+    private let events: SyncEvents
+    private let accounting: any FetchAccounting
+    private let offers: OfferQueue
+    private let open: any OpenInodes
+    /// Content that was begun and never came, by its generation, of files that somebody has open.
+    private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
+    private var active: [InodeNumber: Task<Download, any Error>] = [:]
+    private var running: [InodeNumber: Download] = [:]
+    /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
+    private var closing: [InodeNumber: Task<Void, Never>] = [:]
+    /// What is being recorded of which file.
+    private var recording: [InodeNumber: Task<Void, Never>] = [:]
+    /// Lookups of items whose content changed on the remote while it was fetched.
+    private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
+    private var isStopped = false
+
+    /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
+        budget: CacheBudget, events: SyncEvents, open: any OpenInodes,
+        offers: OfferQueue, accounting: any FetchAccounting = NoFetchAccounting()
+    ) {
+        self.open = open
+        self.accounting = accounting
+        self.offers = offers
+        self.events = events
+        self.budget = budget
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.warnings = warnings
+    }
+
+    /// Waits until a range of a file is on the local disk, of the version that the reader opened.
+    ///
+    /// - Parameters:
+    ///   - version: nil for whichever version the file shows now.
+    ///   - range: nil for the whole file.
+    func provide(
+        _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest
+    ) async throws(FileProviderError) {
+        var latest: Download?
+        do {
+            try await offers.settle(number)
+            while true {
+                let download = try await download(of: number, version: version)
+                latest = download
+                if let version, download.version != version {
+                    throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
+                }
+                if try await download.wait(for: range ?? 0..<download.size, request: request) { return }
+                await close(download)
+            }
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            if failure.code == .malformedResponse { warnings.report(failure.message) }
+            if failure.code == .noSuchItem { await confirmGone(number) }
+            if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
+                await releaseOnRemote(number)
+            }
+            if failure.code == .versionNoLongerAvailable {
+                // An open file that no process has read from goes on with the new version.
+                if let latest { await refresh(latest) }
+                if let version, let now = try? replica.database.inode(number), now.contentVersion != version {
+                    throw failure
+                }
+            }
+            await commits.recordFailure(failure, of: number)
+            throw failure
+        }
+    }
+
+    /// Records what is here of a file and waits for it, so that the database knows.
+    func settle(_ number: InodeNumber) async {
+        if let download = running[number] { await record(download) }
+        await closing[number]?.value
+    }
+
+    /// For which process a file is being fetched, in words; nil for none.
+    func cause(of number: InodeNumber) -> String? { running[number]?.cause }
+
+    /// For which processes a file is being fetched and cannot be evicted; nil stands for a call that no process made.
+    func waiters(of number: InodeNumber) -> [String?] { running[number]?.foregroundWaiters ?? [] }
+
+    /// Whether a range of a version of a file is on the disk because it has just come.
+    func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) -> Bool {
+        running[number].map { $0.version == version && $0.holds(range) } ?? false
+    }
+
+    /// Records what is here of all files that nobody waits for.
+    func settleIdle() async {
+        for download in running.values where !download.isRunning && !download.isWaitedFor { await record(download) }
+    }
+
+    /// Stops a file's transfer.
+    ///
+    /// - Returns: false when somebody waits for it.
+    func stop(_ number: InodeNumber) -> Bool {
+        guard let download = running[number] else { return true }
+        guard download.stopUnlessWaitedFor() else { return false }
+        forget(download)
+        return true
+    }
+
+    func evictIfUnused(_ number: InodeNumber) async -> Int64? {
+        guard !open.isOpen(number), (try? replica.database.isKept(number)) == false, stop(number),
+            let (freed, effects) = try? await replica.evictFile(number, open: open)
+        else { return nil }
+        commits.publish(effects)
+        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
+        events.tell(.evicted, of: number, named: name, bytes: freed)
+        return freed
+    }
+
+    /// Stops everything, for good, and records what is here.
+    func stopAll() async {
+        isStopped = true
+        for download in running.values {
+            download.shutDown()
+            await record(download)
+        }
+    }
+
+    /// The transfers under way: which inode, how much of how much.
+    var transfers: [(number: InodeNumber, done: Int64, total: Int64)] {
+        running.values.filter { $0.isRunning }.map { ($0.number, $0.progress.done, $0.progress.total) }
+    }
+
+    // MARK: - Private
+
+    private func download(of number: InodeNumber, version: [UInt8]?) async throws -> Download {
+        guard !isStopped else { throw FileProviderError(.domainDisabled) }
+        while let end = closing[number] {
+            await end.value
+            if closing[number] == end { closing[number] = nil }
+        }
+        if let task = active[number] { return try await task.value }
+        let task = Task {
+            let beginning = try await begin(number, version: version)
+            return Download(
+                beginning, number: number, calls: calls, budget: budget, evictor: self, accounting: accounting,
+                onCause: { [events] download, cause in
+                    let name = (try? self.replica.database.item(ofInode: number))?.name ?? ""
+                    events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)
+                },
+                onIdle: { download in Task { await self.idle(download) } },
+                onVersionGone: { download in Task { await self.refresh(download) } },
+                onOverflow: { download, error in Task { await self.overflowed(download, error) } })
+        }
+        active[number] = task
+        do {
+            let download = try await task.value
+            running[number] = download
+            return download
+        } catch {
+            if active[number] == task { active[number] = nil }
+            throw error
+        }
+    }
+
+    private func begin(_ number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
+        // What cannot be fetched is not begun: the file stays dataless.
+        if let inode = try replica.database.inode(number), inode.content == .dataless, inode.size > 0 {
+            try calls.connection.check()
+        }
+        do {
+            return try await replica.beginContent(of: number, version: version)
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            guard failure.errno == .noSpace, await budget.makeRoom(1, for: number, evictor: self) else { throw failure }
+            return try await replica.beginContent(of: number, version: version)
+        }
+    }
+
+    private func forget(_ download: Download) {
+        guard running[download.number] === download else { return }
+        running[download.number] = nil
+        active[download.number] = nil
+    }
+
+    private func idle(_ download: Download) async {
+        guard download.endIfIdle() else { return }
+        await close(download)
+    }
+
+    /// Records what a transfer that is over has brought, once, and forgets it.
+    private func close(_ download: Download) async {
+        guard running[download.number] === download else { return }
+        forget(download)
+        let end = Task { await record(download) }
+        closing[download.number] = end
+        await end.value
+        if closing[download.number] == end { closing[download.number] = nil }
+    }
+
+    /// Records what a transfer has brought. One after the other: what has nothing left to record takes a file for empty that
+    /// another is just recording.
+    private func record(_ download: Download) async {
+        let previous = recording[download.number]
+        let task = Task {
+            await previous?.value
+            await self.write(download)
+        }
+        recording[download.number] = task
+        await task.value
+        if recording[download.number] == task { recording[download.number] = nil }
+    }
+
+    private func write(_ download: Download) async {
+        do {
+            if let ranges = download.takeUnrecorded() {
+                let effects = try await replica.recordContent(
+                    of: download.number, generation: download.generation, ranges: ranges,
+                    cause: download.cause)
+                let name = (try? replica.database.item(ofInode: download.number))?.name ?? ""
+                events.tell(
+                    .downloaded, of: download.number, named: name, bytes: ranges.count, process: download.cause)
+                if let effects { commits.publish(effects) }
+                budget.wake()
+            } else {
+                try await abandon(download.number, generation: download.generation)
+            }
+        } catch {
+            warnings.report("what was downloaded of '\(download.identifier)' cannot be recorded: \(error)")
+        }
+    }
+
+    /// What never came is given up as soon as nobody has the file open.
+    private func abandon(_ number: InodeNumber, generation: Int64) async throws {
+        leftBehind.withLock { $0[number] = generation }
+        repeat {
+            guard try await replica.abandonContent(of: number, generation: generation, open: open) else { continue }
+            leftBehind.withLock { if $0[number] == generation { $0[number] = nil } }
+            return
+            // Closed before that could be known.
+        } while !open.isOpen(number)
+    }
+
+    /// The last handle of a file was closed. Returns at once; from any thread.
+    nonisolated func fileWasClosed(_ number: InodeNumber) {
+        guard let generation = leftBehind.withLock({ $0[number] }) else { return }
+        Task { await self.abandonIfIdle(number, generation: generation) }
+    }
+
+    private func abandonIfIdle(_ number: InodeNumber, generation: Int64) async {
+        // A transfer that is under way sees to it at its end.
+        guard active[number] == nil else { return }
+        do {
+            try await abandon(number, generation: generation)
+        } catch {
+            warnings.report("what was begun of inode \(number) cannot be given up: \(error)")
+        }
+    }
+
+    /// More bytes came than the file has: none of the fetch that brought them are kept. The provider's word on the size may
+    /// be old, so the next who reads begins anew.
+    private func overflowed(_ download: Download, _ error: FileProviderError) async {
+        warnings.report(error.message)
+        await close(download)
+    }
+
+    /// Nothing waits any more for content that the remote does not have.
+    private func releaseOnRemote(_ number: InodeNumber) async {
+        do {
+            try await replica.releaseOnRemote(number)
+        } catch {
+            warnings.report("that the content of inode \(number) is gone cannot be recorded: \(error)")
+        }
+    }
+
+    /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
+    private func confirmGone(_ number: InodeNumber) async {
+        let request = FileProviderRequest(reason: .synchronization)
+        let observation = replica.ordering.observe()
+        do {
+            guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
+            do throws(FileProviderError) {
+                _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
+            } catch {
+                guard error.code == .noSuchItem else { throw error }
+                guard await replica.ordering.settle([], deleted: [identifier], observation).isEmpty else { return }
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier, observed: observation) }
+            }
+        } catch {
+            warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
+        }
+    }
+
+    /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
+    /// next who opens it reads the new version.
+    private func refresh(_ download: Download) async {
+        if let task = refreshes[download.number] { return await task.value }
+        guard running[download.number] === download else { return }
+        let task = Task { await lookUp(download) }
+        refreshes[download.number] = task
+        await task.value
+        refreshes[download.number] = nil
+    }
+
+    private func lookUp(_ download: Download) async {
+        await close(download)
+        let request = FileProviderRequest(reason: .synchronization)
+        let observation = replica.ordering.observe()
+        do {
+            let item = try await calls.make(for: request) {
+                try await $0.item(for: download.identifier, request: request)
+            }
+            // What was sent meanwhile is newer than this.
+            guard await replica.ordering.settle([item], observation).isEmpty else { return }
+            try await commits.commit { ingestion in try ingestion.move(item, observed: observation) }
+        } catch {
+            warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
+        }
+    }
+}

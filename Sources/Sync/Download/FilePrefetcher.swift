@@ -1,0 +1,145 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Fetches the next small files of a directory that is being read in order. Never takes a place from a transfer that
+/// somebody waits for, and stops when the remote fails.
+actor FilePrefetcher {
+    private let replica: Replica
+    private let downloads: Downloads
+    private let atOnce: Int
+    private var mostBytes = ReadPredictor.mostBytes
+    private let accounting: any FetchAccounting
+    /// For whom files are fetched ahead.
+    private var reader: Int32?
+    private var predictor = ReadPredictor()
+    private var waiting: [InodeNumber] = []
+    private var running: PrefetchTasks
+    private var isStopped = false
+    /// What is ahead, for those who open files to look at.
+    private nonisolated let ahead = Ahead()
+
+    /// - Parameters:
+    ///   - atOnce: how many files are fetched ahead at once.
+    ///   - cacheLimit: how much content may be here; a small part of it may come unasked.
+    ///   - accounting: told what is fetched ahead of which process.
+    init(
+        replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?,
+        accounting: any FetchAccounting = NoFetchAccounting()
+    ) {
+        self.accounting = accounting
+        self.replica = replica
+        running = PrefetchTasks(replica: replica)
+        self.downloads = downloads
+        self.atOnce = max(1, atOnce)
+        mostBytes = Self.mostBytes(within: cacheLimit)
+    }
+
+    /// Another limit holds from now on.
+    func keep(to cacheLimit: Int64?) {
+        mostBytes = Self.mostBytes(within: cacheLimit)
+    }
+
+    private static func mostBytes(within cacheLimit: Int64?) -> Int64 {
+        min(ReadPredictor.mostBytes, cacheLimit.map { $0 / 16 } ?? .max)
+    }
+
+    /// A process reads a file whose content is not here. Returns at once; from any thread.
+    nonisolated func fileIsMissed(_ number: InodeNumber, by process: Int32?) {
+        Task { await self.miss(number, by: process) }
+    }
+
+    /// A process opened a file: it may be one that was fetched ahead. Returns at once; from any thread.
+    nonisolated func fileWasOpened(_ number: InodeNumber) {
+        guard ahead.contains(number) else { return }
+        Task { await self.read(number) }
+    }
+
+    /// Begins nothing any more.
+    func stop() {
+        isStopped = true
+        waiting = []
+        predictor = ReadPredictor()
+        ahead.set([])
+    }
+
+    /// Fetches nothing at or below an item any more, until ``allow(_:)``. Returns when nothing is under way there.
+    func leaveAlone(_ number: InodeNumber) async {
+        for task in running.leaveAlone(number) { await task.value }
+    }
+
+    func allow(_ number: InodeNumber) { running.allow(number) }
+
+    private func miss(_ number: InodeNumber, by process: Int32?) {
+        reader = process
+        read(number)
+    }
+
+    private func read(_ number: InodeNumber) {
+        if let reader, !accounting.admits(reader) { return }
+        guard !isStopped,
+            let place = try? replica.database.siblings(after: number, limit: ReadPredictor.largestWindow)
+        else { return }
+        waiting += predictor.read(
+            number, in: place.directory,
+            following: ReadPredictor.Following(byName: place.byName, byListing: place.byListing), mostBytes: mostBytes)
+        // What the reader has come to by itself, or will not come to any more.
+        waiting.removeAll { !predictor.ahead.contains($0) }
+        ahead.set(predictor.ahead)
+        pump()
+    }
+
+    private func pump() {
+        while running.count < atOnce, !waiting.isEmpty {
+            let next = waiting.removeFirst()
+            if running.leavesAlone(next) {
+                predictor.failed(next)
+                ahead.set(predictor.ahead)
+                continue
+            }
+            let task = Task {
+                let isHere = await self.fetch(next)
+                self.finished(next, isHere: isHere)
+            }
+            running.began(task, for: next)
+        }
+    }
+
+    private func fetch(_ number: InodeNumber) async -> Bool {
+        let reader = reader
+        if let reader, !accounting.admits(reader) { return false }
+        let missing = (try? replica.database.inode(number)).map { $0.size.saturatingSubtract($0.localBytes) } ?? 0
+        do throws(FileProviderError) {
+            try await downloads.provide(
+                number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))
+            if let reader { accounting.charge(missing, to: reader) }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func finished(_ number: InodeNumber, isHere: Bool) {
+        running.ended(for: number)
+        if !isHere {
+            // One that fails says nothing good of the others.
+            waiting = []
+            predictor.failed(number)
+            ahead.set(predictor.ahead)
+        }
+        pump()
+    }
+}
+
+/// A set that many threads look at and one changes.
+private final class Ahead: Sendable {
+    private let numbers = Mutex<Set<InodeNumber>>([])
+
+    func contains(_ number: InodeNumber) -> Bool {
+        numbers.withLock { $0.contains(number) }
+    }
+
+    func set(_ new: Set<InodeNumber>) {
+        numbers.withLock { $0 = new }
+    }
+}

@@ -1,0 +1,381 @@
+import FileProvider
+import Replica
+
+/// Lists directories: one enumeration of a directory at a time, for however many wait for it.
+actor Listings {
+    private final class Active {
+        var waiters: [Int: Waiter] = [:]
+        var task: Task<Void, Never>?
+        /// Its last waiter has gone and it is being cancelled: whoever comes now needs another.
+        var isEnding = false
+        let ticket: CallLanes.Ticket
+        var isStreamed = false
+        /// Whether the listing is here, and is only compared.
+        var isComparison = false
+        /// Whether all who wait want it compared, and not listed.
+        var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
+        var highestItem: Int64 = 0
+
+        init(ticket: CallLanes.Ticket) {
+            self.ticket = ticket
+        }
+    }
+
+    private struct Waiter {
+        /// Content with the first entry after this item; nil waits for the end.
+        var beyond: Int64?
+        /// Content with nothing when the listing is not here.
+        var isComparing: Bool
+        /// Whether no process waits.
+        var isBackground: Bool
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let commits: Commits
+    private let warnings: Warnings
+    private let remoteLookup: RemoteLookup
+    /// Nil in interactive mode, in which nothing is retried.
+    private let retries: ListingRetries?
+    private let offers: OfferQueue
+    private var active: [InodeNumber: Active] = [:]
+    private var nextWaiter = 0
+    private var isStopped = false
+
+    private static let mostRestarts = 5
+
+    /// - Parameters:
+    ///   - retries: lists directories again whose listing failed; nil for never.
+    ///   - offers: waits until the provider has recognized an item whose identifier was given up.
+    init(
+        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
+        retries: ListingRetries?, offers: OfferQueue
+    ) {
+        self.retries = retries
+        self.offers = offers
+        self.replica = replica
+        self.calls = calls
+        self.commits = commits
+        self.warnings = warnings
+        remoteLookup = RemoteLookup(replica: replica, calls: calls)
+    }
+
+    /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
+    func list(_ number: InodeNumber, beyond: Int64?, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            await ending(of: number)
+            if active[number] == nil, try replica.database.inode(number)?.content == .materialized { return }
+            try await offers.settle(number)
+            repeat {
+                try await wait(for: number, beyond: beyond, request: request)
+                // What was being compared may have been evicted meanwhile.
+            } while try replica.database.inode(number)?.content == .dataless
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            await commits.recordFailure(failure, of: number)
+            await retries?.failed(number, failure) { number throws(FileProviderError) in
+                try await self.list(number, beyond: nil, request: FileProviderRequest(reason: .synchronization))
+            }
+            throw failure
+        }
+    }
+
+    /// Lists a materialized directory again and makes it what the remote has. What is gone is looked up, and stays until
+    /// whoever compares has asked for it (``RemoteOrdering/takeMissing()``). One that is dataless by then is left alone.
+    func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            try await wait(for: number, beyond: nil, isComparing: true, request: request)
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
+    /// Ends a listing that no process waits for, because it is to be evicted. Returns when it has ended. A comparison ends
+    /// by itself.
+    ///
+    /// - Returns: false when a process waits for it.
+    func stop(_ number: InodeNumber) async -> Bool {
+        await ending(of: number)
+        guard let listing = active[number], !listing.isComparison else { return true }
+        guard listing.waiters.values.allSatisfy(\.isBackground) else { return false }
+        for waiter in listing.waiters.values {
+            waiter.continuation.resume(
+                with: waiter.isComparing ? .success(()) : .failure(CancellationError()))
+        }
+        listing.waiters = [:]
+        stopIfAlone(number)
+        await ending(of: number)
+        return true
+    }
+
+    /// How many directories are being listed.
+    var count: Int { active.count }
+
+    /// Ends all that is under way and refuses what comes later. Waits for none.
+    func stop() {
+        isStopped = true
+        for listing in active.values { listing.task?.cancel() }
+    }
+
+    // MARK: - Private
+
+    private func wait(
+        for number: InodeNumber, beyond: Int64?, isComparing: Bool = false, request: FileProviderRequest
+    ) async throws {
+        try Task.checkCancellation()
+        await ending(of: number)
+        guard !isStopped else { throw FileProviderError(.domainDisabled) }
+        nextWaiter += 1
+        let id = nextWaiter
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let listing = active[number] ?? start(number, request: request)
+                if ProviderCalls.lane(of: request) == .foreground, listing.ticket.lane == .background {
+                    calls.promote(listing.ticket)
+                }
+                if let beyond, listing.isStreamed, listing.highestItem > beyond {
+                    continuation.resume()
+                } else if Task.isCancelled {
+                    continuation.resume(throwing: CancellationError())
+                    stopIfAlone(number)
+                } else {
+                    listing.waiters[id] = Waiter(
+                        beyond: beyond, isComparing: isComparing,
+                        isBackground: ProviderCalls.lane(of: request) == .background, continuation: continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.leave(number, id) }
+        }
+    }
+
+    private func leave(_ number: InodeNumber, _ id: Int) {
+        guard let waiter = active[number]?.waiters.removeValue(forKey: id) else { return }
+        waiter.continuation.resume(throwing: CancellationError())
+        stopIfAlone(number)
+    }
+
+    /// The last one who waited has gone: nobody wants the listing any more.
+    private func stopIfAlone(_ number: InodeNumber) {
+        guard let listing = active[number], listing.waiters.isEmpty else { return }
+        listing.isEnding = true
+        listing.task?.cancel()
+    }
+
+    /// Waits until no cancelled listing of a directory is ending.
+    private func ending(of number: InodeNumber) async {
+        while let listing = active[number], listing.isEnding, let task = listing.task { await task.value }
+    }
+
+    private func start(_ number: InodeNumber, request: FileProviderRequest) -> Active {
+        let listing = Active(ticket: CallLanes.Ticket(ProviderCalls.lane(of: request)))
+        active[number] = listing
+        listing.task = Task {
+            let result: Result<Void, FileProviderError>
+            do throws(FileProviderError) {
+                try await self.enumerate(number, request: request)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            self.finish(number, result)
+        }
+        return listing
+    }
+
+    private func finish(_ number: InodeNumber, _ result: Result<Void, FileProviderError>) {
+        guard let listing = active.removeValue(forKey: number) else { return }
+        for waiter in listing.waiters.values { waiter.continuation.resume(with: result.mapError { $0 as any Error }) }
+    }
+
+    private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        var isComparison = false
+        do {
+            let isOnlyCompared = active[number]?.isOnlyCompared ?? true
+            guard let beginning = try await replica.beginListing(of: number, isOnlyCompared: isOnlyCompared) else {
+                return
+            }
+            isComparison = beginning.isComparison
+            active[number]?.isStreamed = beginning.isStreamed
+            active[number]?.isComparison = isComparison
+            do {
+                switch try await readPages(of: number, beginning, request: request) {
+                case .whole: return
+                case .unwanted: break
+                case .toFinish: try await finishListing(of: number, beginning, request: request)
+                }
+                try await replica.endListing(beginning)
+            } catch {
+                // Also when this task was cancelled, in which the database would do nothing.
+                try await Task { [replica] in
+                    if !beginning.isComparison { try await replica.abandonListing(of: number) }
+                    try await replica.endListing(beginning)
+                }.value
+                throw error
+            }
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            guard failure.code == .noSuchItem else { throw failure }
+            throw try await directoryIsGone(number, failure, isComparison: isComparison, request: request)
+        }
+    }
+
+    /// What became of a directory's pages.
+    private enum Reading {
+        /// The listing was evicted while it was compared.
+        case unwanted
+        /// The end was taken in with the last page.
+        case whole
+        /// All were read, and what was not among them is still to be seen to.
+        case toFinish
+    }
+
+    private func readPages(
+        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
+    ) async throws -> Reading {
+        var restarts = 0
+        var page = FileProviderPage.initial
+        var check = PageValidator(of: beginning.identifier)
+        let ticket = active[number]?.ticket
+        let enumerator = try await calls.make(for: request, ticket: ticket) { provider in
+            try provider.enumerator(for: beginning.identifier, request: request)
+        }
+        defer { enumerator.invalidate() }
+        while true {
+            try Task.checkCancellation()
+            let position = page
+            do {
+                let result = try await calls.make(for: request, ticket: ticket) { _ in
+                    try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
+                }
+                var isFirstSeen = false
+                // Before the first page nothing was seen.
+                if restarts > 0 || position != .initial, let first = result.items.first?.itemIdentifier {
+                    isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
+                }
+                do {
+                    let wasSeen = isFirstSeen
+                    try check.take(result) { _ in wasSeen }
+                } catch let error as FileProviderError {
+                    warnings.report(error.message)
+                    throw error
+                }
+                // The transaction leaves out what is stale.
+                _ = await replica.ordering.settle(result.items, beginning.observation)
+                let isWhole = result.nextPage == nil && !beginning.isComparison
+                guard try await take(result.items, in: number, beginning, isWhole: isWhole) else { return .unwanted }
+                guard let next = result.nextPage else { return isWhole ? .whole : .toFinish }
+                page = next
+            } catch let error as FileProviderError where error.code == .pageExpired {
+                restarts += 1
+                guard restarts <= Self.mostRestarts else { throw error }
+                page = .initial
+                check.restart()
+            }
+        }
+    }
+
+    /// - Parameter isWhole: these are the last, and what was not among any is gone.
+    /// - Returns: false when the listing was evicted while it was compared.
+    private func take(
+        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
+    ) async throws -> Bool {
+        guard let listing = active[number] else { throw CancellationError() }
+        let isKnownBetter = isStale(beginning)
+        let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
+        for stray in strays.prefix(3) {
+            warnings.report(
+                "the provider listed '\(stray.itemIdentifier)' in '\(beginning.identifier)' and says its parent is "
+                    + "'\(stray.parentItemIdentifier)'")
+        }
+        let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
+        let reached = try await commits.commit { ingestion in
+            let isWanted = try ingestion.page(
+                of: number, listing: beginning.number, items: own, isKnownBetter: isKnownBetter)
+            guard isWanted else { return nil as Int64? }
+            if isWhole {
+                try ingestion.finishListing(of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+            }
+            return try ingestion.highestItem(in: number)
+        }
+        guard let highest = reached else { return false }
+        // An item that was missing elsewhere has moved here.
+        replica.ordering.found(own.lazy.map(\.itemIdentifier))
+        listing.highestItem = highest
+        guard listing.isStreamed else { return true }
+        for (id, waiter) in listing.waiters {
+            guard let beyond = waiter.beyond, highest > beyond else { continue }
+            listing.waiters[id] = nil
+            waiter.continuation.resume()
+        }
+        return true
+    }
+
+    /// Tells of which items something newer than the listing is known.
+    private func isStale(_ beginning: ListingBeginning) -> @Sendable (ItemIdentifier) -> Bool {
+        { [ordering = replica.ordering] in ordering.isStale($0, beginning.observation, isListing: true) }
+    }
+
+    private func finishListing(
+        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
+    ) async throws {
+        let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
+        let (ordering, isStale) = (replica.ordering, isStale(beginning))
+        let observation = replica.ordering.observe()
+        var gone: [ItemRecord] = []
+        var missing: [ItemIdentifier] = []
+        var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
+        for item in unconfirmed {
+            guard let identifier = item.identifier, !isStale(identifier) else { continue }
+            guard beginning.isComparison else {
+                gone.append(item)
+                continue
+            }
+            ordering.beginLookup(of: identifier)
+            if let item = try await remoteLookup.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
+                ordering.found([identifier])
+                found.append((item, try await remoteLookup.unknown(above: item, for: request)))
+            } else if ordering.lookupFailed(of: identifier) {
+                missing.append(identifier)
+            }
+        }
+        // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
+        let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
+        ordering.found(newer)
+        let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
+        try await commits.commit { ingestion in
+            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors, observed: observation) }
+            try ingestion.finishListing(of: number, gone: lost)
+        }
+    }
+
+    /// The provider does not know a directory that is shown here. That is a claim: a lookup confirms it before the
+    /// directory goes. The root never goes.
+    private func directoryIsGone(
+        _ number: InodeNumber, _ failure: FileProviderError, isComparison: Bool, request: FileProviderRequest
+    ) async throws(FileProviderError) -> FileProviderError {
+        guard number != .root else {
+            return FileProviderError(.serverUnreachable, "the remote's own root is not there")
+        }
+        do {
+            guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier else {
+                return failure
+            }
+            if isComparison { replica.ordering.beginLookup(of: identifier) }
+            guard try await remoteLookup.lookUp(identifier, for: request) == nil else {
+                replica.ordering.found([identifier])
+                return FileProviderError(.cannotSynchronize, "the remote has the directory and will not list it")
+            }
+            if isComparison {
+                // False where it has moved, and another listing has shown it meanwhile.
+                _ = replica.ordering.lookupFailed(of: identifier)
+            } else {
+                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
+            }
+            return failure
+        } catch {
+            return ProviderCalls.failure(from: error)
+        }
+    }
+}

@@ -1,0 +1,170 @@
+import FileProvider
+import Replica
+
+/// Brings here, in the background, what has to be here though nobody waits for it: all that is kept downloaded, and what
+/// was here before the remote changed it. It takes no place from a call that a process waits for.
+///
+/// What is missing is found out from the database each time, so nothing is forgotten: not what comes, moves or is renamed
+/// below a kept directory, not what failed, not what was under way when the daemon ended.
+actor BackgroundMaterializer {
+    /// What could not be had, and when to try again.
+    private struct Retry {
+        var version: [UInt8]
+        var attempts: Int
+        var next: ContinuousClock.Instant
+    }
+
+    private let replica: Replica
+    private let connection: Connection
+    private let listings: Listings
+    private let downloads: Downloads
+    private let warnings: Warnings
+    private var queue: [WantedContent] = []
+    private var running: [InodeNumber: Task<Void, Never>] = [:]
+    private var retries: [InodeNumber: Retry] = [:]
+    private var loop: Task<Void, Never>?
+    private var timer: Task<Void, Never>?
+    private var isStopped = false
+    private nonisolated let signal: WakeSignal
+
+    private static let atOnce = 4
+    private static let planSize = 64
+    private static let shortestPause = Duration.milliseconds(50)
+    private static let firstRetry = Duration.seconds(1)
+    private static let longestRetry = Duration.seconds(600)
+
+    init(
+        replica: Replica, connection: Connection, listings: Listings, downloads: Downloads, warnings: Warnings,
+        signal: WakeSignal
+    ) {
+        self.replica = replica
+        self.connection = connection
+        self.listings = listings
+        self.downloads = downloads
+        self.warnings = warnings
+        self.signal = signal
+    }
+
+    /// There may be something to do. Returns at once; from any thread.
+    nonisolated func wake() {
+        signal.wake()
+    }
+
+    func start() {
+        guard loop == nil, !isStopped else { return }
+        loop = Task { [signal] in
+            for await _ in signal.wakes {
+                let start = ContinuousClock.now
+                self.pump()
+                // Looking for what is missing in a large tree must not be all that is done.
+                try? await Task.sleep(for: max(Self.shortestPause, (ContinuousClock.now - start) * 10))
+            }
+        }
+        wake()
+    }
+
+    /// Begins nothing any more and ends what is under way.
+    func stop() {
+        isStopped = true
+        signal.finish()
+        loop?.cancel()
+        timer?.cancel()
+        for task in running.values { task.cancel() }
+    }
+
+    /// Tries what failed now.
+    func retryNow() {
+        retries = [:]
+        wake()
+    }
+
+    /// When an item that could not be had is tried again; nil for one that does not wait for that.
+    func nextTry(of number: InodeNumber) -> Duration? {
+        retries[number].map { max(.zero, $0.next - .now) }
+    }
+
+    // MARK: - Private
+
+    private func pump() {
+        guard !isStopped, connection.state == .online else { return }
+        do {
+            // What is not kept any more is given up, so that it can be evicted.
+            for (number, task) in running where try !replica.database.isWanted(number) { task.cancel() }
+            queue = []
+            try begin()
+        } catch {
+            warnings.report("what is kept downloaded cannot be found out: \(error)")
+        }
+    }
+
+    private func begin() throws {
+        guard !isStopped, connection.state == .online else { return }
+        while running.count < Self.atOnce {
+            if queue.isEmpty {
+                queue = try plan().reversed()
+                if queue.isEmpty { return sleepUntilRetry() }
+            }
+            guard let next = queue.popLast() else { return }
+            guard running[next.number] == nil, try replica.database.isWanted(next.number) else { continue }
+            running[next.number] = Task {
+                let failure = await self.bring(next)
+                self.ended(next, failure)
+            }
+        }
+    }
+
+    private func plan() throws -> [WantedContent] {
+        let now = ContinuousClock.now
+        return try replica.database.wantedContent(limit: Self.planSize) { content in
+            guard running[content.number] == nil else { return false }
+            guard let retry = retries[content.number] else { return true }
+            return retry.next <= now || retry.version != content.version
+        }
+    }
+
+    private func bring(_ content: WantedContent) async -> FileProviderError? {
+        let request = FileProviderRequest(reason: .lookAhead)
+        do throws(FileProviderError) {
+            if content.isFile {
+                try await downloads.provide(content.number, version: nil, range: nil, request: request)
+                await downloads.settle(content.number)
+            } else {
+                try await listings.list(content.number, beyond: nil, request: request)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func ended(_ content: WantedContent, _ failure: FileProviderError?) {
+        running[content.number] = nil
+        let isHere = (try? replica.database.isWanted(content.number)) == false
+        if isHere {
+            retries[content.number] = nil
+        } else {
+            let known = retries[content.number].flatMap { $0.version == content.version ? $0 : nil }
+            // What concerns the whole remote is tried again when that has passed.
+            let isOwn = failure.map { $0.code.reaction != .latchDomain && $0.code.reaction != .stop } ?? true
+            let attempts = (known?.attempts ?? 0) + (isOwn ? 1 : 0)
+            let pause = min(Self.longestRetry, Self.firstRetry * (1 << min(max(0, attempts - 1), 10)))
+            retries[content.number] = Retry(version: content.version, attempts: attempts, next: .now + pause)
+        }
+        guard !queue.isEmpty else { return wake() }
+        do {
+            try begin()
+        } catch {
+            wake()
+        }
+    }
+
+    private func sleepUntilRetry() {
+        timer?.cancel()
+        let now = ContinuousClock.now
+        guard let next = retries.values.map(\.next).filter({ $0 > now }).min() else { return }
+        timer = Task {
+            try? await Task.sleep(until: next + .milliseconds(10), clock: .continuous)
+            if !Task.isCancelled { self.wake() }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// The items waiting to be offered to the provider again that a caller needs now: `Uploads` offers them before all others.
+final class OfferQueue: Sendable {
+    private let replica: Replica
+    private let connection: Connection
+    private let uploads: WakeSignal
+    private let preferred = Mutex<[Int64]>([])
+    private static let pause = Duration.milliseconds(5)
+
+    /// - Parameter uploads: wakes `Uploads`.
+    init(replica: Replica, connection: Connection, uploads: WakeSignal) {
+        self.replica = replica
+        self.connection = connection
+        self.uploads = uploads
+    }
+
+    /// The rows to offer before all others, each returned once.
+    func takePreferred() -> [Int64] {
+        preferred.withLock { rows in
+            defer { rows = [] }
+            return rows
+        }
+    }
+
+    /// Waits until the provider has recognized an item whose identifier was given up. Returns at once for any other.
+    ///
+    /// - Throws: what keeps the item from being offered.
+    func settle(_ number: InodeNumber) async throws {
+        var last: Int64?
+        while try replica.database.isToBeOffered(number) {
+            try Task.checkCancellation()
+            try connection.check()
+            if try await replica.continueReimport() { continue }
+            // A directory comes before what it holds.
+            let row = try replica.database.rowsToOffer(downTo: number).first
+            if let failure = try failure(ofRow: row) { throw failure }
+            if let row, row != last {
+                last = row
+                preferred.withLock { if !$0.contains(row) { $0.append(row) } }
+                uploads.wake()
+            }
+            try await Task.sleep(for: Self.pause)
+        }
+    }
+
+    private func failure(ofRow row: Int64?) throws -> FileProviderError? {
+        guard let row, try replica.database.attempts(ofItem: row) > 0,
+            let number = try replica.database.item(row: row)?.inode.number,
+            let failure = try replica.database.failure(of: number)
+        else { return nil }
+        return FileProviderError(.init(rawValue: failure.code) ?? .cannotSynchronize, failure.message)
+    }
+}

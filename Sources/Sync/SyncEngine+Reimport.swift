@@ -1,0 +1,34 @@
+import FileProvider
+import Replica
+
+/// Identifiers that are not to be trusted any more.
+extension SyncEngine {
+    /// Has everything below an item offered to the provider again, with the item itself. Returns when that is recorded;
+    /// it goes on by itself, also after a crash, and ends with the provider's `importDidFinish`.
+    ///
+    /// - Throws: `noSuchItem` for what is not shown here, or waits to be reimported already; `featureUnsupported` where
+    ///   the remote cannot be written.
+    package func reimport(below number: InodeNumber) async throws {
+        try await reimports.begin(below: number)
+    }
+
+    /// Waits until no reimport is under way.
+    ///
+    /// - Parameter progress: called now and then.
+    package func waitForReimport(progress: @Sendable (ReimportProgress) -> Void) async throws {
+        await uploads.hurry(true)
+        defer { Task { await uploads.hurry(false) } }
+        var start = ContinuousClock.now
+        while let now = try replica.database.reimportProgress() {
+            progress(now)
+            // Counting a million items that wait is work, too.
+            try await Task.sleep(for: max(.milliseconds(200), (ContinuousClock.now - start) * 50))
+            start = .now
+        }
+    }
+
+    /// Does what a reimport can do without offering anything: for tests that pick every operation.
+    package func continueReimport() async {
+        await reimports.goOn()
+    }
+}

@@ -1,0 +1,156 @@
+import Dispatch
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// Has large new files sent while they are still being written: what is there already need not wait for the rest, nor for
+/// the file to be closed and put on the disk.
+///
+/// Nothing of it counts before the upload of the whole file takes it over (``Executor``), as it would without.
+final class EarlyUploads: Sendable {
+    private struct State {
+        var isStopped = false
+        var isWatching = false
+        var lastChange = ContinuousClock.now
+        var underWay: [InodeNumber: GrowingContent] = [:]
+        /// Open for writing, and tried.
+        var tried: Set<InodeNumber> = []
+    }
+
+    private let replica: Replica
+    private let calls: ProviderCalls
+    private let receiver: any EarlyContentReceiver
+    private let state = Mutex(State())
+    /// Smaller files are sent soon enough when they are closed.
+    private static let least: Int64 = 8 << 20
+    private static let atOnce = 2
+    private static let interval = Duration.milliseconds(25)
+    /// Who has not written so much by then is slower than what this would save.
+    private static let patience = Duration.seconds(5)
+
+    /// - Returns: nil when the provider takes only what is whole.
+    init?(replica: Replica, calls: ProviderCalls) {
+        guard let receiver = calls.provider as? any EarlyContentReceiver else { return nil }
+        self.replica = replica
+        self.calls = calls
+        self.receiver = receiver
+    }
+
+    /// Something was changed here: a file may have been made. Returns at once; from any thread.
+    func noteLocalChange() {
+        let begins = state.withLock { state in
+            state.lastChange = .now
+            defer { state.isWatching = true }
+            return !state.isWatching && !state.isStopped
+        }
+        if begins { Task { await self.watch() } }
+    }
+
+    /// What is being sent of a file.
+    func content(of number: InodeNumber) -> GrowingContent? {
+        state.withLock { $0.underWay[number] }
+    }
+
+    /// No more is sent of what is not whole.
+    func giveUp() {
+        for content in state.withLock({ Array($0.underWay.values) }) { content.giveUp() }
+    }
+
+    /// The last call.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        giveUp()
+    }
+
+    /// The kernel writes without telling: the files are looked at for some time after each change.
+    private func watch() async {
+        while true {
+            let isOver = state.withLock { state in
+                let isOver = state.isStopped || ContinuousClock.now - state.lastChange > Self.patience
+                if isOver { state.isWatching = false }
+                return isOver
+            }
+            if isOver { return }
+            if calls.connection.state == .online { look() }
+            try? await Task.sleep(for: Self.interval)
+        }
+    }
+
+    private func look() {
+        guard let written = try? replica.database.filesBeingWritten() else { return }
+        let open = Set(written)
+        let candidates = state.withLock { state in
+            state.tried.formIntersection(open)
+            return state.underWay.count < Self.atOnce ? open.subtracting(state.tried) : []
+        }
+        for number in candidates {
+            guard let status = try? replica.contentStatus(of: number), status.size >= Self.least else { continue }
+            guard let item = try? replica.database.item(ofInode: number) else { continue }
+            state.withLock { _ = $0.tried.insert(number) }
+            // What the remote has already may be changed anywhere, and most of it stay as it is.
+            guard item.identifier == nil, !item.isExcluded, !item.isHidden, let directory = item.parent,
+                let parent = try? replica.database.item(ofInode: directory)?.identifier, parent != .trashContainer
+            else { continue }
+            begin(number, in: parent)
+            if state.withLock({ $0.underWay.count >= Self.atOnce }) { return }
+        }
+    }
+
+    private func begin(_ number: InodeNumber, in parent: ItemIdentifier) {
+        guard let file = try? OpenContent(replica.openContent(of: number)) else { return }
+        let progress = CallProgress()
+        let content = GrowingContent { offset, count in
+            progress.advance()
+            return try file.read(at: offset, count: count)
+        }
+        let isWanted = state.withLock { state in
+            guard !state.isStopped else { return false }
+            state.underWay[number] = content
+            return true
+        }
+        guard isWanted else { return }
+        Task { [receiver] in
+            // What fails here is done again when the file is sent as a whole.
+            _ = try? await calls.make(for: FileProviderRequest(reason: .synchronization), progress: progress) { _ in
+                await receiver.receive(content, in: parent)
+            }
+            state.withLock { $0.underWay[number] = nil }
+        }
+    }
+}
+
+/// A content file that is open for as long as somebody reads it.
+private final class OpenContent: Sendable {
+    private let descriptor: FileDescriptor
+    private let ordered = Atomic<Int64>(0)
+    private let disk = DispatchQueue(label: "yonder.early.disk")
+    private static let stride: Int64 = 8 << 20
+
+    init(_ descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        try? descriptor.close()
+    }
+
+    /// What was written at an offset; holes are what comes later.
+    func read(at offset: Int64, count: Int) throws -> [UInt8] {
+        let end: Int64
+        do {
+            end = try descriptor.seek(to: .hole, from: offset)
+        } catch Errno.noSuchAddressOrDevice {
+            return []
+        }
+        // It has to be on the disk before it counts: the less there is left to write then, the better.
+        let before = ordered.load(ordering: .relaxed)
+        if end - before >= Self.stride {
+            ordered.store(end, ordering: .relaxed)
+            disk.async { self.descriptor.beginWritingBack(from: before, count: end - before) }
+        }
+        guard end > offset else { return [] }
+        return try descriptor.readBytes(at: offset, count: Int(min(Int64(count), end - offset)))
+    }
+}

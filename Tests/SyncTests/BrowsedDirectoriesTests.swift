@@ -1,0 +1,130 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+@Suite("browsed directories") struct BrowsedDirectoriesTests {
+    private let start = ContinuousClock.now
+
+    private func number(_ value: Int64) -> InodeNumber { InodeNumber(rawValue: value) }
+
+    /// The pauses after which a directory was compared for so long after one look.
+    private func pauses(until end: Duration, lookingAgainAt again: Duration? = nil) -> [Duration] {
+        var browsed = BrowsedDirectories()
+        browsed.looked(into: number(7), at: start)
+        var pauses: [Duration] = []
+        var last = start
+        var waits = again
+        while let due = browsed.nextDue, due - start < end {
+            if let moment = waits, due - start > moment {
+                browsed.looked(into: number(7), at: start + moment)
+                waits = nil
+                continue
+            }
+            if !browsed.takeDue(at: due).isEmpty { pauses.append(due - last) }
+            last = due
+        }
+        return pauses
+    }
+
+    @Test("S189: what is looked at is compared soon, then less and less often, and not for ever") func fades() {
+        let found = pauses(until: .seconds(3600))
+        #expect(found.first == BrowsedDirectories.firstPause)
+        #expect(zip(found, found.dropFirst()).allSatisfy { $0 <= $1 })
+        #expect(found.last.map { $0 <= BrowsedDirectories.longestPause } == true)
+        #expect(found.reduce(.zero, +) <= BrowsedDirectories.memory + BrowsedDirectories.longestPause)
+        #expect(found.count < 40)
+    }
+
+    @Test("S284: as long as somebody has looked within five minutes, no ten seconds pass without a comparison")
+    func bound() {
+        let found = pauses(until: BrowsedDirectories.memory)
+        #expect(found.allSatisfy { $0 <= .seconds(10) })
+        #expect(found.reduce(.zero, +) > BrowsedDirectories.memory - .seconds(10))
+    }
+
+    @Test("S284: a comparison that takes long is made for a small part of the time, however often somebody looks")
+    func slowComparisons() {
+        var browsed = BrowsedDirectories()
+        var (now, count) = (start, 0)
+        while now - start < .seconds(200) {
+            browsed.looked(into: number(7), at: now)
+            let due = browsed.takeDue(at: now)
+            now += .seconds(1)
+            guard !due.isEmpty else { continue }
+            count += 1
+            browsed.compared(due, took: .seconds(1), at: now)
+        }
+        #expect((8...11).contains(count), "\(count)")
+    }
+
+    @Test("S189: another look makes it soon again") func again() {
+        let found = pauses(until: .seconds(3600), lookingAgainAt: .seconds(100))
+        #expect(found.count(where: { $0 <= BrowsedDirectories.firstPause * 2 }) >= 3)
+    }
+
+    @Test("S189: who walks through everything is followed in the last places only") func walks() {
+        var browsed = BrowsedDirectories()
+        for value in 1...1000 {
+            browsed.looked(into: number(Int64(value)), at: start + .milliseconds(value))
+        }
+        let due = browsed.takeDue(at: start + .seconds(10))
+        #expect(due.count == BrowsedDirectories.most)
+        #expect(due.last == number(1000))
+    }
+
+    @Test("S189: where nobody looks the pauses grow to minutes, and longer where a look takes long") func idle() {
+        var pause = Poller.pauseWhileLooking
+        for _ in 0..<20 { pause = Poller.pause(after: pause, isIdle: true, roundTook: .seconds(1)) }
+        #expect(pause == Poller.longestPause)
+        #expect(Poller.pause(after: pause, isIdle: false, roundTook: .seconds(1)) == Poller.pauseWhileLooking)
+        #expect(Poller.pause(after: pause, isIdle: false, roundTook: .seconds(30)) == .seconds(600))
+    }
+}
+
+extension EngineTests {
+    @Suite("glances") struct GlanceTests {
+        @Test("S189: a glance brings what is new in one directory, and what went is looked for everywhere")
+        func glances() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await EngineFixture.run(options: options) { tree in
+                tree.addDirectory("one", identifier: "one")
+                tree.addDirectory("two", identifier: "two")
+                tree.addFile("file", in: "one", content: RemoteContent("x"), identifier: "file")
+            } _: { fixture async throws in
+                try await fixture.list("one")
+                try await fixture.list("two")
+                let one = try fixture.number("one")
+                fixture.provider.change { $0.addFile("new", in: "one", content: RemoteContent("y")) }
+                fixture.provider.log.clear()
+                await fixture.engine.feed.glance(at: [one])
+                #expect(try fixture.names(in: one).sorted() == ["file", "new"])
+                #expect(fixture.provider.log.count(of: .enumerate) == 1)
+                // A directory that has not changed costs a request, and writes nothing.
+                let before = try fixture.logSize
+                for _ in 0..<5 { await fixture.engine.feed.glance(at: [one]) }
+                #expect(try fixture.logSize == before)
+                fixture.provider.change { $0.move("file", to: "two") }
+                await fixture.engine.feed.glance(at: [one])
+                #expect(await eventually { (try? fixture.names(in: one)) == ["new"] })
+                #expect(try fixture.names(in: fixture.number("two")) == ["file"])
+            }
+        }
+    }
+}
+
+extension EngineFixture {
+    /// How much has been written to the database's log.
+    fileprivate var logSize: UInt64 {
+        get throws {
+            let path = replica.directory.appending("replica.sqlite-wal").string
+            return try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 ?? 0
+        }
+    }
+}
