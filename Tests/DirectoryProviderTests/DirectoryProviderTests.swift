@@ -14,16 +14,6 @@ import Testing
         try await ProviderConformance { try FolderRemote() }.run(check)
     }
 
-    /// What a call throws; nil when it does not.
-    private func failure(of body: () async throws -> Void) async -> FileProviderError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? FileProviderError)?.code
-        }
-    }
-
     @Test func attributesAreTheFilesOwn() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1, 2, 3], to: "file")
@@ -54,7 +44,7 @@ import Testing
             }
             let new = try #require(changes.updated.last { $0.filename == "file" })
             #expect(new.itemIdentifier != old.itemIdentifier)
-            #expect(await failure { _ = try await session.item(old.itemIdentifier) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.item(old.itemIdentifier) } == .noSuchItem)
             #expect(try await session.fetch(new.itemIdentifier).bytes == Array("newer".utf8))
         }
     }
@@ -135,11 +125,12 @@ import Testing
             let away = remote.directory["away"].string
             try FileManager.default.moveItem(atPath: remote.root.string, toPath: away)
             func allAreUnreachable(_ when: String) async {
-                #expect(await failure { _ = try await session.item(.rootContainer) } == .serverUnreachable, "\(when)")
-                #expect(await failure { _ = try await session.item(file) } == .serverUnreachable, "\(when)")
-                #expect(await failure { _ = try await session.list() } == .serverUnreachable, "\(when)")
-                #expect(await failure { _ = try await session.list(directory) } == .serverUnreachable, "\(when)")
-                #expect(await failure { _ = try await session.fetch(file) } == .serverUnreachable, "\(when)")
+                #expect(
+                    await failureCode { _ = try await session.item(.rootContainer) } == .serverUnreachable, "\(when)")
+                #expect(await failureCode { _ = try await session.item(file) } == .serverUnreachable, "\(when)")
+                #expect(await failureCode { _ = try await session.list() } == .serverUnreachable, "\(when)")
+                #expect(await failureCode { _ = try await session.list(directory) } == .serverUnreachable, "\(when)")
+                #expect(await failureCode { _ = try await session.fetch(file) } == .serverUnreachable, "\(when)")
             }
             await allAreUnreachable("nothing is there")
             // A mount point whose disk is gone.
@@ -156,7 +147,7 @@ import Testing
         defer { directory.remove() }
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "/"), stateDirectory: directory.path)
-        let code = await failure { _ = try DirectoryProvider(root: directory["missing"], manager: manager) }
+        let code = await failureCode { _ = try DirectoryProvider(root: directory["missing"], manager: manager) }
         #expect(code == .serverUnreachable)
     }
 
@@ -172,14 +163,14 @@ import Testing
                 atPath: remote["directory"], toPath: remote.directory["elsewhere"].string)
             try FileManager.default.createSymbolicLink(
                 atPath: remote["directory"], withDestinationPath: outside.string)
-            #expect(await failure { _ = try await session.list(directory) } == .noSuchItem)
-            #expect(await failure { _ = try await session.item(file) } == .noSuchItem)
-            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.list(directory) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.item(file) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.fetch(file) } == .noSuchItem)
             // Neither when the link leads to the directory itself.
             try FileManager.default.removeItem(atPath: remote["directory"])
             try FileManager.default.createSymbolicLink(
                 atPath: remote["directory"], withDestinationPath: remote.directory["elsewhere"].string)
-            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.fetch(file) } == .noSuchItem)
         }
     }
 
@@ -191,7 +182,7 @@ import Testing
             try await remote.delete("file")
             try FileManager.default.createSymbolicLink(
                 atPath: remote["file"], withDestinationPath: remote.directory["secret"].string)
-            #expect(await failure { _ = try await session.fetch(file) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.fetch(file) } == .noSuchItem)
         }
     }
 
@@ -211,7 +202,7 @@ import Testing
                     try handle.truncate(atOffset: 10)
                 }
             }
-            let code = await failure {
+            let code = await failureCode {
                 _ = try await session.provider.fetchContents(
                     for: file.itemIdentifier, version: file.itemVersion.contentVersion, range: nil,
                     request: session.request, into: sink)
@@ -250,7 +241,7 @@ import Testing
             #expect(String(decoding: next.rawValue, as: UTF8.self) == "101")
             _ = try await enumerator.enumerateItems(startingAt: next, suggestedPageSize: 100)
             // The stream cannot go back: the listing begins again.
-            let code = await failure {
+            let code = await failureCode {
                 _ = try await enumerator.enumerateItems(startingAt: next, suggestedPageSize: 100)
             }
             #expect(code == .pageExpired)
@@ -271,7 +262,7 @@ import Testing
             try await remote.write([1], to: "file")
             let file = try await session.find("file").itemIdentifier
             _ = try await Command.run("chmod", "000", remote["file"])
-            #expect(await failure { _ = try await session.fetch(file) } == .fileReadNoPermission)
+            #expect(await failureCode { _ = try await session.fetch(file) } == .fileReadNoPermission)
         }
     }
 

@@ -10,15 +10,6 @@ import Testing
 
 /// Where writing must not reach, and what nobody is to see.
 @Suite struct FolderSafetyTests {
-    private func failure(of body: () async throws -> Void) async -> FileProviderError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? FileProviderError)?.code
-        }
-    }
-
     private func names(_ path: String) throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: path))
     }
@@ -35,8 +26,8 @@ import Testing
             try FileManager.default.createSymbolicLink(
                 atPath: remote["directory"], withDestinationPath: outside.string)
             let template = ProviderSession.template("new", in: directory.itemIdentifier)
-            #expect(await failure { _ = try await session.create(template, content: [1]) } == .noSuchItem)
-            #expect(await failure { _ = try await session.modify(file, .contents, content: [1]) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.create(template, content: [1]) } == .noSuchItem)
+            #expect(await failureCode { _ = try await session.modify(file, .contents, content: [1]) } == .noSuchItem)
             try await session.delete(file)
             try await session.delete(directory, recursively: true)
             #expect(try names(outside.string) == ["file"])
@@ -57,7 +48,7 @@ import Testing
                 remote["directory"])
             try #require(made.status == 0)
             let directory = try await session.find("directory")
-            #expect(await failure { try await session.delete(directory) } == .directoryNotEmpty)
+            #expect(await failureCode { try await session.delete(directory) } == .directoryNotEmpty)
             try await session.delete(directory, recursively: true)
             #expect(try names(remote.root.string).isEmpty)
             #expect(try names(outside.string) == ["file"])
@@ -67,11 +58,13 @@ import Testing
     @Test func whatIsNoItemIsNeitherReplacedNorTaken() async throws {
         try await FolderRemote.run { remote, session in
             _ = try await Command.run("mkfifo", remote["fifo"])
-            let made = await failure { _ = try await session.create(ProviderSession.template("fifo"), content: [1]) }
+            let made = await failureCode {
+                _ = try await session.create(ProviderSession.template("fifo"), content: [1])
+            }
             #expect(made == .cannotSynchronize)
             var file = try await session.create(ProviderSession.template("file"), content: [1]).item
             file.filename = "fifo"
-            #expect(await failure { _ = try await session.modify(file, .filename) } == .cannotSynchronize)
+            #expect(await failureCode { _ = try await session.modify(file, .filename) } == .cannotSynchronize)
             #expect(try names(remote.root.string) == ["fifo", "file"])
         }
     }
@@ -91,7 +84,7 @@ import Testing
             #expect(try await session.list().map(\.filename) == ["file"])
             #expect(try names(remote.root.string) == ["file", hidden])
             let template = ProviderSession.template(HiddenName.make())
-            #expect(await failure { _ = try await session.create(template, content: [1]) } == .excludedFromSync)
+            #expect(await failureCode { _ = try await session.create(template, content: [1]) } == .excludedFromSync)
         }
     }
 
@@ -179,10 +172,13 @@ import Testing
         try await onTemporaryFileSystem("size=256k") { remote, session in
             let file = try await session.create(ProviderSession.template("file"), content: [1, 2]).item
             let much = [UInt8](repeating: 1, count: 1 << 20)
-            let made = await failure { _ = try await session.create(ProviderSession.template("much"), content: much) }
+            let made = await failureCode {
+                _ = try await session.create(ProviderSession.template("much"), content: much)
+            }
             #expect(made == .insufficientQuota)
             #expect(
-                await failure { _ = try await session.modify(file, .contents, content: much) } == .insufficientQuota)
+                await failureCode { _ = try await session.modify(file, .contents, content: much) } == .insufficientQuota
+            )
             #expect(try await session.list() == [file])
             #expect(try names(remote.root.string) == ["file"])
             try await session.create(ProviderSession.template("little"), content: [1])
@@ -193,7 +189,9 @@ import Testing
         try await onTemporaryFileSystem("ro") { _, session async throws in
             #expect(!session.provider.features.writing)
             #expect(try await session.item(.rootContainer).capabilities == .readOnly)
-            let made = await failure { _ = try await session.create(ProviderSession.template("file"), content: [1]) }
+            let made = await failureCode {
+                _ = try await session.create(ProviderSession.template("file"), content: [1])
+            }
             #expect(made == .cannotSynchronize)
         }
     }

@@ -12,15 +12,6 @@ import Testing
 @Suite struct FolderWritingTests {
     private struct Broken: Error {}
 
-    private func failure(of body: () async throws -> Void) async -> FileProviderError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? FileProviderError
-        }
-    }
-
     /// The names in a directory of the folder, hidden ones too.
     private func names(_ remote: FolderRemote, _ path: String = "") throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: remote[path]))

@@ -9,15 +9,6 @@ import Testing
 
 /// Another folder in the place of the source.
 @Suite struct SourceIdentityTests {
-    private func failure(of body: () async throws -> Void) async -> FileProviderError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? FileProviderError
-        }
-    }
-
     private func replaceSource(_ remote: FolderRemote, with kind: String) throws -> String {
         let away = remote.directory["away"].string
         let other = remote.directory["other"].string

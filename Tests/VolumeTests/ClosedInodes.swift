@@ -1,4 +1,5 @@
 import FileProvider
+import Logging
 import Replica
 import Synchronization
 import Volume
@@ -18,4 +19,15 @@ final class ClosedInodes: VolumeObserver {
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {}
     func didMissName(in directory: InodeNumber) {}
     var remoteQuota: RemoteQuota? { nil }
+}
+
+extension Volume {
+    /// A volume whose items belong to a user, without a log.
+    static func make(
+        _ replica: Replica, user: UInt32 = 7, group: UInt32 = 8, observer: any VolumeObserver
+    ) -> Volume {
+        Volume(
+            replica: replica, files: OpenFiles(), ownership: Ownership(user: user, group: group),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: observer)
+    }
 }

@@ -17,9 +17,7 @@ import Testing
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
-        volume = Volume(
-            replica: replica, files: OpenFiles(), ownership: Ownership(user: 0, group: 0),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: ClosedInodes())
+        volume = .make(replica, user: 0, group: 0, observer: ClosedInodes())
     }
 
     private func errno(_ body: () throws(VolumeError) -> Void) -> Errno? {

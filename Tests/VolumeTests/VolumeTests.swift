@@ -19,9 +19,7 @@ import Volume
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
-        volume = Volume(
-            replica: replica, files: OpenFiles(), ownership: Ownership(user: 7, group: 8),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: closed)
+        volume = .make(replica, observer: closed)
     }
 
     // MARK: - Names
