@@ -38,9 +38,4 @@ extension Replica {
                 fields: sending, contentStamp: nil, isReplay: item.wasSent)
         }
     }
-
-    /// A deletion that waits, or nil when it does not any more.
-    package func deletion(_ id: Int64) throws -> PendingDeletion? {
-        try database.pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }
-    }
 }
