@@ -1,7 +1,7 @@
 import FileProvider
 import Replica
 
-/// What was changed here, and what becomes of it.
+/// Local changes and their uploads.
 extension SyncEngine {
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
@@ -58,7 +58,7 @@ extension SyncEngine {
         }
     }
 
-    /// Finds out what was written to files that are open, which the kernel writes by itself.
+    /// Records writes to open files, which the kernel makes without a request to the daemon.
     package func noteWrittenFiles() throws {
         try commits.noteWrittenFiles()
     }
@@ -95,7 +95,7 @@ extension SyncEngine {
 
     // MARK: - Interactive mode
 
-    /// What could be done now. Ingestion always can.
+    /// The operations that are possible now. Ingestion always is.
     package func possibleOperations() async throws -> [SyncOperation] {
         try await uploads.possibleOperations() + [.ingestion]
     }

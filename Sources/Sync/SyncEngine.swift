@@ -2,8 +2,8 @@ import FileProvider
 import Logging
 import Replica
 
-/// Keeps a domain's replica and its provider together: what is asked for is fetched and listed, what is new on the remote
-/// comes in. Everything that needs the provider goes through here.
+/// Synchronizes a domain's replica with its provider: lists and downloads on request, takes in remote changes,
+/// uploads local ones. It constructs all parts of this target.
 package final class SyncEngine: Sendable {
     package let connection: Connection
     package let warnings: Warnings
@@ -25,7 +25,7 @@ package final class SyncEngine: Sendable {
     private let closedFiles: ClosedFileChanges
     let commits: Commits
     private let schedule: RefreshSchedule
-    /// Where looking for changes follows those who look at the mount.
+    /// Compares the directories that processes have opened lately.
     private let poller: Poller
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
@@ -42,7 +42,7 @@ package final class SyncEngine: Sendable {
     private let syncEvents = SyncEvents()
 
     /// - Parameters:
-    ///   - open: which inodes somebody has open.
+    ///   - open: which inodes processes have open.
     ///   - kernel: forgets what a commit made untrue.
     ///   - polling: how often to look for changes unasked.
     ///   - domainName: what the user calls the domain.
@@ -50,14 +50,15 @@ package final class SyncEngine: Sendable {
     ///   - isReadOnly: nothing is changed on the remote. Changes that were made here before stay pending.
     ///   - isInteractive: nothing is sent or taken in unless it is asked for: for tests of every order.
     ///   - cacheLimits: how much content may be here.
-    ///   - accounting: told what is fetched for which process; nil for nobody.
+    ///   - accounting: told how much is fetched for each process; nil for none.
+    ///   - uploadDelays: how long changes are held back.
     ///   - conflictLabel: what is added to the names of conflict copies.
     package init(
         provider: any FileProviderReplicatedExtension, replica: Replica, open: any OpenInodes,
         kernel: any KernelCache, polling: Polling,
         domainName: String = "NAME", patience: Duration = Watchdog.usualPatience, isReadOnly: Bool = false,
         isInteractive: Bool = false, cacheLimits: CacheLimits = CacheLimits(),
-        accounting: (any FetchAccounting)? = nil,
+        accounting: (any FetchAccounting)? = nil, uploadDelays: UploadDelays = UploadDelays(),
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         let provider = isReadOnly ? ReadOnlyProvider(provider) : provider
@@ -150,7 +151,7 @@ package final class SyncEngine: Sendable {
             replica: replica, connection: connection,
             executor: Executor(
                 replica: replica, calls: calls, commits: commits, warnings: warnings, events: syncEvents,
-                early: early,
+                delays: uploadDelays, early: early,
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads)
@@ -185,7 +186,7 @@ package final class SyncEngine: Sendable {
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
 
-    /// What the provider says of its remote.
+    /// The provider's remarks on its remote.
     package var remarks: [String] { calls.provider.remarks }
 
     /// Begins to look for changes. Returns at once.
@@ -202,7 +203,7 @@ package final class SyncEngine: Sendable {
             }, connection: connection)
         poller.run(
             compare: { [feed, connection] in if connection.failure == nil { await feed.glance(at: $0) } },
-            // While it is away somebody else tries whether it is back.
+            // While the remote is unreachable, the schedule probes it.
             refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
         schedule.refresh()
         quota.ask()
@@ -285,7 +286,7 @@ package final class SyncEngine: Sendable {
         syncEvents.tell(.overBudget, of: number, named: name, bytes: fetched, process: process)
     }
 
-    /// What happens between this machine and the remote, from now on.
+    /// The events from now on.
     package var events: AsyncStream<SyncEvent> { syncEvents.stream }
 
     // MARK: - What processes wait for
@@ -320,7 +321,7 @@ package final class SyncEngine: Sendable {
         try await downloads.provide(number, version: version, range: range, request: request)
     }
 
-    /// The last handle of an inode was closed: news that waited for that come in.
+    /// The last handle of an inode was closed: remote changes that waited for that are taken in.
     package func inodeWasClosed(_ number: InodeNumber) {
         budget.wasClosed()
         downloads.fileWasClosed(number)
@@ -368,7 +369,7 @@ package final class SyncEngine: Sendable {
         schedule.refresh()
     }
 
-    /// What made calls fail was put right.
+    /// The user has resolved what made calls fail.
     package func errorWasResolved() {
         connection.reset()
         schedule.refresh()

@@ -8,7 +8,7 @@ import Testing
 
 extension EngineTests {
     /// What is brought here though nobody reads it.
-    @Suite struct KeepingTests {
+    @Suite struct BackgroundMaterializerTests {
         private func tree(_ tree: inout RemoteTree) {
             tree.addDirectory("d", identifier: "d")
             for name in ["a", "b"] {

@@ -88,7 +88,7 @@ import Testing
 }
 
 extension EngineTests {
-    @Suite("glances") struct GlanceTests {
+    @Suite("glances") struct BrowsedDirectoryComparisonTests {
         @Test("S189: a glance brings what is new in one directory, and what went is looked for everywhere")
         func glances() async throws {
             var options = InMemoryProvider.Options()

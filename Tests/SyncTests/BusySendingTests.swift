@@ -49,19 +49,19 @@ extension EngineTests {
                 try await Task.sleep(for: .milliseconds(150))
                 try await machine.write("two", to: "n")
                 let row = try await machine.item("n").id
-                let (item, state) = try #require(try machine.replica.database.pendingItem(row))
-                var planner = Planner(machine.replica)
-                let now = item.inode.changedAt.advanced(by: .milliseconds(100))
-                guard case .notBefore = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                let pending = try #require(try machine.replica.pendingItem(row))
+                var planner = Planner()
+                let now = pending.item.inode.changedAt.advanced(by: .milliseconds(100))
+                guard case .notBefore = planner.readiness(of: pending, at: now) else {
                     return #expect(Bool(false), "it was changed just now, and is sent")
                 }
-                planner.longestDelay = .milliseconds(200)
-                guard case .ready = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                planner.delays.longestDelay = .milliseconds(200)
+                guard case .ready = planner.readiness(of: pending, at: now) else {
                     return #expect(Bool(false), "it is not sent though it has waited for the longest delay")
                 }
                 // The two delays are those that users are told of.
-                #expect(Planner(machine.replica).longestDelay == .seconds(30))
-                #expect(Planner(machine.replica).longestWrittenDelay < .seconds(60))
+                #expect(Planner().delays.longestDelay == .seconds(30))
+                #expect(Planner().delays.longestWrittenDelay < .seconds(60))
             }
         }
 
@@ -133,17 +133,50 @@ extension EngineTests {
                 try machine.put("11111111", into: number)
                 try machine.engine.noteWrittenFiles()
                 let row = try await machine.item("n").id
-                let (item, state) = try #require(try machine.replica.database.pendingItem(row))
-                var planner = Planner(machine.replica)
-                planner.delay = .zero
-                let now = item.inode.changedAt.advanced(by: .seconds(2))
-                guard case .notBefore = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                let pending = try #require(try machine.replica.pendingItem(row))
+                var planner = Planner()
+                planner.delays.delay = .zero
+                let now = pending.item.inode.changedAt.advanced(by: .seconds(2))
+                guard case .notBefore = planner.readiness(of: pending, at: now) else {
                     return #expect(Bool(false), "it was written two seconds ago, and is sent")
                 }
-                planner.longestWrittenDelay = .seconds(1)
-                guard case .ready = try planner.readiness(of: item, state, at: now, isHurried: false) else {
+                planner.delays.longestWrittenDelay = .seconds(1)
+                guard case .ready = planner.readiness(of: pending, at: now) else {
                     return #expect(Bool(false), "it is not sent though it has waited for the longest delay")
                 }
+                try await machine.close(number)
+            }
+        }
+
+        @Test(
+            "S361: a large file that is written all the time is due after a longer delay, and sent as it was at one moment"
+        )
+        func aLargeFileThatIsNeverLeftAloneIsSent() async throws {
+            var delays = UploadDelays()
+            #expect(delays.longestLargeDelay == .seconds(600))
+            (delays.longestLargeDelay, delays.longestWrittenDelay) = (.seconds(3), .milliseconds(1))
+            try await Machine.run(isInteractive: false, uploadDelays: delays) { machine async throws in
+                let number = try await machine.open("n")
+                let size = UploadDelays.smallFile + 1
+                let path = machine.replica.contents.path(of: number)
+                let file = try FileDescriptor.open(path, .readWrite)
+                defer { try? file.close() }
+                try file.resize(to: size)
+                let start = ContinuousClock.now
+                var count = 0
+                while machine.provider.tree.identifier(at: "n") == nil, .now - start < .seconds(40) {
+                    count += 1
+                    // Both ends, one after the other: a copy that was torn would have two numbers.
+                    let text = Array(String(repeating: "\(count % 10)", count: 8).utf8)
+                    _ = try file.writeAll(toAbsoluteOffset: 0, text)
+                    _ = try file.writeAll(toAbsoluteOffset: size - 8, text)
+                    if count == 1 { try machine.engine.noteWrittenFiles() }
+                    try await Task.sleep(for: .milliseconds(700))
+                }
+                #expect(ContinuousClock.now - start > .seconds(2))
+                let content = try #require(machine.provider.tree.entries()["n"]?.content)
+                #expect(content.utf8.count == size)
+                #expect(Array(content.utf8.prefix(8)) == Array(content.utf8.suffix(8)))
                 try await machine.close(number)
             }
         }

@@ -269,7 +269,7 @@ extension EngineTests {
             }
         }
 
-        @Test func newsWhileADirectoryIsListedAreNotUndoneByItsOldPages() async throws {
+        @Test func stalePagesDoNotUndoReportedChanges() async throws {
             try await run { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, of: "unlisted", skipping: 0)
                 let lister = Task { try await fixture.list("unlisted") }

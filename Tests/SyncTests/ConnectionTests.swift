@@ -41,7 +41,7 @@ extension EngineTests {
             }
         }
 
-        @Test func thoseWhoQueuedDoNotAskOneAfterTheOther() async throws {
+        @Test func queuedCallsFailWithoutACallOfTheirOwn() async throws {
             var options = InMemoryProvider.Options()
             options.concurrentCalls = 4
             try await EngineFixture.run(options: options, fill: files) { fixture in

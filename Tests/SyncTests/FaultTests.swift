@@ -224,7 +224,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: a refusal is the item's own and holds nobody up") func aRefusalIsTheItemsOwnAndHoldsNobodyUp()
+        @Test("Row 55: a refusal is the item's own and holds nobody up") func aRefusedItemDelaysNoOther()
             async throws
         {
             try await Machine.run(fill: fill) { machine in

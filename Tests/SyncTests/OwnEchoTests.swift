@@ -8,7 +8,7 @@ import Testing
 
 extension EngineTests {
     /// What is reported of conflicts, losses and odd items: each in its own words.
-    @Suite struct OwnWordsTests {
+    @Suite struct OwnEchoTests {
         private static let formerWords = "the provider gave something"
 
         @Test("Issue 14, 3.17: a conflict of contents is reported as that") func conflictOfContents() async throws {

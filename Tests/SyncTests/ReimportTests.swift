@@ -215,7 +215,7 @@ extension EngineTests {
             }
         }
 
-        @Test func aDirectoryThatNobodyListedIsNotMadeAgain() async throws {
+        @Test func anUnlistedDirectoryIsNotCreatedAgain() async throws {
             try await EngineFixture.run(fill: Self.fill) { fixture in
                 try await fixture.list()
                 fixture.provider.change { tree in

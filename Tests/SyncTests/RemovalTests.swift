@@ -26,7 +26,7 @@ extension EngineTests {
         }
 
         @Test("Row 66: what moves into a directory that nobody has listed keeps its place")
-        func whatMovesIntoADirectoryThatNobodyHasListedKeepsItsPlace() async throws {
+        func anItemMovedIntoAnUnlistedDirectoryKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "a")
                 machine.provider.change { tree in
@@ -53,7 +53,7 @@ extension EngineTests {
         }
 
         @Test(arguments: ["news", "comparison", "no feed"])
-        func muchThatVanishesAtOnceIsHeldUntilSomebodyAgrees(how: String) async throws {
+        func manyRemovalsAtOnceAreHeldUntilTheyAreConfirmed(how: String) async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = how != "no feed"
             options.pageSize = 40
@@ -127,7 +127,7 @@ extension EngineTests {
 
         // MARK: - News that are older than an answer
 
-        @Test func aChangeThatNewsTellWhileAnAnswerIsOnItsWayIsNotMissed() async throws {
+        @Test func aChangeReportedDuringAnUploadIsNotMissed() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.setPermissions(of: "a", to: 0o600)
                 let gate = machine.provider.faults.hold(.changes, times: 1)

@@ -8,11 +8,11 @@ import Testing
 
 extension EngineTests {
     /// News that were asked for before an answer was recorded, and are taken in after it.
-    @Suite struct OlderNewsTests {
+    @Suite struct StaleChangesTests {
         private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
 
         /// The remote changes `a` and tells so, together with something that has to be looked up before it can be taken in.
-        private func whileNewsAreHeld(
+        private func whileChangesAreHeld(
             _ machine: Machine, change: (inout RemoteTree) -> Void, body: () async throws -> Void
         ) async throws {
             _ = try await machine.engine.evict(machine.number("e/f"), isStrict: true)
@@ -32,11 +32,11 @@ extension EngineTests {
         }
 
         @Test("S207: what was answered between the asking for news and their taking in is not undone by them")
-        func answersAreNewer() async throws {
+        func acknowledgementsAreNewerThanEarlierObservations() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)
                 let number = try await machine.number("a")
-                try await whileNewsAreHeld(machine) { tree in
+                try await whileChangesAreHeld(machine) { tree in
                     tree.edit("a") { $0.permissions = 0o600 }
                 } body: {
                     try await machine.write("ours", to: "a")
@@ -61,7 +61,7 @@ extension EngineTests {
         func removalsAreNewer() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)
-                try await whileNewsAreHeld(machine) { tree in
+                try await whileChangesAreHeld(machine) { tree in
                     tree.edit("a") { $0.permissions = 0o600 }
                 } body: {
                     try await machine.remove("a")
@@ -78,7 +78,7 @@ extension EngineTests {
         func nothingIsMissed() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)
-                try await whileNewsAreHeld(machine) { tree in
+                try await whileChangesAreHeld(machine) { tree in
                     tree.rename("a", to: "theirs")
                 } body: {
                     try await machine.setPermissions(of: "a", to: 0o700)

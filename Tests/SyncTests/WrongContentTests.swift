@@ -45,7 +45,7 @@ extension EngineTests {
             }
         }
 
-        @Test func tooManyBytesAreReportedWhenNobodyWaitsForThem() async throws {
+        @Test func tooManyBytesAreReportedWithoutAWaitingReader() async throws {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)

@@ -177,25 +177,6 @@ extension ReplicaDatabase {
         }
     }
 
-    /// A directory and those above it, as the provider last gave them.
-    package func remoteAncestors(from directory: ItemIdentifier) throws -> Set<ItemIdentifier> {
-        try read { db in
-            var ancestors: Set<ItemIdentifier> = []
-            var current = directory
-            while current != .rootContainer, ancestors.insert(current).inserted {
-                guard
-                    let parent = try db.one(
-                        """
-                        SELECT baseParent FROM item WHERE identifier = ?1
-                        UNION ALL SELECT baseParent FROM deletion WHERE identifier = ?1
-                        """, [current.rawValue], { $0[0] as String? }), let parent
-                else { break }
-                current = ItemIdentifier(parent)
-            }
-            return ancestors
-        }
-    }
-
     /// The identifier of the item that the provider last placed under a name in a directory.
     package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
         try glance { db in try Self.identifier(ofChildNamed: name, in: directory, db) }

@@ -13,23 +13,7 @@ extension ReplicaDatabase {
     /// The items with changes that the provider has not acknowledged, in the order in which they were made; those that
     /// stay on this machine left out.
     package func pendingItems(after row: Int64, limit: Int) throws -> [(item: ItemRecord, state: PendingState)] {
-        try read { db in
-            let ids = try Row.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT id, pendingSince, attempts, nextTry FROM item
-                        WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
-                        """), arguments: [row, limit])
-            return try ids.compactMap { row in
-                guard let item = try db.item(id: row[0]) else { return nil }
-                return (
-                    item,
-                    PendingState(
-                        since: FileTimestamp(nanosecondsSince1970: row[1] ?? 0), attempts: row[2],
-                        nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)))
-                )
-            }
-        }
+        try read { db in try db.pendingItems(after: row, limit: limit) }
     }
 
     /// The item of a row, when it has changes that wait.
@@ -50,11 +34,7 @@ extension ReplicaDatabase {
     /// The items that the remote has to delete, the ones that were removed last first: what a directory contained was
     /// removed before it.
     package func pendingDeletions(after id: Int64 = 0, limit: Int = .max) throws -> [PendingDeletion] {
-        try read { db in
-            try db.all(
-                "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?", [id, limit],
-                PendingDeletion.init)
-        }
+        try read { db in try db.pendingDeletions(after: id, limit: limit) }
     }
 
     /// Whether anything waits that was changed up to a moment.
@@ -112,84 +92,11 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The earliest time at which something that failed is to be tried again, after a given one.
-    package func nextRetry(after now: FileTimestamp) throws -> FileTimestamp? {
-        try read { db in
-            try db.one(
-                """
-                SELECT MIN(at) FROM (
-                    SELECT MIN(nextTry) AS at FROM item WHERE changedFields <> 0
-                        AND isExcluded = \(exclusion: .none) AND nextTry > ?
-                    UNION ALL SELECT MIN(nextTry) FROM deletion WHERE nextTry > ?)
-                """, [now.nanosecondsSince1970, now.nanosecondsSince1970],
-                { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
-        }
-    }
-
     /// The item that another item's conflict copy is, by the name of the original.
     package func conflictCopies() throws -> [(item: ItemRecord, original: String)] {
         try read { db in
             try Row.fetchAll(db, sql: "SELECT id, conflictOf FROM item WHERE conflictOf IS NOT NULL ORDER BY id")
                 .compactMap { row in try db.item(id: row[0]).map { ($0, row[1] as String) } }
-        }
-    }
-
-    /// What of the remote's names a change has to wait for: an item or a deletion that still has the name there.
-    package func holder(
-        ofRemoteName name: String, in directory: ItemIdentifier, otherThan row: Int64
-    ) throws -> RemoteNameHolder? {
-        try read { db in
-            if let id = try db.one(
-                "SELECT id FROM deletion WHERE baseParent = ? AND baseName = ?", [directory.rawValue, name],
-                { $0[0] as Int64 })
-            {
-                return .deletion(id)
-            }
-            return try db.one(
-                "SELECT id, changedFields FROM item WHERE baseParent = ? AND baseName = ? AND id <> ?",
-                [directory.rawValue, name, row],
-                { RemoteNameHolder.item($0[0], ItemFields(rawValue: UInt32(truncatingIfNeeded: $0[1] as Int64))) })
-        }
-    }
-
-    /// Whether a directory on the remote is another one or still lies below it.
-    package func isBelowOnRemote(_ directory: ItemIdentifier, _ ancestor: ItemIdentifier) throws -> Bool {
-        try read { db in
-            var current = directory
-            for _ in 0..<4096 where current != .rootContainer {
-                if current == ancestor { return true }
-                guard let parent = try db.item(current)?.base.parent else { return false }
-                current = parent
-            }
-            return false
-        }
-    }
-
-    /// Whether a directory on the remote still holds what has to be deleted or moved away first.
-    package func remoteDirectoryIsWaiting(_ identifier: ItemIdentifier) throws -> Bool {
-        try read { db in
-            try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1
-                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
-                """, [identifier.rawValue], { $0[0] as Bool }) ?? false
-        }
-    }
-
-    /// Whether anything in a directory is not as it is on the remote yet.
-    package func directoryHasPendingChildren(_ number: InodeNumber, identifier: ItemIdentifier?) throws -> Bool {
-        try read { db in
-            try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0
-                    AND isExcluded = \(exclusion: .none)
-                        AND (identifier IS NULL
-                            OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))
-                    OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
-                    OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2
-                        AND changedFields & \(field: .parentItemIdentifier) <> 0)
-                """, [number.rawValue, identifier?.rawValue], { $0[0] as Bool }) ?? false
         }
     }
 }
@@ -219,5 +126,29 @@ extension ReplicaDatabase {
             try db.one("SELECT attempts FROM item WHERE id = ?", [item.id], { $0[0] as Int })
         }
         return attempts ?? 0 > 0 ? .failed : .pending
+    }
+}
+
+extension Database {
+    func pendingItems(after row: Int64, limit: Int) throws -> [(item: ItemRecord, state: PendingState)] {
+        let rows = try Row.fetchAll(
+            cachedStatement(
+                sql: """
+                    SELECT id, pendingSince, attempts, nextTry FROM item
+                    WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
+                    """), arguments: [row, limit])
+        return try rows.compactMap { row in
+            guard let item = try item(id: row[0]) else { return nil }
+            let state = PendingState(
+                since: FileTimestamp(nanosecondsSince1970: row[1] ?? 0), attempts: row[2],
+                nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)))
+            return (item, state)
+        }
+    }
+
+    func pendingDeletions(after id: Int64, limit: Int) throws -> [PendingDeletion] {
+        try all(
+            "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?", [id, limit],
+            PendingDeletion.init)
     }
 }

@@ -38,9 +38,4 @@ extension Replica {
                 fields: sending, contentStamp: nil, isReplay: item.wasSent)
         }
     }
-
-    /// A pending deletion, or nil when it is no longer pending.
-    package func deletion(_ id: Int64) throws -> PendingDeletion? {
-        try database.pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }
-    }
 }

@@ -27,37 +27,33 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Items that wait to be offered and whose directory the provider knows, after a row.
-    package func readyOffers(after row: Int64, at now: FileTimestamp, limit: Int) throws -> [ReadyOffer] {
-        try read { db in
-            let rows = try db.all(
-                """
-                SELECT item.id FROM item INDEXED BY itemToOffer JOIN item AS directory ON directory.inode = item.parent
-                WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = \(exclusion: .none)
-                    AND (directory.identifier IS NOT NULL OR directory.trashRole = \(trash: .files))
-                    AND (item.nextTry IS NULL OR item.nextTry <= ?)
-                ORDER BY item.id LIMIT ?
-                """, [row, now.nanosecondsSince1970, limit], { $0[0] as Int64 })
-            return try rows.compactMap { try db.readyOffer(of: $0) }
-        }
-    }
-
     /// What an item is offered as; nil when it is not, or has to wait for others.
     package func readyOffer(of row: Int64) throws -> ReadyOffer? {
         try read { db in try db.readyOffer(of: row) }
     }
-
-    /// When the first item that could not be offered is tried again.
-    package func nextOffer(after now: FileTimestamp) throws -> FileTimestamp? {
-        try read { db in
-            try db.one(
-                "SELECT MIN(nextTry) FROM item WHERE reimport > 0 AND nextTry > ?", [now.nanosecondsSince1970],
-                { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
-        }
-    }
 }
 
 extension Database {
+    /// Items that wait to be offered and whose directory the provider knows, after a row.
+    func readyOffers(after row: Int64, at now: FileTimestamp, limit: Int) throws -> [ReadyOffer] {
+        let rows = try all(
+            """
+            SELECT item.id FROM item INDEXED BY itemToOffer JOIN item AS directory ON directory.inode = item.parent
+            WHERE item.reimport > 0 AND item.id > ? AND item.isExcluded = \(exclusion: .none)
+                AND (directory.identifier IS NOT NULL OR directory.trashRole = \(trash: .files))
+                AND (item.nextTry IS NULL OR item.nextTry <= ?)
+            ORDER BY item.id LIMIT ?
+            """, [row, now.nanosecondsSince1970, limit], { $0[0] as Int64 })
+        return try rows.compactMap { try readyOffer(of: $0) }
+    }
+
+    /// When the first item that could not be offered is tried again.
+    func nextOffer(after now: FileTimestamp) throws -> FileTimestamp? {
+        try one(
+            "SELECT MIN(nextTry) FROM item WHERE reimport > 0 AND nextTry > ?", [now.nanosecondsSince1970],
+            { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
+    }
+
     fileprivate func readyOffer(of row: Int64) throws -> ReadyOffer? {
         guard let item = try item(id: row), item.isToBeOffered, !item.isExcluded, item.parent != nil,
             let place = try placeToOffer(item)

@@ -89,22 +89,16 @@ extension ReplicaDatabase {
 
     /// Whether the remote has to keep an item's content as it is for a file that is in use here and was removed or replaced.
     package func isKeptOnRemote(_ identifier: ItemIdentifier) throws -> Bool {
-        try read { db in
-            try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM nameless JOIN inode ON inode.number = nameless.inode
-                    WHERE nameless.identifier = ? AND inode.content <> \(content: .materialized))
-                """, [identifier.rawValue], { $0[0] as Bool }) ?? false
-        }
+        try read { db in try db.isKeptOnRemote(identifier) }
     }
+}
 
-    /// As ``isKeptOnRemote(_:)`` of what a deletion that waits is about.
-    package func isKeptOnRemote(deletion id: Int64) throws -> Bool {
-        guard
-            let identifier = try read({ db in
-                try db.one("SELECT identifier FROM deletion WHERE id = ?", [id]) { ItemIdentifier(rawValue: $0[0]) }
-            })
-        else { return false }
-        return try isKeptOnRemote(identifier)
+extension Database {
+    func isKeptOnRemote(_ identifier: ItemIdentifier) throws -> Bool {
+        try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM nameless JOIN inode ON inode.number = nameless.inode
+                WHERE nameless.identifier = ? AND inode.content <> \(content: .materialized))
+            """, [identifier.rawValue], { $0[0] as Bool }) ?? false
     }
 }

@@ -50,7 +50,7 @@ final class Commits: Sendable {
         }
     }
 
-    /// Finds out what was written to files that are open, which the kernel writes by itself.
+    /// Records writes to open files, which the kernel makes without a request to the daemon.
     func noteWrittenFiles() throws {
         for number in try replica.database.filesBeingWritten() {
             let (_, effects) = try replica.change(open: open) { try $0.compareContent(number) }

@@ -21,7 +21,7 @@ package struct SyncEvent: Sendable {
         case overBudget
         /// An item whose identifier was given up was recognized, or made anew.
         case reimported
-        /// An item is gone that the remote does not have, and of which nothing was here.
+        /// An item was removed because neither the remote nor the replica has its content.
         case lost
         /// Everything has been offered to the provider again.
         case importFinished
@@ -40,7 +40,7 @@ package struct SyncEvent: Sendable {
     package var time: FileTimestamp
 }
 
-/// Tells whoever listens what happens. Nobody who listens slowly holds anything up: he misses the oldest.
+/// Sends events to listeners. A listener that falls behind loses the oldest events; it delays nothing.
 final class SyncEvents: Sendable {
     private let listeners = Mutex<[Int: AsyncStream<SyncEvent>.Continuation]>([:])
     private let counter = Mutex(0)
@@ -55,7 +55,7 @@ final class SyncEvents: Sendable {
         for listener in listeners { listener.yield(event) }
     }
 
-    /// What happens from now on.
+    /// The events from now on.
     var stream: AsyncStream<SyncEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: SyncEvent.self, bufferingPolicy: .bufferingNewest(Self.buffer))

@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// What was noticed that the user should know: logged, and kept for `status`, each text once with how often it came.
+/// Warnings for the user: logged, and kept for `status`, each text once with its count.
 package final class Warnings: Sendable {
     private struct Entry {
         var text: String

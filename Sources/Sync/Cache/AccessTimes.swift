@@ -2,12 +2,12 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Remembers when files were opened, so that what is not used is given up first. Noting costs a lock and no more; what was
-/// noted is written together, later, and for each file once a minute at the most.
+/// Records when files were opened, for the LRU order of eviction. Recording takes one lock; the times are written
+/// later, in one transaction, for each file at most once a minute.
 final class AccessTimes: Sendable {
     private struct State {
         var waiting: [InodeNumber: FileTimestamp] = [:]
-        /// Those that were noted in this minute.
+        /// The files recorded in this minute.
         var noted: Set<InodeNumber> = []
         var minute: Int64 = 0
         var isScheduled = false
@@ -51,7 +51,7 @@ final class AccessTimes: Sendable {
             state.isScheduled = false
             return state.waiting
         }
-        // What cannot be written was not used, as far as anybody knows: that costs a download at the worst.
+        // A lost access time costs at most one download.
         try? await replica.recordUse(times)
     }
 }

@@ -1,14 +1,13 @@
 import FileProvider
 import Replica
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// How much content may be here, and for how long.
 package struct CacheLimits: Hashable, Sendable {
     /// In bytes; nil for as many as the disk holds.
     package var bytes: Int64?
-    /// How long content is kept that nobody opens; nil for ever.
+    /// How long content is kept after its last open; nil for ever.
     package var age: Duration?
 
     package init(bytes: Int64? = nil, age: Duration? = nil) {
@@ -29,8 +28,8 @@ protocol ContentEvictor: Sendable {
     func settleIdle() async
 }
 
-/// Keeps the content that is here inside the user's limit, and the disk from running full: gives up what was not used
-/// for longest. Looks when something was recorded or room is needed, and not else.
+/// Keeps local content within the user's limit and the disk from running full: it evicts the least recently used
+/// files, when content was recorded or space is needed.
 actor CacheBudget {
     private let replica: Replica
     private let accessTimes: AccessTimes
@@ -120,19 +119,19 @@ actor CacheBudget {
 
     // MARK: - The disk
 
-    /// Makes sure that there is room for what is to be fetched, beside the reserve that is left to what was written here
-    /// and is not on the remote.
+    /// Makes sure that the disk has space for a fetch beside the reserve, which is left to local writes that the
+    /// remote does not have.
     ///
     /// - Parameter number: the file that it is for, which stays.
     /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be.
     func admit(
         _ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor
     ) async throws(FileProviderError) {
-        guard let shortage = Room(replica.directory)?.shortage(of: bytes), shortage > 0 else { return }
+        guard let shortage = FreeSpace(replica.directory)?.shortage(of: bytes), shortage > 0 else { return }
         let freed = await trim(except: number, evictor) { $0 < shortage }
         let deadline = ContinuousClock.now + Self.patience
-        while Room(replica.directory).map({ $0.shortage(of: bytes) > 0 }) == true {
-            // What was open for a moment more gives its room back when it is closed.
+        while FreeSpace(replica.directory).map({ $0.shortage(of: bytes) > 0 }) == true {
+            // A file that was still open frees its space when it is closed.
             guard freed > 0, ContinuousClock.now < deadline, !Task.isCancelled else {
                 throw FileProviderError.posix(
                     .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
@@ -166,7 +165,7 @@ actor CacheBudget {
         }
     }
 
-    /// Gives up what nobody has opened for so long.
+    /// Evicts content that was not opened for this long.
     private func giveUpWhatIsOld(_ age: Duration, _ evictor: any ContentEvictor) async {
         guard holds == 0 else { return }
         let oldest = Replica.now.advanced(by: .zero - age).nanosecondsSince1970
@@ -187,7 +186,7 @@ actor CacheBudget {
     ) async -> Int64 {
         while let current = pass {
             _ = await current.value
-            // Whoever comes first clears it: waiting for what is over need not let anybody else run.
+            // The first waiter clears it: awaiting a finished task need not yield to the others.
             if pass == current { pass = nil }
         }
         let task = Task { [replica, accessTimes, warnings] in
@@ -215,25 +214,5 @@ actor CacheBudget {
         let freed = await task.value
         if pass == task { pass = nil }
         return freed
-    }
-}
-
-/// The room on a file system, and how much of it is reserved.
-private struct Room {
-    var available: Int64
-    /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
-    var reserve: Int64
-
-    init?(_ directory: FilePath) {
-        guard let statistics = try? FileSystemStatistics(of: directory) else { return nil }
-        let unit = Int64(clamping: statistics.blockSize)
-        let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit).partialValue
-        available = Int64(clamping: statistics.availableBlocks).multipliedReportingOverflow(by: unit).partialValue
-        reserve = min(max(total / 50, 64 << 20), 1 << 30, total / 10)
-    }
-
-    /// How many bytes are missing for so many more.
-    func shortage(of bytes: Int64) -> Int64 {
-        bytes.saturatingSubtract(available.saturatingSubtract(reserve))
     }
 }

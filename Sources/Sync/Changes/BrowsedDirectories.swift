@@ -1,7 +1,7 @@
 import Replica
 
-/// Which directories somebody has looked into lately, and when each is to be compared with the remote next: soon after a
-/// look, then less and less often, and not at all when nobody has for a while.
+/// The directories that processes opened lately, and when each is to be compared with the remote next: soon after it
+/// was opened, then at growing intervals, and no more some minutes after the last open.
 struct BrowsedDirectories {
     typealias Instant = ContinuousClock.Instant
 
@@ -16,10 +16,10 @@ struct BrowsedDirectories {
     private var looks: [InodeNumber: Look] = [:]
 
     static let firstPause = Duration.seconds(2)
-    /// What others change where somebody has looked is shown after no more than this.
+    /// The longest interval between two comparisons of a browsed directory.
     static let longestPause = Duration.seconds(10)
     static let memory = Duration.seconds(300)
-    /// Who walks through a tree has looked everywhere: the last directories are remembered.
+    /// A walk opens every directory of a tree: only the last ones are kept.
     static let most = 16
 
     /// At most one part in so many of the time is spent on comparisons.
@@ -27,10 +27,10 @@ struct BrowsedDirectories {
 
     var isEmpty: Bool { looks.isEmpty }
 
-    /// When something is to be compared next; nil when nobody looks.
+    /// When the next comparison is due; nil for none.
     var nextDue: Instant? { looks.values.map(\.due).min() }
 
-    /// Somebody looks into a directory.
+    /// A process opened a directory.
     mutating func looked(into directory: InodeNumber, at now: Instant) {
         var look =
             looks[directory]

@@ -1,7 +1,7 @@
 import FileProvider
 import Replica
 
-/// News from the remote: asked for when the provider signals, on a timer, or by command; never twice at once.
+/// Takes in the remote's changes: on the provider's signal, on a timer, or by command; one round at a time.
 actor ChangeFeed {
     private let replica: Replica
     private let calls: ProviderCalls
@@ -27,7 +27,7 @@ actor ChangeFeed {
     private static let leastTrust = Duration.seconds(30)
     private var lastComparisonOfAll: ContinuousClock.Instant?
     private var comparingAllTook = Duration.zero
-    /// Somebody wants to be sure.
+    /// A command wants everything compared.
     private var isThorough = false
 
     static let batchSize = 1000
@@ -45,7 +45,7 @@ actor ChangeFeed {
         self.warnings = warnings
     }
 
-    /// Takes in all changes up to now. Who asks while a round runs gets a round of their own, shared by all who do.
+    /// Takes in all changes up to now. Calls during a round share one more round after it.
     ///
     /// - Parameter isThorough: nothing is believed that may leave something out.
     func refresh(isThorough: Bool = false) async throws(FileProviderError) {
@@ -110,7 +110,7 @@ actor ChangeFeed {
             if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
             if case .left = try await comparison.compare(number, identifier) { left.insert(number) }
         }
-        // What is gone from one directory may be in another: only a look at all of them tells.
+        // An item missing from one directory may have moved to another: only a comparison of all of them can tell.
         guard !replica.ordering.takeMissing().isEmpty else {
             let marks = ReportedChanges.Marks(ofDirectories: found.marks)
             return try await reports.keep(marks, except: left, isWhole: false)
@@ -157,7 +157,7 @@ actor ChangeFeed {
         guardian.endRound()
     }
 
-    /// Directories of which something was left out, because a local item had its name, are compared again.
+    /// Compares directories again from which an item was left out because a local item had its name.
     private func compareIncomplete() async throws {
         for number in try replica.database.directoriesToCompare() {
             try await commits.commit { try $0.beginComparing(number) }
@@ -172,8 +172,8 @@ actor ChangeFeed {
         }
     }
 
-    /// Takes in what has changed. What is gone goes when all of it is known: so what moved outlives what it moved out of,
-    /// and whoever has lost his remote does not lose everything here, too.
+    /// Takes in what has changed. Removals are applied at the end of the round: an item that moved outlives the
+    /// directory it moved out of, and ``DeletionGuard`` sees all removals at once.
     private func takeNews() async throws {
         guard calls.provider.features.changeFeed else {
             _ = try await compareEverything()
@@ -247,25 +247,26 @@ actor ChangeFeed {
     private func commit(
         _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
     ) async throws -> Set<ItemIdentifier> {
-        var news = batch
+        var complete = batch
         var required: Set<ItemIdentifier> = []
         var upcoming: [ItemIdentifier: FileProviderItem] = [:]
         for item in batch.updated { upcoming[item.itemIdentifier] = item }
         for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
             for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
             where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
-                news.updated.append(directory)
+                complete.updated.append(directory)
                 upcoming[directory.itemIdentifier] = directory
             }
         }
-        replica.ordering.report(news.updated.map(\.itemIdentifier) + later)
-        let (complete, taken) = (news, required)
+        replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
+        let (extended, taken) = (complete, required)
         return try await commits.commit { ingestion in
-            try ingestion.changes(complete, required: taken, later: later, observed: observation)
+            try ingestion.changes(extended, required: taken, later: later, observed: observation)
         }
     }
 
-    /// Makes a batch what the remote says of some items now. What the batch says that is known is no news.
+    /// Replaces a batch by the present state of some items on the remote. An item whose version in the batch is
+    /// already known is left out.
     private func lookUpAgain(_ doubtful: Set<ItemIdentifier>, in batch: inout ChangeBatch) async throws {
         let said = batch.updated
         batch.updated = []
@@ -304,8 +305,8 @@ actor ChangeFeed {
         try await commits.commit { ingestion in try ingestion.placeRoot(root) }
     }
 
-    /// The provider cannot tell what changed since the last anchor: from a new one on everything that is listed is listed
-    /// again. What does not come up is looked up before it is believed gone.
+    /// The provider cannot tell what changed since the last anchor: compares all listed directories, and then uses a
+    /// new anchor. A missing item is looked up before it is removed.
     private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
         let anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
         guard try await compareEverything() else { return }
@@ -319,7 +320,7 @@ actor ChangeFeed {
         return false
     }
 
-    /// Lists again all that is listed. One directory that cannot be listed does not keep the others from their news.
+    /// Compares all listed directories. A failure of one does not stop the others.
     ///
     /// - Returns: whether all of it was taken in.
     /// - Throws: what concerns the whole domain, at once; what may pass by itself, once all others are done.

@@ -2,8 +2,8 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Inodes whose last handle was closed, until somebody has looked whether news waited for that: many at once, because a
-/// program that reads or writes a thousand files closes a thousand.
+/// Takes in remote changes that waited for the last close of a file. Closes are collected for some milliseconds,
+/// because a program that reads a thousand files closes a thousand.
 final class ClosedFileChanges: Sendable {
     private struct State {
         var waiting: [InodeNumber] = []

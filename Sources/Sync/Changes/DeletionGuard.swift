@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Holds a round of news that would remove much of what is known at once: more often than not it is not the items that
-/// have gone, but the disk or the account that holds them.
+/// Holds back a round of changes that would remove much of the replica at once: more often the disk or the account
+/// behind the remote is missing than the items.
 final class DeletionGuard: Sendable {
     private struct State {
         /// Whether the round that runs, or ran last, was held.
@@ -9,7 +9,7 @@ final class DeletionGuard: Sendable {
         /// Whether the round before the one that runs was held, and this one has not come as far yet.
         var wasHolding = false
         var isReleased = false
-        /// What was said of the round that is held.
+        /// The warning about the round that is held.
         var warning: String?
     }
 
@@ -64,7 +64,7 @@ final class DeletionGuard: Sendable {
         return false
     }
 
-    /// What is held may be removed, also while a round runs that may hold it once more. Without anything held this does nothing.
+    /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
         state.withLock { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
     }

@@ -1,8 +1,7 @@
 import FileProvider
 import Replica
 
-/// Lists directories again that are listed, some of them at once. One that cannot be listed does not keep the others from
-/// their news.
+/// Compares listed directories with the remote, several at once. A failure of one does not stop the others.
 struct DirectoryComparison: Sendable {
     let replica: Replica
     let listings: Listings
@@ -10,11 +9,11 @@ struct DirectoryComparison: Sendable {
     let warnings: Warnings
     let request: FileProviderRequest
 
-    /// What was compared, with the versions that they had before.
+    /// The compared directories, with the versions they had before.
     private(set) var compared: [(number: InodeNumber, version: [UInt8])] = []
-    /// What kept directories from being compared and may pass by itself.
+    /// The first transient failure.
     private(set) var passing: FileProviderError?
-    /// What could not be compared, and is not gone.
+    /// Directories that could not be compared and exist on the remote.
     private(set) var left: Set<InodeNumber> = []
     /// Whether something was left out.
     private(set) var isPartial = false
@@ -31,7 +30,7 @@ struct DirectoryComparison: Sendable {
         self.request = request
     }
 
-    /// What became of a directory.
+    /// The result for one directory.
     enum Outcome: Sendable {
         case compared
         case gone
@@ -80,7 +79,7 @@ struct DirectoryComparison: Sendable {
             try await listings.compare(number, request: request)
             return .compared
         } catch {
-            // One that is gone went with a directory above it, or just now.
+            // It was removed, alone or with a directory above it.
             if error.code == .noSuchItem { return .gone }
             switch error.code.reaction {
             case .latchDomain, .stop: throw error

@@ -2,8 +2,8 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Follows the files that processes have open: each through an enumerator of its own, from a second after it was opened
-/// until it is closed. So whoever works on a file learns what becomes of it on the remote sooner than others do.
+/// Observes the files that processes have open, each with an enumerator of its own, from a second after the open
+/// until the close. Remote changes of open files therefore appear sooner than others.
 actor DocumentObserver {
     private let replica: Replica
     private let open: any OpenInodes
@@ -106,7 +106,7 @@ actor DocumentObserver {
                 default: break
                 }
             } catch {
-                // What passes is tried again after the pause.
+                // Other failures are retried after the pause.
             }
             try? await Task.sleep(for: Self.pause)
         }
@@ -136,7 +136,7 @@ actor DocumentObserver {
         }
     }
 
-    /// What the document is now: its enumerator's only item.
+    /// Takes in the present state of the document, the only item of its enumerator.
     private func takePage(of identifier: ItemIdentifier, from enumerator: any FileProviderEnumerator) async throws {
         let observation = replica.ordering.observe()
         let page = try await calls.make(for: request) { _ in
@@ -173,7 +173,7 @@ actor DocumentObserver {
         guard item.itemIdentifier == identifier else {
             return try refuse("the item '\(item.itemIdentifier)'", of: identifier)
         }
-        // What was sent meanwhile is newer than this.
+        // An operation that was answered meanwhile is newer.
         guard await replica.ordering.settle([item], observation).isEmpty,
             let known = try replica.database.item(identifier),
             known.base.version != item.itemVersion || known.base.parent != item.parentItemIdentifier
@@ -190,7 +190,7 @@ actor DocumentObserver {
             itemIdentifier: identifier)
     }
 
-    /// That an item is gone is a claim until a lookup has confirmed it.
+    /// A lookup confirms that an item was removed.
     private func confirmGone(_ identifier: ItemIdentifier) async {
         do {
             let observation = replica.ordering.observe()
@@ -198,7 +198,7 @@ actor DocumentObserver {
             replica.ordering.report([identifier])
             try await commits.commit { try $0.removeIfKnown(identifier, observed: observation) }
         } catch {
-            // The next news tell.
+            // The next changes say so.
         }
     }
 }

@@ -6,11 +6,11 @@ package enum Polling: Hashable, Sendable {
     /// The provider tells of them.
     case never
     case every(Duration)
-    /// Every few seconds where somebody looks, every few minutes where nobody does.
+    /// Browsed directories every few seconds, all others every few minutes.
     case adaptive
 }
 
-/// Looks for changes as often as somebody can be thought to want them: see ``Polling/adaptive``.
+/// Compares browsed directories often and everything else seldom: see ``Polling/adaptive``.
 final class Poller: Sendable {
     private struct State {
         var browsed = BrowsedDirectories()
@@ -30,10 +30,10 @@ final class Poller: Sendable {
 
     static let pauseWhileLooking = Duration.seconds(60)
     static let longestPause = Duration.seconds(300)
-    /// Of files that are opened one after the other a few tell where somebody is at work.
+    /// Of many files opened in a row, a few tell which directories are in use.
     private static let pauseBetweenFiles = Duration.milliseconds(200)
 
-    /// - Parameter isActive: false as long as others say when to look.
+    /// - Parameter isActive: false where the provider's signals or a fixed interval start the rounds.
     init(replica: Replica, isActive: Bool) {
         self.replica = replica
         state = Mutex(State(isActive: isActive))
@@ -48,7 +48,7 @@ final class Poller: Sendable {
         }
     }
 
-    /// Somebody opened a directory that is listed here. Returns at once.
+    /// A process opened a listed directory. Returns at once.
     func directoryWasOpened(_ number: InodeNumber) {
         let isActive = state.withLock { state in
             if state.isActive { state.browsed.looked(into: number, at: .now) }
@@ -57,7 +57,7 @@ final class Poller: Sendable {
         if isActive { look.yield() }
     }
 
-    /// Somebody opened a file. Returns at once; from any thread.
+    /// A process opened a file. Returns at once; from any thread.
     func fileWasOpened(_ number: InodeNumber) {
         let now = ContinuousClock.now
         let isNew = state.withLock { state in
@@ -132,7 +132,7 @@ final class Poller: Sendable {
         return max(wanted, roundTook * BrowsedDirectories.longestShare)
     }
 
-    /// Somebody looks who has not for a while.
+    /// A directory was opened after a while in which none was.
     ///
     /// - Returns: whether it is time for a look at everything, too.
     private func wakesUp() -> Bool {

@@ -10,7 +10,7 @@ final class RefreshSchedule: Sendable {
     private struct State {
         var polling: Polling
         var tasks: [Task<Void, Never>] = []
-        /// Looks every so often; nil while nothing runs, or nobody wants that.
+        /// Requests a round at each interval; nil while stopped, and where no interval is set.
         var timer: Task<Void, Never>?
         var isRunning = false
         /// Waits to ask for a round again that has failed.
@@ -33,8 +33,7 @@ final class RefreshSchedule: Sendable {
         signal.yield()
     }
 
-    /// A round has ended. One that has failed because of something that passes by itself is made again, also where nobody
-    /// asks for rounds.
+    /// A round has ended. One that failed with a transient error is repeated after a pause, whatever the polling.
     func roundEnded(with failure: FileProviderError?) {
         state.withLock { state in
             state.retry?.cancel()
@@ -52,7 +51,7 @@ final class RefreshSchedule: Sendable {
         }
     }
 
-    /// The remote has gone away: tries until it is back.
+    /// The remote is unreachable: probes it until it answers.
     func probe() {
         probeSignal.yield()
     }

@@ -19,7 +19,7 @@ struct ReportedChanges: Sendable {
     /// A directory of fewer items is listed as quickly as it is asked about.
     static let fewestItems = 16
 
-    /// What the provider's remote can be asked.
+    /// The kind of reports that the remote gives.
     func kind() async throws -> ChangeReports {
         guard calls.provider is any ChangeReporter else { return .none }
         return try await calls.make(for: request) { provider in
@@ -27,7 +27,7 @@ struct ReportedChanges: Sendable {
         }
     }
 
-    /// Of these directories those that are to be compared.
+    /// The directories among these that have to be compared.
     ///
     /// - Parameter isForAll: all are, and what is asked for is a mark.
     func changed(
@@ -48,7 +48,7 @@ struct ReportedChanges: Sendable {
     func isUnchanged(_ directory: ListedDirectory, isForAll: Bool, _ found: FoundMarks) async throws -> Bool {
         guard try replica.database.hasItems(Self.fewestItems, in: directory.number) else { return false }
         let known = try replica.database.mark(ofDirectory: directory.number)
-        // What is known is good for the next time, too.
+        // A known mark stays valid for the next time.
         if isForAll, known != nil { return false }
         guard let report = try await report(since: known, in: directory.identifier) else { return false }
         if let mark = report.mark { found.note(mark, of: directory.number) }

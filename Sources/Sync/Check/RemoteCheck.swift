@@ -2,7 +2,7 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// What a comparison with the remote came to.
+/// The result of a comparison with the remote.
 package struct RemoteCheckReport: Sendable {
     package var findings: [CheckFinding] = []
     /// How many directories were compared.
@@ -12,8 +12,8 @@ package struct RemoteCheckReport: Sendable {
     package var bytes: Int64 = 0
 }
 
-/// Compares what is known here with what the provider says: the children of every listed directory, and on request the
-/// bytes of every file that is here. The news are taken in first, so that what differs then should not.
+/// Compares the replica with the provider: the children of every listed directory, and on request the bytes of every
+/// materialized file. Remote changes are taken in first, so that nothing should differ.
 struct RemoteCheck: Sendable {
     let replica: Replica
     let calls: ProviderCalls
@@ -49,8 +49,8 @@ struct RemoteCheck: Sendable {
 
     // MARK: - Directories
 
-    /// What differs may just have changed. What differs after the next news does for good, and is listed again where
-    /// it is to be mended.
+    /// A difference may be a change of this moment. One that remains after the next round is reported, and repaired
+    /// by listing the directory again.
     private func settle(
         _ suspects: [(number: InodeNumber, identifier: ItemIdentifier)], isRepairing: Bool,
         _ report: inout RemoteCheckReport
@@ -168,7 +168,7 @@ struct RemoteCheck: Sendable {
             let remote = try await calls.make(for: request) { [request] in
                 try await $0.item(for: identifier, request: request)
             }
-            // Of another version there are news that were not taken in yet.
+            // A change to another version has not been taken in yet.
             guard remote.itemVersion.contentVersion == file.inode.contentVersion else { return }
             isEqual = try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: number)
         } catch let error as FileProviderError {
@@ -183,7 +183,7 @@ struct RemoteCheck: Sendable {
         }
         report.files += 1
         report.bytes = report.bytes.saturatingAdd(file.inode.size)
-        // Whoever wrote to it meanwhile made it different.
+        // A local write meanwhile makes it different, and is no damage.
         guard !isEqual, let now = try replica.database.item(ofInode: number), !now.changedFields.contains(.contents),
             now.inode.contentStamp == nil, now.inode.contentGeneration == file.inode.contentGeneration,
             now.inode.content == .materialized

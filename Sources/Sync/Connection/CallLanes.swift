@@ -1,6 +1,7 @@
 import Synchronization
 
-/// How many calls a provider serves at once: those that a process waits for go first, and some places are theirs alone.
+/// Limits the concurrent calls of a provider. Calls that a process waits for go first, and a quarter of the places is
+/// reserved for them.
 final class CallLanes: Sendable {
     enum Lane: Hashable, Sendable {
         case foreground
@@ -55,7 +56,7 @@ final class CallLanes: Sendable {
         return try await body()
     }
 
-    /// Somebody waits for a call now that was made in the background.
+    /// A process now waits for a call that was made in the background.
     func promote(_ ticket: Ticket) {
         let next = state.withLock { state -> [(Waiter, Lane)] in
             ticket.lane = .foreground
@@ -107,7 +108,7 @@ final class CallLanes: Sendable {
         for (waiter, lane) in next { waiter.continuation.resume(returning: lane) }
     }
 
-    /// Takes those out of the queue for whom there is a place, and gives it to them.
+    /// Removes the waiters that get a place from the queue.
     private func admitWaiting(_ state: inout State) -> [(Waiter, Lane)] {
         var admitted: [(Waiter, Lane)] = []
         for lane in [Lane.foreground, .background] {

@@ -25,10 +25,10 @@ package final class Connection: Sendable {
     private let isPaused = Mutex(false)
     private let logger: Logger
     private let clock = ContinuousClock()
-    /// A process that asks is itself the probe, so often at the most.
+    /// While the remote is unreachable, at most one caller per interval is let through as the probe.
     private static let shortestPause = Duration.seconds(1)
     private static let longestPause = Duration.seconds(4)
-    /// Who is asked with wrong credentials again and again may lock the account.
+    /// Servers lock accounts after repeated attempts with wrong credentials.
     private static let longestPauseBetweenCredentials = Duration.seconds(60)
 
     package init(logger: Logger) {
@@ -61,7 +61,8 @@ package final class Connection: Sendable {
 
     /// Asks whether a call may be made.
     ///
-    /// - Throws: what latched the domain, until the next attempt is due. The first who asks then makes the attempt.
+    /// - Throws: what latched the domain, until the next attempt is due. The first caller after that makes the
+    /// attempt.
     package func admit() throws(FileProviderError) {
         try checkPause()
         let refusal: FileProviderError? = latch.withLock { latch in
@@ -119,7 +120,7 @@ package final class Connection: Sendable {
         return min(longest, .seconds(1 << min(max(attempts - 1, 0), 6)))
     }
 
-    /// What fails next is another attempt, however soon it comes. For tests.
+    /// Makes the next failure count as another attempt, however soon it comes. For tests.
     func forgetWhenItFailed() {
         latch.withLock { $0?.failedAt -= Self.shortestPause * 2 }
     }

@@ -1,8 +1,8 @@
 import FileProvider
 import Replica
 
-/// Tells the provider that the set of materialized items, or that of pending ones, has changed: soon, and then once a second
-/// at the most, however much happens. Which items it is the provider finds out by the set's enumerator, when it likes.
+/// Tells the provider that the set of materialized or of pending items has changed, at most once a second. The
+/// provider enumerates the set to see which items changed.
 actor LocalSetNotifier {
     private let replica: Replica
     private let set: LocalSet
@@ -12,7 +12,7 @@ actor LocalSetNotifier {
     private var loop: Task<Void, Never>?
     private nonisolated let signal: WakeSignal
 
-    /// What happens together is told together.
+    /// Changes within this time are one notification.
     private static let delay = Duration.milliseconds(100)
     private static let pause = Duration.seconds(1)
 

@@ -1,8 +1,8 @@
 import FileProvider
 import SystemPackage
 
-/// The one way to a provider: counted, sorted by who waits, stopped while the remote is known to be away, and with every
-/// failure turned into a ``FileProviderError``.
+/// The only way to call a provider. It limits concurrency by lane, fails at once while the domain is latched, retries
+/// transient failures, and turns each failure into a ``FileProviderError``.
 final class ProviderCalls: Sendable {
     let provider: any FileProviderReplicatedExtension
     let connection: Connection
@@ -29,7 +29,7 @@ final class ProviderCalls: Sendable {
     /// Whether nothing may be changed on the remote.
     var isReadOnly: Bool { provider is ReadOnlyProvider }
 
-    /// Makes a call. A failure of a kind that passes by itself is tried again, a few times, before it is thrown.
+    /// Makes a call. A transient failure is retried a few times before it is thrown.
     ///
     /// - Parameters:
     ///   - ticket: the call's place among the others, when that may change; else it follows from the request.
@@ -44,7 +44,7 @@ final class ProviderCalls: Sendable {
             try connection.check()
             do {
                 let value = try await lanes.run(ticket) {
-                    // Those who waited for their turn while the remote went away do not ask it one after the other.
+                    // Calls that were queued when the remote became unreachable must not try it one after the other.
                     do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
                     progress.advance()
                     let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
@@ -78,7 +78,7 @@ final class ProviderCalls: Sendable {
         return failure.ofItemAlone
     }
 
-    /// Whether somebody waits for what is asked for.
+    /// Background for what no process waits for.
     static func lane(of request: FileProviderRequest) -> CallLanes.Lane {
         request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
     }
@@ -93,7 +93,7 @@ final class ProviderCalls: Sendable {
         var error: FileProviderError
     }
 
-    /// Whether a provider's failure is of no known kind: such a call is made again by itself.
+    /// Whether a failure is of no known kind, or says that it is temporary: such a call is made again at once.
     private static func isTransient(_ error: any Error) -> Bool {
         guard let error = error as? FileProviderError else {
             return !(error is CancellationError) && !(error is Errno)

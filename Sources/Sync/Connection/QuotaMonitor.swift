@@ -1,8 +1,8 @@
 import FileProvider
 import Synchronization
 
-/// How much room the remote has, as it said last. It is asked when the domain begins, and again when somebody wants to
-/// know and its answer has become old; who wants to know never waits for it.
+/// Caches the remote's quota. It is requested when the engine starts, and again when a caller asks and the cached
+/// value has expired; a caller never waits for the request.
 package final class QuotaMonitor: Sendable {
     private struct State {
         var quota: RemoteQuota?
@@ -22,7 +22,7 @@ package final class QuotaMonitor: Sendable {
         self.lifetime = lifetime
     }
 
-    /// What the remote said last; nil while it has not said anything. Returns at once, from any thread.
+    /// The last known quota; nil before the first response. Returns at once, from any thread.
     package var present: RemoteQuota? {
         ask()
         return state.withLock { $0.quota }
@@ -36,7 +36,7 @@ package final class QuotaMonitor: Sendable {
             if let askedAt = state.askedAt, now - askedAt < lifetime { return }
             state.askedAt = now
             state.asking = Task { [self] in
-                // What cannot be asked now stays as it was said last.
+                // After a failure the last value is kept.
                 let answer = try? await calls.make(for: FileProviderRequest(reason: .synchronization)) {
                     try await $0.quota()
                 }

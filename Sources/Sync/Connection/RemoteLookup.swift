@@ -1,8 +1,8 @@
 import FileProvider
 import Replica
 
-/// Looks up where items of the remote are: what is known here and was moved into a directory that is not would have no
-/// place, so that directory is taken in, too.
+/// Looks up items on the remote, and the directories above them that the replica does not know: an item that was
+/// moved into such a directory would have no place.
 struct RemoteLookup: Sendable {
     let replica: Replica
     let calls: ProviderCalls
@@ -38,7 +38,7 @@ struct RemoteLookup: Sendable {
         {
             var directory = upcoming[parent]
             if directory == nil { directory = try await lookUp(parent, for: request) }
-            // One that is gone by now comes with later news.
+            // If it was removed since, a later change says so.
             guard let directory, directory.kind == .directory else { return [] }
             directories.append(directory)
             parent = directory.parentItemIdentifier

@@ -5,7 +5,7 @@ import Synchronization
 final class CallProgress: Sendable {
     private struct State {
         var last = ContinuousClock.now
-        /// How many of the call's requests wait for a place among others.
+        /// The number of the call's requests that wait for a connection.
         var waits = 0
     }
 
@@ -16,7 +16,7 @@ final class CallProgress: Sendable {
         state.withLock { $0.last = .now }
     }
 
-    /// A request of the call waits for a place, or does not any more. What waits for others does not stand still.
+    /// A request of the call begins or ends waiting for a connection. Waiting for other requests counts as progress.
     func wait(_ isWaiting: Bool) {
         state.withLock { state in
             state.waits += isWaiting ? 1 : -1
@@ -27,8 +27,7 @@ final class CallProgress: Sendable {
     var lastAdvance: ContinuousClock.Instant { state.withLock { $0.waits > 0 ? .now : $0.last } }
 }
 
-/// Gives up calls that make no progress. A call that does not heed its cancellation is left behind: nobody waits for it
-/// any more.
+/// Cancels calls that make no progress. The caller does not wait for a call that ignores its cancellation.
 struct Watchdog: Sendable {
     /// How long nothing may move. Longer than any server that is still worth waiting for takes to answer.
     static let usualPatience = Duration.seconds(90)
@@ -71,7 +70,7 @@ struct Watchdog: Sendable {
     }
 }
 
-/// A value that is given once and awaited once, in either order. What is given later is dropped.
+/// A value that is given once and awaited once, in either order. Later values are dropped.
 private final class Answer<Value: Sendable>: Sendable {
     private enum State {
         case open

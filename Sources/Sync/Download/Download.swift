@@ -4,8 +4,8 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The transfer of one file's content, of one version, for everyone who reads it: the fetches that run, and who waits for
-/// which bytes. Bytes are handed to the waiting as they arrive; what is here is recorded when nothing is under way.
+/// The transfer of one version of a file's content, for all its readers: the running fetches, and the readers that
+/// wait for ranges. Readers are answered as bytes arrive; the ranges are recorded when nothing is in flight.
 final class Download: FetchReceiver {
     let number: InodeNumber
     let identifier: ItemIdentifier
@@ -28,7 +28,7 @@ final class Download: FetchReceiver {
 
     private struct Waiter {
         var range: Range<Int64>
-        /// Waits for the verdict on the fetch too: who has read to the end believes the file to be whole.
+        /// Waits for the end of the fetch, too: a reader that has read to the end believes that the file is complete.
         var isLast: Bool
         var request: FileProviderRequest
         var continuation: CheckedContinuation<Void, any Error>
@@ -43,16 +43,16 @@ final class Download: FetchReceiver {
         var ticket: CallLanes.Ticket
         var task: Task<Void, Never>?
         var arrived = ByteRanges()
-        /// The last reader has gone and it is being cancelled: its failure concerns nobody who comes now.
+        /// It is being cancelled because its last reader left: its failure does not concern later readers.
         var isEnding = false
         /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
         var overflow: FileProviderError?
     }
 
     private struct State {
-        /// What is on the disk.
+        /// The ranges on the disk.
         var present: ByteRanges
-        /// What of it came with fetches that ended well enough to be kept.
+        /// The ranges whose fetch has ended and may be kept.
         var trusted: ByteRanges
         var recorded: Int64
         var waiters: [Int: Waiter] = [:]
@@ -68,7 +68,7 @@ final class Download: FetchReceiver {
             (waiter.isLast ? trusted : present).contains(waiter.range)
         }
 
-        /// Takes out those who have what they wait for.
+        /// Removes the waiters whose range is here.
         mutating func takeServed() -> [Waiter] {
             let served = waiters.filter { serves($0.value) }
             for id in served.keys { waiters[id] = nil }
@@ -124,7 +124,7 @@ final class Download: FetchReceiver {
     /// Whether a range is on the disk.
     func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
 
-    /// Whether somebody waits for bytes.
+    /// Whether a reader waits for bytes.
     var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
 
     /// Whether anything is under way.
@@ -182,7 +182,7 @@ final class Download: FetchReceiver {
         return true
     }
 
-    /// Gives up everything: whoever waits is told that the domain goes.
+    /// Cancels everything: waiters get `domainDisabled`.
     func shutDown() {
         let (waiters, tasks) = state.withLock { state in
             state.isOver = true
@@ -193,8 +193,8 @@ final class Download: FetchReceiver {
         tasks.forEach { $0.cancel() }
     }
 
-    /// What is here and was not recorded yet; nil when nothing was added since. What fetches under way have brought is
-    /// left out: whether it is of one version is known only at their end.
+    /// The ranges to record; nil when nothing was added since the last call. Running fetches are left out: only their
+    /// end shows that all bytes were of one version.
     func takeUnrecorded() -> ByteRanges? {
         state.withLock { state in
             guard state.trusted.count != state.recorded else { return nil }
@@ -216,7 +216,7 @@ final class Download: FetchReceiver {
 
     // MARK: - Private
 
-    /// The reader has gone. With the last one the transfer stops.
+    /// A reader was interrupted. With the last one the transfer is cancelled.
     private func leave(_ id: Int) {
         let (waiter, tasks) = state.withLock { state -> (Waiter?, [Task<Void, Never>]) in
             let waiter = state.waiters.removeValue(forKey: id)
@@ -252,7 +252,7 @@ final class Download: FetchReceiver {
         }
     }
 
-    /// A process waits for a range: what was to be fetched for nobody goes first now.
+    /// A process waits for a range: its background fetches become foreground ones.
     private func promote(_ range: Range<Int64>) {
         let tickets = state.withLock { state in
             state.fetches.values.filter { $0.range.overlaps(range) && $0.ticket.lane == .background }.map(\.ticket)
@@ -285,7 +285,7 @@ final class Download: FetchReceiver {
     ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
-        // What somebody asks for by command counts for nobody.
+        // What a command downloads is charged to no process.
         let reader = request.reason == .reading ? request.processIdentifier : nil
         let sink = DownloadSink(download: self, fetch: id, moves: moves, reader: reader)
         do throws(FileProviderError) {
@@ -306,7 +306,7 @@ final class Download: FetchReceiver {
         state.withLock { $0.present.gaps(in: range) }.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
     }
 
-    /// What was wrong with a fetch that the provider calls a success.
+    /// What is wrong with a fetch that the provider reported as successful.
     private func verdict(on range: Range<Int64>, item: FileProviderItem) -> FileProviderError? {
         if item.itemVersion.contentVersion != version {
             return FileProviderError(.versionNoLongerAvailable, itemIdentifier: identifier)
@@ -360,7 +360,7 @@ final class Download: FetchReceiver {
         idleSoon()
     }
 
-    /// Whoever found all of it here leaves nothing behind that would end the transfer.
+    /// A reader that found everything here starts no timer that would end the transfer.
     private func idleIfComplete() {
         let isComplete = state.withLock {
             $0.waiters.isEmpty && $0.fetches.isEmpty && $0.trusted.contains(0..<size)
@@ -386,7 +386,8 @@ final class Download: FetchReceiver {
         }
     }
 
-    /// Bytes of a fetch are on the disk. What comes after its end, because it did not heed its cancellation, is dropped.
+    /// Bytes of a fetch are on the disk. Those of a fetch that has ended, because it ignored its cancellation, are
+    /// dropped.
     func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }

@@ -14,13 +14,13 @@ actor Downloads: ContentEvictor {
     private let accounting: any FetchAccounting
     private let offers: OfferQueue
     private let open: any OpenInodes
-    /// Content that was begun and never came, by its generation, of files that somebody has open.
+    /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
-    /// What is being recorded of which file.
+    /// Recordings in progress.
     private var recording: [InodeNumber: Task<Void, Never>] = [:]
     /// Lookups of items whose content changed on the remote while it was fetched.
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
@@ -99,14 +99,14 @@ actor Downloads: ContentEvictor {
         running[number].map { $0.version == version && $0.holds(range) } ?? false
     }
 
-    /// Records what is here of all files that nobody waits for.
+    /// Records what idle transfers have fetched.
     func settleIdle() async {
         for download in running.values where !download.isRunning && !download.isWaitedFor { await record(download) }
     }
 
     /// Stops a file's transfer.
     ///
-    /// - Returns: false when somebody waits for it.
+    /// - Returns: false when a process waits for it.
     func stop(_ number: InodeNumber) -> Bool {
         guard let download = running[number] else { return true }
         guard download.stopUnlessWaitedFor() else { return false }
@@ -171,7 +171,7 @@ actor Downloads: ContentEvictor {
     }
 
     private func begin(_ number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
-        // What cannot be fetched is not begun: the file stays dataless.
+        // Without a connection nothing is begun: the file stays dataless.
         if let inode = try replica.database.inode(number), inode.content == .dataless, inode.size > 0 {
             try calls.connection.check()
         }
@@ -237,7 +237,7 @@ actor Downloads: ContentEvictor {
         }
     }
 
-    /// What never came is given up as soon as nobody has the file open.
+    /// Content that never arrived is given up as soon as no process has the file open.
     private func abandon(_ number: InodeNumber, generation: Int64) async throws {
         leftBehind.withLock { $0[number] = generation }
         repeat {
@@ -280,7 +280,7 @@ actor Downloads: ContentEvictor {
         }
     }
 
-    /// The provider does not know a file that is shown here. That is a claim: a lookup confirms it before the file goes.
+    /// The provider does not know a file that is shown here. A lookup confirms that before the file is removed.
     private func confirmGone(_ number: InodeNumber) async {
         let request = FileProviderRequest(reason: .synchronization)
         let observation = replica.ordering.observe()
@@ -317,7 +317,7 @@ actor Downloads: ContentEvictor {
             let item = try await calls.make(for: request) {
                 try await $0.item(for: download.identifier, request: request)
             }
-            // What was sent meanwhile is newer than this.
+            // An operation that was answered meanwhile is newer.
             guard await replica.ordering.settle([item], observation).isEmpty else { return }
             try await commits.commit { ingestion in try ingestion.move(item, observed: observation) }
         } catch {

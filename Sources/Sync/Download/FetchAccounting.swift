@@ -6,7 +6,7 @@ package protocol FetchAccounting: Sendable {
     func admits(_ process: Int32) -> Bool
 }
 
-/// Where nobody counts.
+/// Charges nothing and admits everything.
 struct NoFetchAccounting: FetchAccounting {
     func charge(_ bytes: Int64, to process: Int32) {}
     func admits(_ process: Int32) -> Bool { true }

@@ -2,8 +2,8 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Fetches the next small files of a directory that is being read in order. Never takes a place from a transfer that
-/// somebody waits for, and stops when the remote fails.
+/// Prefetches the next small files of a directory that is being read in order, in the background lane. It stops when
+/// a fetch fails.
 actor FilePrefetcher {
     private let replica: Replica
     private let downloads: Downloads
@@ -16,7 +16,7 @@ actor FilePrefetcher {
     private var waiting: [InodeNumber] = []
     private var running: PrefetchTasks
     private var isStopped = false
-    /// What is ahead, for those who open files to look at.
+    /// The prefetched files, read by the threads that open files.
     private nonisolated let ahead = Ahead()
 
     /// - Parameters:
@@ -83,7 +83,7 @@ actor FilePrefetcher {
         waiting += predictor.read(
             number, in: place.directory,
             following: ReadPredictor.Following(byName: place.byName, byListing: place.byListing), mostBytes: mostBytes)
-        // What the reader has come to by itself, or will not come to any more.
+        // Files that the reader has reached, or will not reach any more.
         waiting.removeAll { !predictor.ahead.contains($0) }
         ahead.set(predictor.ahead)
         pump()
@@ -122,7 +122,7 @@ actor FilePrefetcher {
     private func finished(_ number: InodeNumber, isHere: Bool) {
         running.ended(for: number)
         if !isHere {
-            // One that fails says nothing good of the others.
+            // The others would probably fail, too.
             waiting = []
             predictor.failed(number)
             ahead.set(predictor.ahead)

@@ -19,7 +19,7 @@ struct ReadPredictor: Sendable {
     private var evidenceByName = 0
     private var evidenceByListing = 0
     private var used = 0
-    /// Fetched or being fetched ahead of the reader, who has not come there yet.
+    /// Prefetched files that the reader has not reached yet.
     private(set) var ahead: Set<InodeNumber> = []
 
     static let neededEvidence = 2

@@ -2,7 +2,7 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// What evicting came to.
+/// The result of an eviction.
 package struct EvictionReport: Sendable {
     package var evictedFiles = 0
     package var freedBytes: Int64 = 0
@@ -25,7 +25,7 @@ struct Eviction: Sendable {
     private static let batch = 256
     private static let mostReported = 100
 
-    /// What became of an item.
+    /// The result for one item.
     private enum Outcome {
         case evicted
         /// It keeps what belongs to this machine alone, and nothing else.
@@ -45,7 +45,7 @@ struct Eviction: Sendable {
             report.refusals.append((number, .noSuchItem))
             return report
         }
-        // What is fetched and listed ahead of readers would come back behind us.
+        // Prefetching would bring back what was just evicted.
         await directoryPrefetcher.leaveAlone(number)
         await filePrefetcher.leaveAlone(number)
         await listingRetries.forget(below: number)

@@ -1,8 +1,8 @@
 import FileProvider
 import Replica
 
-/// Lists directories ahead of a process that walks a tree. Stops when the process does, and never takes a place from a
-/// listing that somebody waits for.
+/// Prefetches the listings of directories for a process that walks a tree, in the background lane. It stops when the
+/// process does.
 actor DirectoryPrefetcher {
     private let replica: Replica
     private let listings: Listings
@@ -22,8 +22,8 @@ actor DirectoryPrefetcher {
         self.listings = listings
     }
 
-    /// How many directories may be ahead of a walker of whom nothing else is known: so many that the line is never idle
-    /// while he is on his way through what has come.
+    /// How many directories may be prefetched at first: enough to keep the connection busy while the walker goes
+    /// through what has arrived.
     static func window(atOnce: Int) -> Int { max(32, 3 * atOnce) }
 
     /// A process opened a directory whose listing is here.

@@ -1,18 +1,18 @@
 import FileProvider
 import Replica
 
-/// Lists directories: one enumeration of a directory at a time, for however many wait for it.
+/// Lists directories: one enumeration of a directory at a time, shared by all its waiters.
 actor Listings {
     private final class Active {
         var waiters: [Int: Waiter] = [:]
         var task: Task<Void, Never>?
-        /// Its last waiter has gone and it is being cancelled: whoever comes now needs another.
+        /// It is being cancelled because its last waiter left: a new caller needs another listing.
         var isEnding = false
         let ticket: CallLanes.Ticket
         var isStreamed = false
         /// Whether the listing is here, and is only compared.
         var isComparison = false
-        /// Whether all who wait want it compared, and not listed.
+        /// Whether all waiters want it compared, and not listed.
         var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
 
@@ -69,7 +69,7 @@ actor Listings {
             try await offers.settle(number)
             repeat {
                 try await wait(for: number, beyond: beyond, request: request)
-                // What was being compared may have been evicted meanwhile.
+                // The directory may have been evicted during the comparison.
             } while try replica.database.inode(number)?.content == .dataless
         } catch {
             let failure = ProviderCalls.failure(from: error)
@@ -156,7 +156,7 @@ actor Listings {
         stopIfAlone(number)
     }
 
-    /// The last one who waited has gone: nobody wants the listing any more.
+    /// Cancels a listing whose last waiter left.
     private func stopIfAlone(_ number: InodeNumber) {
         guard let listing = active[number], listing.waiters.isEmpty else { return }
         listing.isEnding = true
@@ -221,7 +221,7 @@ actor Listings {
         }
     }
 
-    /// What became of a directory's pages.
+    /// The result of reading a directory's pages.
     private enum Reading {
         /// The listing was evicted while it was compared.
         case unwanted
@@ -276,7 +276,7 @@ actor Listings {
         }
     }
 
-    /// - Parameter isWhole: these are the last, and what was not among any is gone.
+    /// - Parameter isWhole: these are the last, and items that no page has shown are removed.
     /// - Returns: false when the listing was evicted while it was compared.
     private func take(
         _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
@@ -312,7 +312,7 @@ actor Listings {
         return true
     }
 
-    /// Tells of which items something newer than the listing is known.
+    /// Whether something newer than the listing is known of an item.
     private func isStale(_ beginning: ListingBeginning) -> @Sendable (ItemIdentifier) -> Bool {
         { [ordering = replica.ordering] in ordering.isStale($0, beginning.observation, isListing: true) }
     }
@@ -340,7 +340,7 @@ actor Listings {
                 missing.append(identifier)
             }
         }
-        // Where an answer has come since it was looked up, that is newer: it may have been moved from here, or to here.
+        // An operation that was answered since the lookup is newer: it may have moved the item.
         let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
         ordering.found(newer)
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
@@ -350,8 +350,8 @@ actor Listings {
         }
     }
 
-    /// The provider does not know a directory that is shown here. That is a claim: a lookup confirms it before the
-    /// directory goes. The root never goes.
+    /// The provider does not know a directory that is shown here. A lookup confirms that before the directory is
+    /// removed. The root is never removed.
     private func directoryIsGone(
         _ number: InodeNumber, _ failure: FileProviderError, isComparison: Bool, request: FileProviderRequest
     ) async throws(FileProviderError) -> FileProviderError {

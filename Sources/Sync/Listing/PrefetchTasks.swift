@@ -1,6 +1,7 @@
 import Replica
 
-/// What is under way ahead of somebody, and where nothing may be: what is being evicted would come back behind it.
+/// The running prefetches, and the items below which none may start: prefetching would bring back what is being
+/// evicted.
 struct PrefetchTasks: Sendable {
     private let replica: Replica
     private var running: [InodeNumber: Task<Void, Never>] = [:]

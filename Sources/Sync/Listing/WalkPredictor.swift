@@ -14,7 +14,7 @@ struct WalkPredictor: Sendable {
     private var isFromBottom = false
     /// Of what is ahead, what lies far from the walker.
     private var far: Set<InodeNumber> = []
-    /// Listed or being listed ahead of the walker, who has not come there yet.
+    /// Prefetched directories that the walker has not reached yet.
     private(set) var ahead: Set<InodeNumber> = []
     private var used = 0
     /// How often the walker came where nothing had been listed ahead.
@@ -31,7 +31,7 @@ struct WalkPredictor: Sendable {
         self.smallestWindow = smallestWindow
     }
 
-    /// Whether somebody seems to walk.
+    /// Whether a process seems to walk the tree.
     var isWalking: Bool { evidence >= Self.neededEvidence }
 
     /// How many directories may be ahead of the walker: more the more of them it has used, and twice as many each time
@@ -90,7 +90,7 @@ struct WalkPredictor: Sendable {
     /// The next directory to list ahead; nil when there is none or enough is ahead.
     mutating func next() -> InodeNumber? {
         guard isWalking, ahead.count < window, !stack.isEmpty else { return nil }
-        // In a large tree he comes to what is far away so late that half of the places have to be for what is near.
+        // In a large tree the walker reaches far directories late, so half of the places are for near ones.
         let isFar = isFromBottom && far.count < window / 2
         let next = isFar ? stack.removeFirst() : stack.removeLast()
         isFromBottom.toggle()

@@ -4,7 +4,7 @@ package enum SyncOperation: Hashable, Sendable, CustomStringConvertible {
     case creation(row: Int64)
     /// Change an item as it was changed here.
     case modification(row: Int64)
-    /// Give an item a name that nobody wants, because it has one that another waits for, and the other way round.
+    /// Give an item a temporary name, because two items wait for each other's names.
     case moveAside(row: Int64)
     /// Delete an item that was removed here.
     case deletion(Int64)

@@ -1,13 +1,13 @@
 import FileProvider
 import Replica
 
-/// Brings here, in the background, what has to be here though nobody waits for it: all that is kept downloaded, and what
-/// was here before the remote changed it. It takes no place from a call that a process waits for.
+/// Materializes in the background what no process waits for: items that are kept downloaded, and items that were
+/// materialized before the remote changed them. Its calls are in the background lane.
 ///
-/// What is missing is found out from the database each time, so nothing is forgotten: not what comes, moves or is renamed
-/// below a kept directory, not what failed, not what was under way when the daemon ended.
+/// It keeps no list: it queries the database for what is missing after each commit, so items that appear or move
+/// below a kept directory, failures and interrupted downloads are all found.
 actor BackgroundMaterializer {
-    /// What could not be had, and when to try again.
+    /// A failed download, and when to retry it.
     private struct Retry {
         var version: [UInt8]
         var attempts: Int

@@ -106,7 +106,7 @@ actor ReimportWorker {
                 await provider.importDidFinish()
             }
         } catch {
-            // Who was told and does not come back was told all the same.
+            // A provider that was told and did not return was still told.
             guard hasBegun.withLock({ $0 }) else { throw error }
             warnings.report("the provider was told that the import is complete, and did not return: \(error)")
         }

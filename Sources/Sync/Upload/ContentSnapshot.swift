@@ -3,8 +3,8 @@ import Replica
 import Syscalls
 import SystemPackage
 
-/// The content of one generation of a file, open for sending: when the file is written meanwhile, what was sent is not
-/// confirmed.
+/// The content of a file at one moment, open for sending. It is the content file itself, which is confirmed at the end of
+/// the upload, or a copy of it where programs go on writing.
 struct ContentSnapshot: Sendable {
     /// The file was written while it was sent: it will be sent again.
     struct Written: Error {}
@@ -13,8 +13,6 @@ struct ContentSnapshot: Sendable {
     let stamp: Int64
     let size: Int64
 
-    /// Files up to this size are copied before they are sent while a program goes on writing them.
-    static let mostCopied: Int64 = 64 << 20
     /// A file that was written so recently is likely to be written again while it is sent.
     private static let restless = Duration.seconds(5)
     private static let mostCopies = 20
@@ -68,28 +66,29 @@ struct ContentSnapshot: Sendable {
         }
     }
 
-    /// Copies a small file that is being written, between two writes, to a file without a name.
+    /// Copies a file that is being written, between two writes, to a file without a name. File systems that can (Btrfs, XFS)
+    /// share the blocks; on others a large file is copied only when that leaves enough of the disk free.
     ///
-    /// - Returns: nil for a file that is large, or was left alone for a while: it is sent as it is.
-    /// - Throws: ``Written`` when it is written too often to be copied, or there is no room for a copy.
+    /// - Returns: nil for a file that was left alone for a while: it is sent as it is.
+    /// - Throws: ``Written`` when it is written too often to be copied; `posix` with ENOSPC when the disk has no space.
     private static func copy(
         of number: InodeNumber, in replica: Replica, _ descriptor: FileDescriptor
     ) async throws -> (descriptor: FileDescriptor, stamp: Int64, size: Int64)? {
         for _ in 0..<mostCopies {
             let status = try replica.contentStatus(of: number)
-            guard status.size <= mostCopied, status.changedAt.advanced(by: restless) > Replica.now else { return nil }
+            guard status.changedAt.advanced(by: restless) > Replica.now else { return nil }
+            if status.size > UploadDelays.smallFile,
+                let shortage = FreeSpace(replica.directory)?.shortage(of: status.allocated), shortage > 0
+            {
+                throw noSpace(for: status.size)
+            }
             guard status.stamp != Replica.unknownStamp else {
                 try await Task.sleep(for: .milliseconds(5))
                 continue
             }
             try descriptor.synchronize()
             try waitForWrite(to: descriptor)
-            let copy: FileDescriptor
-            do {
-                copy = try replica.makeScratchFile()
-            } catch {
-                throw Written()
-            }
+            let copy = try replica.makeScratchFile()
             do {
                 let copied = try copy.copy(from: descriptor, at: 0, to: 0, count: status.size)
                 let now = try replica.contentStatus(of: number)
@@ -99,10 +98,18 @@ struct ContentSnapshot: Sendable {
                 try copy.close()
             } catch {
                 try? copy.close()
+                if error as? Errno == .noSpace { throw noSpace(for: status.size) }
                 throw Written()
             }
         }
         throw Written()
+    }
+
+    private static func noSpace(for size: Int64) -> FileProviderError {
+        .posix(
+            .noSpace,
+            "programs go on writing the file, and the disk has no space for a copy of its \(size) bytes to send: it is "
+                + "sent when it was left alone for five seconds or is closed")
     }
 
     /// A write gives the file its change time when it begins: one that is under way could not be told from one that

@@ -5,10 +5,10 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Has large new files sent while they are still being written: what is there already need not wait for the rest, nor for
-/// the file to be closed and put on the disk.
+/// Uploads large new files while they are still being written, so that the first bytes wait neither for the last nor
+/// for close and fsync.
 ///
-/// Nothing of it counts before the upload of the whole file takes it over (``Executor``), as it would without.
+/// Nothing becomes visible before the upload of the whole file (``Executor``) takes it over.
 final class EarlyUploads: Sendable {
     private struct State {
         var isStopped = false
@@ -27,7 +27,7 @@ final class EarlyUploads: Sendable {
     private static let least: Int64 = 8 << 20
     private static let atOnce = 2
     private static let interval = Duration.milliseconds(25)
-    /// Who has not written so much by then is slower than what this would save.
+    /// A program that has not written this much by then is slower than what an early upload saves.
     private static let patience = Duration.seconds(5)
 
     /// - Returns: nil when the provider takes only what is whole.
@@ -48,7 +48,7 @@ final class EarlyUploads: Sendable {
         if begins { Task { await self.watch() } }
     }
 
-    /// What is being sent of a file.
+    /// The early upload of a file.
     func content(of number: InodeNumber) -> GrowingContent? {
         state.withLock { $0.underWay[number] }
     }
@@ -112,7 +112,7 @@ final class EarlyUploads: Sendable {
         }
         guard isWanted else { return }
         Task { [receiver] in
-            // What fails here is done again when the file is sent as a whole.
+            // After a failure the upload of the whole file sends everything.
             _ = try? await calls.make(for: FileProviderRequest(reason: .synchronization), progress: progress) { _ in
                 await receiver.receive(content, in: parent)
             }
@@ -121,7 +121,7 @@ final class EarlyUploads: Sendable {
     }
 }
 
-/// A content file that is open for as long as somebody reads it.
+/// An open content file; it is closed with the last reference.
 private final class OpenContent: Sendable {
     private let descriptor: FileDescriptor
     private let ordered = Atomic<Int64>(0)
@@ -136,7 +136,7 @@ private final class OpenContent: Sendable {
         try? descriptor.close()
     }
 
-    /// What was written at an offset; holes are what comes later.
+    /// The bytes written at an offset; a hole is not written yet.
     func read(at offset: Int64, count: Int) throws -> [UInt8] {
         let end: Int64
         do {

@@ -1,7 +1,8 @@
 import FileProvider
 import Replica
 
-/// What the remote has where a change was to go, and is something else: recognized as the same, or kept beside it.
+/// Resolves conflicts: an item on the remote in the place of a change is recognized as the same, or kept beside the
+/// local one.
 extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
@@ -9,7 +10,7 @@ extension Executor {
             return try await commits.commit { try $0.recognize(sent, as: remote) }
         }
         let remote = try await found(remote, whereWasSent: sent)
-        // What both sides wrote alike is no conflict; nor is what only this client wrote, and the remote shows as another's.
+        // Equal content on both sides is no conflict, nor is our own content under another identifier.
         if let remote, sent.identifier == nil, try await isSame(remote, as: sent) {
             return try await record(
                 .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)

@@ -16,7 +16,7 @@ extension Executor {
             for _ in 0..<Self.mostRounds {
                 if try await commits.commit({ try $0.withdraw(sent, refusal) }) { return }
                 if let missing = try await bringHere(sent.inode).first?.error {
-                    // What concerns the domain is waited for by all together.
+                    // A failure of the whole domain has latched it.
                     if missing.code.reaction == .latchDomain { return }
                     return try await postpone(
                         sent,
@@ -25,7 +25,7 @@ extension Executor {
                             "\(refusal.message) as soon as all of it is here, and that failed: \(missing.message)"))
                 }
             }
-            // Somebody evicts it again and again, or adds to it on the remote.
+            // It is evicted repeatedly, or another client adds to it.
             try await postpone(sent, refusal)
         } catch {
             if error is CancellationError { return }

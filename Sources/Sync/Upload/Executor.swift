@@ -11,10 +11,11 @@ struct Executor: Sendable {
     let commits: Commits
     let warnings: Warnings
     let events: SyncEvents
-    /// What conflict copies are labelled with.
+    /// The label of conflict copies.
     let conflictLabel: @Sendable () -> String
 
-    /// What is sent of files that are being written.
+    let delays: UploadDelays
+    /// Early uploads of files that are being written.
     let early: EarlyUploads?
     /// Brings all here that is below an item, and says what could not be had.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
@@ -23,13 +24,14 @@ struct Executor: Sendable {
 
     init(
         replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
-        early: EarlyUploads? = nil,
+        delays: UploadDelays = UploadDelays(), early: EarlyUploads? = nil,
         bringHere: @escaping @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)],
         conflictLabel: @escaping @Sendable () -> String
     ) {
         self.bringHere = bringHere
         remoteLookup = RemoteLookup(replica: replica, calls: calls)
         self.early = early
+        self.delays = delays
         self.replica = replica
         self.calls = calls
         self.commits = commits
@@ -88,12 +90,13 @@ struct Executor: Sendable {
         return opened
     }
 
-    /// Whether a file is open for writing and has waited so long that it is sent though it is still being written.
+    /// Whether a file is open for writing and has waited so long that a snapshot of it is sent.
     private func isNeverLeftAlone(_ sent: SentChange) throws -> Bool {
         guard let (item, state) = try replica.database.pendingItem(sent.row), item.inode.contentStamp != nil else {
             return false
         }
-        return state.since.advanced(by: Planner.usualLongestWrittenDelay) <= Replica.now
+        let size = try replica.contentStatus(of: item.inode.number).size
+        return state.since.advanced(by: delays.longest(forSize: size)) <= Replica.now
     }
 
     /// - Returns: what the provider answered, and whether the same had been asked before.
@@ -161,7 +164,8 @@ struct Executor: Sendable {
                     FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
             }
             let present = try? replica.contentStatus(of: sent.inode).stamp
-            // Made by a call whose answer was lost, and by now somebody else has written it: that is not written over.
+            // Created by a call whose response was lost, and since then written by another client: that must not be
+            // overwritten.
             let isForeign =
                 try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
                 && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
@@ -199,7 +203,7 @@ struct Executor: Sendable {
                     try ingestion.exclude(sent, failure)
                 }
             default:
-                // What concerns the domain is waited for by all together.
+                // A failure of the whole domain has latched it.
                 if failure.code.reaction == .latchDomain { return }
                 try await postpone(sent, failure)
             }
@@ -255,7 +259,7 @@ struct Executor: Sendable {
                 return queued.identifier
             }
             let deletion = known
-            // What lies below a trashed directory is in nobody's working set any more: it goes with it.
+            // What lies below a trashed directory is in no working set: it is deleted with the directory.
             let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
             do {
                 try await make { provider in

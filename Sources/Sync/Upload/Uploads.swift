@@ -2,15 +2,17 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Picks what is sent to the remote, and when: so many at once, what was changed first goes first, and nothing while the
-/// remote is away. An item that was left alone for its delay is sent though others go on changing.
+/// Schedules uploads: a limited number at once, oldest changes first, none while the remote is unreachable. An item
+/// whose delay is over is sent although others go on changing.
 actor Uploads {
     private let replica: Replica
     private let connection: Connection
     private let executor: Executor
     private let offers: OfferQueue
     private var ordering: RemoteOrdering { replica.ordering }
-    private var planner: Planner
+    private var planner = Planner()
+    /// The row up to which items were offered again in the present turn.
+    private var offered: Int64 = 0
     private let limit: Int
     private let isInteractive: Bool
 
@@ -43,8 +45,8 @@ actor Uploads {
         self.offers = offers
         self.limit = max(1, limit)
         self.isInteractive = isInteractive
-        planner = Planner(replica)
         planner.isReadOnly = isReadOnly
+        planner.delays = executor.delays
         self.signal = signal
     }
 
@@ -64,7 +66,7 @@ actor Uploads {
         loop = Task { [signal] in
             for await _ in signal.wakes {
                 self.pump()
-                // Whoever creates a thousand files wakes a thousand times.
+                // A program that creates a thousand files wakes it a thousand times.
                 try? await Task.sleep(for: Self.shortestPause)
             }
         }
@@ -88,7 +90,7 @@ actor Uploads {
         }
     }
 
-    /// Somebody waits: nothing is held back for a moment to see whether it changes again.
+    /// A caller waits for the remote: nothing is held back to see whether it changes again.
     func hurry(_ isHurried: Bool) {
         hurries += isHurried ? 1 : -1
         nextPlan = .now
@@ -112,12 +114,15 @@ actor Uploads {
 
     // MARK: - Interactive mode
 
-    /// What is possible now, whatever the time.
+    /// The operations that are possible now, without any delay.
     func possibleOperations() throws -> [SyncOperation] {
         var planner = planner
-        planner.delay = .zero
-        planner.writtenDelay = .zero
-        let plan = try planner.plan(at: .distantFuture, limit: .max, isHurried: true) { ordering.isClaimed($0) }
+        planner.delays.delay = .zero
+        planner.delays.writtenDelay = .zero
+        planner.isHurried = true
+        let plan = try planner.plan(from: replica, at: .distantFuture, limit: .max, offered: &offered) {
+            ordering.isClaimed($0)
+        }
         return (plan.steps.isEmpty ? Array(plan.blocked.prefix(1)) : plan.steps).map(\.operation)
     }
 
@@ -133,7 +138,7 @@ actor Uploads {
     /// Programs count as busy for this long after their last change.
     private static let quiet = Duration.milliseconds(250)
     private static let planSize = 512
-    /// After a plan the next one waits for this many times as long as the plan took, unless somebody waits.
+    /// After a plan the next one waits for this many times as long as the plan took, unless a caller waits.
     private static let pauseInPlans = 4
     /// While programs are busy, what has become due is collected for this long.
     private static let busyPause = Duration.milliseconds(100)
@@ -168,7 +173,7 @@ actor Uploads {
         }
     }
 
-    /// Whether programs are changing files here right now, and nobody waits for the remote.
+    /// Whether programs are changing files right now, and no caller waits for the remote.
     private var isBusyHere: Bool { hurries == 0 && ContinuousClock.now - lastChange.value < Self.quiet }
 
     /// How many operations may run now: while programs change files here they get most of the machine.
@@ -176,7 +181,10 @@ actor Uploads {
 
     private func plan() throws {
         let (now, start) = (Replica.now, ContinuousClock.now)
-        let plan = try planner.plan(at: now, limit: Self.planSize, isHurried: hurries > 0) { ordering.isClaimed($0) }
+        planner.isHurried = hurries > 0
+        let plan = try planner.plan(from: replica, at: now, limit: Self.planSize, offered: &offered) {
+            ordering.isClaimed($0)
+        }
         try watchWrittenFiles()
         if hurries == 0 {
             let pause = (ContinuousClock.now - start) * Self.pauseInPlans
@@ -224,7 +232,7 @@ actor Uploads {
         let operation = step.operation
         guard running[operation] == nil, !isStopped, let id = ordering.claim(step.footprint) else { return }
         running[operation] = Task {
-            await self.execute(operation, id)
+            await self.execute(step, id)
             self.finish(operation, id)
         }
     }
@@ -237,40 +245,40 @@ actor Uploads {
         if queue.isEmpty { wake() } else { pump() }
     }
 
-    private func execute(_ operation: SyncOperation, _ id: OrderingState.OperationID) async {
+    private func execute(_ step: Planner.Step, _ id: OrderingState.OperationID) async {
         do {
-            switch operation {
+            switch step.operation {
             case .creation(let row), .modification(let row):
                 if try await offer(row, id) { return }
-                guard let (item, state) = try replica.database.pendingItem(row) else { return }
+                guard let pending = try replica.pendingItem(row) else { return }
                 let now: FileTimestamp = isInteractive ? .distantFuture : Replica.now
-                let readiness = try planner.readiness(of: item, state, at: now, isHurried: true)
-                guard case .ready(let fields) = readiness else { return }
+                var planner = planner
+                planner.isHurried = true
+                guard case .ready(let fields) = planner.readiness(of: pending, at: now) else { return }
                 // The item, or a directory above it, may have been renamed since the plan.
-                let footprint = try planner.footprint(of: item)
-                guard ordering.claim(footprint, for: id), let prepared = try replica.prepare(row, fields: fields),
-                    footprint.covers(prepared)
+                let footprint = planner.footprint(of: pending)
+                guard footprint == step.footprint || ordering.claim(footprint, for: id),
+                    let prepared = try replica.prepare(row, fields: fields), footprint.covers(prepared)
                 else { return }
                 try await send(prepared, id)
             case .moveAside(let row):
-                guard let (item, _) = try replica.database.pendingItem(row),
-                    ordering.claim(try planner.footprint(of: item), for: id)
+                guard let pending = try replica.pendingItem(row),
+                    ordering.claim(planner.footprint(of: pending), for: id)
                 else { return }
                 try await send(
-                    replica.prepare(
-                        row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)), id)
+                    replica.prepare(row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)), id)
             case .deletion(let row):
-                guard let deletion = try replica.deletion(row),
-                    ordering.claim(try planner.footprint(of: deletion), for: id)
+                guard let removal = try replica.pendingRemoval(row),
+                    ordering.claim(planner.footprint(of: removal), for: id)
                 else { return }
                 ordering.send(id)
-                let identifier = await executor.delete(deletion)
+                let identifier = await executor.delete(removal.deletion)
                 // An item whose creation was never answered has been found only now: a listing may have found it, too.
-                ordering.answer(id, of: [deletion.identifier, identifier])
+                ordering.answer(id, of: [removal.deletion.identifier, identifier])
             case .ingestion: break
             }
         } catch {
-            executor.warnings.report("\(operation) cannot be prepared: \(error)")
+            executor.warnings.report("\(step.operation) cannot be prepared: \(error)")
         }
     }
 
@@ -301,7 +309,7 @@ actor Uploads {
         sending[number] = transfer
         let isMade = await executor.offer(row, transfer: transfer)
         sending[number] = nil
-        // What the remote says of an item that was only recognized is as good as the answer.
+        // For an item that was only recognized, an observation is as good as the answer.
         if isMade { answered(id, row: row, nil) } else { ordering.answer(id, of: []) }
         return true
     }
@@ -323,7 +331,7 @@ actor Uploads {
         if !steps.isEmpty { queue = steps + queue.filter { !preferred.contains($0.operation) } }
     }
 
-    /// A name that nobody gives a file.
+    /// A name that no program gives a file.
     private static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
 }
 

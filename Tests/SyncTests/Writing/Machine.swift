@@ -27,7 +27,7 @@ final class Machine: Sendable {
     /// Opens what is in a folder, or makes it anew.
     init(
         in folder: FilePath, provider: InMemoryProvider, isReadOnly: Bool = false, isInteractive: Bool = true,
-        cacheLimits: CacheLimits = CacheLimits()
+        cacheLimits: CacheLimits = CacheLimits(), uploadDelays: UploadDelays = UploadDelays()
     ) throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         self.folder = folder
@@ -35,13 +35,15 @@ final class Machine: Sendable {
         replica = try Replica(at: folder, readers: 4, logger: logger)
         engine = SyncEngine(
             provider: provider, replica: replica, open: open, kernel: kernel, polling: .never,
-            isReadOnly: isReadOnly, isInteractive: isInteractive, cacheLimits: cacheLimits, logger: logger)
+            isReadOnly: isReadOnly, isInteractive: isInteractive, cacheLimits: cacheLimits, uploadDelays: uploadDelays,
+            logger: logger)
     }
 
     /// Runs a test with a machine of its own that has listed all of the remote.
     static func run(
         options: InMemoryProvider.Options = .init(), isInteractive: Bool = true,
-        cacheLimits: CacheLimits = CacheLimits(), fill: (inout RemoteTree) -> Void = { _ in },
+        cacheLimits: CacheLimits = CacheLimits(), uploadDelays: UploadDelays = UploadDelays(),
+        fill: (inout RemoteTree) -> Void = { _ in },
         _ test: (Machine) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
@@ -49,7 +51,8 @@ final class Machine: Sendable {
         let provider = InMemoryProvider(options: options)
         provider.change(fill)
         let machine = try Machine(
-            in: directory["replica"], provider: provider, isInteractive: isInteractive, cacheLimits: cacheLimits)
+            in: directory["replica"], provider: provider, isInteractive: isInteractive, cacheLimits: cacheLimits,
+            uploadDelays: uploadDelays)
         do {
             try await machine.listAll()
             try await machine.engine.refresh()

@@ -8,7 +8,7 @@ import Testing
 
 extension EngineTests {
     /// Listing ahead of a process that walks a tree.
-    @Suite struct LookAheadTests {
+    @Suite struct DirectoryPrefetcherTests {
         private func tree(_ tree: inout RemoteTree) {
             for number in 0..<60 {
                 let directory = tree.addDirectory("d\(number)", identifier: ItemIdentifier("d\(number)"))
@@ -63,7 +63,7 @@ extension EngineTests {
     }
 
     /// Fetching ahead of a process that reads the files of a directory in order.
-    @Suite struct FileLookAheadTests {
+    @Suite struct FilePrefetcherTests {
         private static let count = 40
 
         private func files(_ tree: inout RemoteTree) {

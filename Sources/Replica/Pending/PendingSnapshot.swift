@@ -1,0 +1,279 @@
+import FileProvider
+import GRDB
+
+/// An item with changes that the provider has not acknowledged, and what decides whether they can be sent now: all as of one
+/// moment.
+package struct PendingEntry: Sendable {
+    package var item: ItemRecord
+    package var state: PendingState
+    /// The directory that the item is in; nil while the provider has not got that.
+    package var directory: ItemIdentifier?
+    /// The directories above the place that the item has on the remote, and above the one that it is to have.
+    package var ancestors: Set<ItemIdentifier> = []
+    /// The content file of a file that is open for writing.
+    package var content: ContentStatus?
+    /// Whether the file that this one has replaced is still being read here, from the remote.
+    package var isReplacedFileInUse = false
+    /// Whether something in a directory is pending that would change the directory's time.
+    package var hasPendingChildren = false
+    /// Whether a directory is to be moved to where on the remote it is itself above.
+    package var isBelowItself = false
+    package var nameHolder: RemoteNameHolder?
+    /// Whether the deletion that holds the name waits for readers of the removed file.
+    package var isNameHolderInUse = false
+
+    package init(item: ItemRecord, state: PendingState) {
+        self.item = item
+        self.state = state
+    }
+}
+
+/// An item that the remote has to delete, and what decides whether it can be deleted now.
+package struct PendingRemoval: Sendable {
+    package var deletion: PendingDeletion
+    package var ancestors: Set<ItemIdentifier> = []
+    /// Whether the removed file is still being read here, from the remote.
+    package var isInUse = false
+    /// Whether a directory on the remote still holds what has to be deleted or moved away first.
+    package var isDirectoryWaiting = false
+
+    package init(_ deletion: PendingDeletion) {
+        self.deletion = deletion
+    }
+}
+
+/// What waits to be sent, as of one moment: everything that a plan is made of.
+package struct PendingSnapshot: Sendable {
+    package var removals: [PendingRemoval] = []
+    package var items: [PendingEntry] = []
+    package var offers: [ReadyOffer] = []
+    /// When the first item that could not be offered is tried again.
+    package var nextOffer: FileTimestamp?
+    /// The row after which the next turn of offers begins.
+    package var lastOffer: Int64 = 0
+
+    package init() {}
+}
+
+/// What a snapshot has to contain.
+package struct PendingQuery {
+    package var now: FileTimestamp
+    /// Enough entries that can be sent.
+    package var limit: Int
+    /// Offers begin after this row.
+    package var offersAfter: Int64
+    package var hasOnlyOffers: Bool
+
+    package init(now: FileTimestamp, limit: Int, offersAfter: Int64, hasOnlyOffers: Bool) {
+        self.now = now
+        self.limit = limit
+        self.offersAfter = offersAfter
+        self.hasOnlyOffers = hasOnlyOffers
+    }
+
+    fileprivate static let batch = 256
+}
+
+extension Replica {
+    /// Reads what waits to be sent, in one transaction: the deletions first, the ones that were made first before others,
+    /// then the items in the order of their rows. It ends when enough of it can be sent.
+    ///
+    /// - Parameters:
+    ///   - isDue: whether an item's time has come. Nothing more is read of one that has to wait.
+    ///   - canBeSent: whether an entry counts to the limit.
+    package func pendingSnapshot(
+        _ query: PendingQuery, isDue: (ItemRecord, PendingState) -> Bool, isRemovalDue: (PendingDeletion) -> Bool,
+        canBeSent: (PendingEntry) -> Bool, canBeRemoved: (PendingRemoval) -> Bool
+    ) throws -> PendingSnapshot {
+        try database.read { db in
+            var reader = PendingReader(db: db, contents: contents)
+            var snapshot = PendingSnapshot()
+            var count = 0
+            if !query.hasOnlyOffers {
+                var id: Int64 = 0
+                while count < query.limit {
+                    let batch = try db.pendingDeletions(after: id, limit: PendingQuery.batch)
+                    for deletion in batch where count < query.limit && isRemovalDue(deletion) {
+                        let removal = try reader.removal(deletion)
+                        snapshot.removals.append(removal)
+                        if canBeRemoved(removal) { count += 1 }
+                    }
+                    guard batch.count == PendingQuery.batch, let last = batch.last else { break }
+                    id = last.id
+                }
+                var row: Int64 = 0
+                while count < query.limit {
+                    let batch = try db.pendingItems(after: row, limit: PendingQuery.batch)
+                    for (item, state) in batch where count < query.limit && isDue(item, state) {
+                        let pending = try reader.item(item, state)
+                        snapshot.items.append(pending)
+                        if canBeSent(pending) { count += 1 }
+                    }
+                    guard batch.count == PendingQuery.batch, let last = batch.last else { break }
+                    row = last.item.id
+                }
+            }
+            try reader.readOffers(query, count, &snapshot)
+            return snapshot
+        }
+    }
+
+    /// An item that waits to be sent; nil when it does not any more.
+    package func pendingItem(_ row: Int64) throws -> PendingEntry? {
+        try database.read { db in
+            var reader = PendingReader(db: db, contents: contents)
+            return try db.pendingItems(after: row - 1, limit: 1).first { $0.item.id == row }.map {
+                try reader.item($0.item, $0.state)
+            }
+        }
+    }
+
+    /// A deletion that waits; nil when it does not any more.
+    package func pendingRemoval(_ id: Int64) throws -> PendingRemoval? {
+        try database.read { db in
+            var reader = PendingReader(db: db, contents: contents)
+            return try db.pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }.map { try reader.removal($0) }
+        }
+    }
+}
+
+/// Reads the facts of entries in one transaction. It asks only what can matter for the entry.
+private struct PendingReader {
+    let db: Database
+    let contents: ContentStore
+    /// By directory: files come many to a directory.
+    private var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
+
+    init(db: Database, contents: ContentStore) {
+        self.db = db
+        self.contents = contents
+    }
+
+    mutating func removal(_ deletion: PendingDeletion) throws -> PendingRemoval {
+        var removal = PendingRemoval(deletion)
+        removal.ancestors = try ancestors(from: deletion.parent)
+        // It is found by its name first.
+        if deletion.isToBeFound { return removal }
+        removal.isInUse = try db.isKeptOnRemote(deletion.identifier)
+        if deletion.kind == .directory { removal.isDirectoryWaiting = try isWaiting(deletion.identifier) }
+        return removal
+    }
+
+    mutating func item(_ item: ItemRecord, _ state: PendingState) throws -> PendingEntry {
+        var pending = PendingEntry(item: item, state: state)
+        let (fields, kind) = (item.changedFields, item.inode.kind)
+        if item.inode.number == .root {
+            pending.directory = .rootContainer
+        } else if let parent = item.parent {
+            pending.directory = try db.item(ofInode: parent)?.identifier
+        }
+        for directory in Set([item.base.parent, pending.directory].compactMap(\.self)) {
+            pending.ancestors.formUnion(try ancestors(from: directory))
+        }
+        if fields.contains(.contents) {
+            if item.inode.contentStamp != nil {
+                let status = try contents.status(of: item.inode.number)
+                pending.content = ContentStatus(
+                    size: status.size, allocated: status.allocated, modifiedAt: status.modifiedAt,
+                    changedAt: status.changedAt, stamp: contents.stamp(of: status))
+            }
+            if let identifier = item.identifier { pending.isReplacedFileInUse = try db.isKeptOnRemote(identifier) }
+        }
+        if kind == .directory, fields.contains(.contentModificationDate) {
+            pending.hasPendingChildren = try hasPendingChildren(item)
+        }
+        guard let directory = pending.directory, item.inode.number != .root else { return pending }
+        if kind == .directory, fields.contains(.parentItemIdentifier), let identifier = item.identifier {
+            pending.isBelowItself = try isBelow(directory, identifier)
+        }
+        // In the trash several items may have one name.
+        let needsName = item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier])
+        if needsName, directory != .trashContainer {
+            pending.nameHolder = try holder(of: item.name, in: directory, otherThan: item.id)
+            if case .deletion(let id) = pending.nameHolder,
+                let identifier = try db.one(
+                    "SELECT identifier FROM deletion WHERE id = ?", [id], { ItemIdentifier(rawValue: $0[0]) })
+            {
+                pending.isNameHolderInUse = try db.isKeptOnRemote(identifier)
+            }
+        }
+        return pending
+    }
+
+    mutating func readOffers(_ query: PendingQuery, _ count: Int, _ snapshot: inout PendingSnapshot) throws {
+        let limit = min(query.limit - count, PendingQuery.batch)
+        guard limit > 0, try !db.isMarkingReimport() else { return }
+        var offers = try db.readyOffers(after: query.offersAfter, at: query.now, limit: limit)
+        if offers.isEmpty, query.offersAfter > 0 {
+            offers = try db.readyOffers(after: 0, at: query.now, limit: limit)
+        }
+        snapshot.offers = offers
+        snapshot.lastOffer = offers.last?.row ?? 0
+        if count == 0, offers.isEmpty { snapshot.nextOffer = try db.nextOffer(after: query.now) }
+    }
+
+    // MARK: - Queries
+
+    /// A directory and those above it, as the provider last gave them.
+    private mutating func ancestors(from directory: ItemIdentifier) throws -> Set<ItemIdentifier> {
+        if let known = ancestors[directory] { return known }
+        var found: Set<ItemIdentifier> = []
+        var current = directory
+        while current != .rootContainer, found.insert(current).inserted {
+            let parent = try db.one(
+                """
+                SELECT baseParent FROM item WHERE identifier = ?1
+                UNION ALL SELECT baseParent FROM deletion WHERE identifier = ?1
+                """, [current.rawValue], { $0[0] as String? })
+            guard let parent, let parent else { break }
+            current = ItemIdentifier(parent)
+        }
+        ancestors[directory] = found
+        return found
+    }
+
+    /// The item or the deletion that still has a name on the remote.
+    private func holder(
+        of name: String, in directory: ItemIdentifier, otherThan row: Int64
+    ) throws -> RemoteNameHolder? {
+        if let id = try db.one(
+            "SELECT id FROM deletion WHERE baseParent = ? AND baseName = ?", [directory.rawValue, name],
+            { $0[0] as Int64 })
+        {
+            return .deletion(id)
+        }
+        return try db.one(
+            "SELECT id, changedFields FROM item WHERE baseParent = ? AND baseName = ? AND id <> ?",
+            [directory.rawValue, name, row],
+            { RemoteNameHolder.item($0[0], ItemFields(rawValue: UInt32(truncatingIfNeeded: $0[1] as Int64))) })
+    }
+
+    /// Whether a directory on the remote is another one or still lies below it.
+    private func isBelow(_ directory: ItemIdentifier, _ ancestor: ItemIdentifier) throws -> Bool {
+        var current = directory
+        for _ in 0..<4096 where current != .rootContainer {
+            if current == ancestor { return true }
+            guard let parent = try db.item(current)?.base.parent else { return false }
+            current = parent
+        }
+        return false
+    }
+
+    private func isWaiting(_ directory: ItemIdentifier) throws -> Bool {
+        try db.one(
+            """
+            SELECT EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1)
+                OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1 AND changedFields & \(field: .parentItemIdentifier) <> 0)
+            """, [directory.rawValue], { $0[0] as Bool }) ?? false
+    }
+
+    private func hasPendingChildren(_ directory: ItemRecord) throws -> Bool {
+        try db.one(
+            """
+            SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                    AND (identifier IS NULL OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))
+                OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
+                OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2 AND changedFields & \(field: .parentItemIdentifier) <> 0)
+            """, [directory.inode.number.rawValue, directory.identifier?.rawValue], { $0[0] as Bool }) ?? false
+    }
+}

@@ -1,0 +1,24 @@
+import FileProvider
+import Replica
+import Syscalls
+import SystemPackage
+
+/// The free space of a file system, and how much of it is reserved for what was written here and is not on the remote.
+struct FreeSpace {
+    private var available: Int64
+    /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
+    private var reserve: Int64
+
+    init?(_ directory: FilePath) {
+        guard let statistics = try? FileSystemStatistics(of: directory) else { return nil }
+        let unit = Int64(clamping: statistics.blockSize)
+        let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit).partialValue
+        available = Int64(clamping: statistics.availableBlocks).multipliedReportingOverflow(by: unit).partialValue
+        reserve = min(max(total / 50, 64 << 20), 1 << 30, total / 10)
+    }
+
+    /// How many bytes are missing for so many more.
+    func shortage(of bytes: Int64) -> Int64 {
+        bytes.saturatingSubtract(available.saturatingSubtract(reserve))
+    }
+}

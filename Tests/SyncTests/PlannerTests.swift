@@ -1,0 +1,150 @@
+import FileProvider
+import FileProviderTesting
+import TestSupport
+import Testing
+
+@testable import Replica
+@testable import Sync
+
+/// The planner as a function of a snapshot.
+@Suite("the planner") struct PlannerTests {
+    private let now = FileTimestamp(seconds: 2_000_000_000, nanoseconds: 0)
+
+    /// A new file in a directory that the remote has; everything about it can be changed.
+    private func newFile() async throws -> PendingEntry {
+        var found: PendingEntry?
+        try await Machine.run { machine in
+            try await machine.write("text", to: "n")
+            found = try machine.replica.pendingItem(try await machine.item("n").id)
+        }
+        var pending = try #require(found)
+        (pending.item.inode.changedAt, pending.state.since) = (before(10), before(10))
+        return pending
+    }
+
+    private func removal(_ kind: InodeKind = .file) async throws -> PendingRemoval {
+        var found: PendingRemoval?
+        try await Machine.run(fill: ScriptRun.fill) { machine in
+            try await machine.remove("a")
+            found = try #require(try machine.replica.database.pendingDeletions().first).removal
+        }
+        var removal = try #require(found)
+        (removal.deletion.since, removal.deletion.kind) = (before(10), kind)
+        return removal
+    }
+
+    private func before(_ seconds: Int64) -> FileTimestamp { now.advanced(by: .seconds(-seconds)) }
+
+    private func plan(
+        _ items: [PendingEntry] = [], _ removals: [PendingRemoval] = [], _ planner: Planner = Planner(),
+        isBusy: (Footprint) -> Bool = { _ in false }
+    ) -> Planner.Plan {
+        var snapshot = PendingSnapshot()
+        (snapshot.items, snapshot.removals) = (items, removals)
+        return planner.plan(snapshot, at: now, isBusy: isBusy)
+    }
+
+    @Test func anItemThatWasLeftAloneIsSent() async throws {
+        let pending = try await newFile()
+        let plan = plan([pending])
+        #expect(plan.steps.map(\.operation) == [.creation(row: pending.item.id)])
+        let footprint = try #require(plan.steps.first?.footprint)
+        #expect(footprint.identifiers == [pending.item.placeholder])
+        #expect(footprint.places == [Footprint.Place(parent: .rootContainer, name: "n")])
+        // The same snapshot gives the same plan.
+        #expect(self.plan([pending]) == plan)
+    }
+
+    @Test func anItemThatWasJustChangedWaitsForItsDelay() async throws {
+        var pending = try await newFile()
+        pending.item.inode.changedAt = now
+        #expect(plan([pending]) == Planner.Plan(next: now.advanced(by: .seconds(1))))
+        var planner = Planner()
+        planner.isHurried = true
+        #expect(plan([pending], [], planner).steps.count == 1)
+        // It changes all the time, and has waited for the longest delay.
+        pending.state.since = before(30)
+        #expect(plan([pending]).steps.count == 1)
+        // It has failed, and that comes first.
+        pending.state.nextTry = now.advanced(by: .seconds(60))
+        #expect(plan([pending], [], planner) == Planner.Plan(next: now.advanced(by: .seconds(60))))
+    }
+
+    @Test func anOpenFileIsSentAfterABoundThatDependsOnItsSize() async throws {
+        var pending = try await newFile()
+        func content(_ size: Int64) -> ContentStatus {
+            ContentStatus(size: size, allocated: size, modifiedAt: now, changedAt: now, stamp: 1)
+        }
+        pending.content = content(4)
+        #expect(plan([pending]).next == now.advanced(by: .seconds(5)))
+        pending.state.since = before(50)
+        #expect(plan([pending]).steps.count == 1)
+        pending.content = content(UploadDelays.smallFile + 1)
+        #expect(plan([pending]).next == now.advanced(by: .seconds(5)))
+        pending.state.since = before(600)
+        #expect(plan([pending]).steps.count == 1)
+    }
+
+    @Test func anItemWaitsForItsDirectoryAndForItsName() async throws {
+        var pending = try await newFile()
+        pending.directory = nil
+        #expect(plan([pending]) == Planner.Plan())
+        pending.directory = .rootContainer
+        pending.nameHolder = .item(99, [.contents])
+        #expect(plan([pending]).steps.count == 1)
+        pending.nameHolder = .item(99, [.filename])
+        #expect(plan([pending]) == Planner.Plan())
+        // An item that the remote has can be moved aside.
+        pending.item.identifier = "known"
+        #expect(plan([pending]).blocked.map(\.operation) == [.moveAside(row: pending.item.id)])
+        pending.nameHolder = .deletion(7)
+        #expect(plan([pending]).blocked.count == 1)
+        pending.isNameHolderInUse = true
+        #expect(plan([pending]).next == now.advanced(by: .milliseconds(200)))
+    }
+
+    @Test func whatIsClaimedIsNotPlanned() async throws {
+        let (pending, removal) = (try await newFile(), try await removal())
+        #expect(plan([pending], [removal]).steps.count == 2)
+        #expect(plan([pending], [removal]) { $0.identifiers.contains(removal.deletion.identifier) }.steps.count == 1)
+        #expect(plan([pending], [removal]) { _ in true }.steps.isEmpty)
+    }
+
+    @Test func aDirectoryIsDeletedAfterWhatItHeld() async throws {
+        var removal = try await removal(.directory)
+        removal.isDirectoryWaiting = true
+        #expect(plan([], [removal]) == Planner.Plan())
+        removal.isDirectoryWaiting = false
+        #expect(plan([], [removal]).steps.map(\.operation) == [.deletion(removal.deletion.id)])
+        removal.isInUse = true
+        #expect(plan([], [removal]).next == now.advanced(by: .milliseconds(200)))
+    }
+
+    @Test func aPlanReadsNoMoreThanItNeeds() async throws {
+        try await Machine.run { tree in
+            for number in 0..<600 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        } _: { machine in
+            for number in 0..<600 { try await machine.remove("f\(number)") }
+            let replica = machine.replica
+            var asked = 0
+            let snapshot = try replica.pendingSnapshot(
+                PendingQuery(now: now, limit: 10, offersAfter: 0, hasOnlyOffers: false),
+                isDue: { _, _ in true },
+                isRemovalDue: { _ in
+                    asked += 1
+                    return true
+                }, canBeSent: { _ in true }, canBeRemoved: { _ in true })
+            #expect(snapshot.removals.count == 10)
+            #expect(asked == 10)
+            var offered: Int64 = 0
+            let steps = try Planner().plan(from: replica, at: now, limit: 512, offered: &offered) { _ in false }.steps
+            #expect(steps.count == 512)
+        }
+    }
+}
+
+extension PendingDeletion {
+    fileprivate var removal: PendingRemoval { PendingRemoval(self) }
+}
