@@ -205,12 +205,12 @@ extension S3Remote {
         guard !path.names.isEmpty else { return }
         let prefix = prefix(of: path)
         if state.withLock({ $0.marked.contains(KeyBytes(prefix)) }) { return }
-        let going = claims.emptied
+        let going = client.ledger.emptied
         let listing = try await client.list(prefix: prefix, isFlat: false, limit: going.count + 1)
         // One that is not there any more is not made again.
         let isKept =
             listing.next != nil || listing.entries.isEmpty
-            || listing.entries.contains { entry in !going.contains { $0.holds(Array(entry.key.utf8)) } }
+            || listing.entries.contains { entry in !going.contains { $0.contains(Array(entry.key.utf8)) } }
         if !isKept { try await mark(prefix) }
     }
 

@@ -42,7 +42,6 @@ final class S3Remote: PathRemote {
     let manager: any FileProviderManager
     let settings: Settings
     let moves: MoveJournal
-    let claims = ClaimedPlaces()
     let uploads: UploadJournal
     let state = Mutex(State())
     let links = LinkTargets()
@@ -80,7 +79,7 @@ final class S3Remote: PathRemote {
 
     func close() async {
         await client.transport.close()
-        client.stragglers.close()
+        client.ledger.close()
     }
 
     // MARK: - Keys
@@ -105,7 +104,7 @@ final class S3Remote: PathRemote {
         return try await translating { [self] in
             // The root is there whatever is on its way.
             if !path.names.isEmpty {
-                try await settleStragglers(over: reaches(of: path, isTree: false))
+                try await settleDoubts(over: extents(of: path, isTree: false))
             }
             return try await present(at: path)
         } ?? { throw Self.missing(path) }()
@@ -167,7 +166,7 @@ final class S3Remote: PathRemote {
     func object(_ key: String) async throws -> S3Object? { try await client.object(key) }
 
     func file(_ object: S3Object, name: String) -> RemoteEntry {
-        client.doubtful.noteThere(object.key, tag: object.tag)
+        client.ledger.noteSeen(object.key, tag: object.tag)
         return RemoteEntry(
             name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(contentModificationDate: date(of: object)))
