@@ -85,7 +85,7 @@ import Testing
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         func start() -> OperationLedger {
-            OperationLedger(grace: .seconds(2)...(.seconds(30)), in: scratch.path)
+            OperationLedger(LedgerState.Settings(grace: .seconds(2)...(.seconds(30))), in: scratch.path)
         }
         let first = start()
         #expect(!first.isLeftover("key", tag: "0"))

@@ -9,7 +9,7 @@ import Testing
 @Suite struct StragglerTests {
     @Test("S191: only who changes the place of what is on its way waits for it")
     func waitsOnlyWhereSomethingIsOnItsWay() async throws {
-        let ledger = OperationLedger(grace: .milliseconds(300)...(.seconds(30)))
+        let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30))))
         func settling(_ places: [PathExtent]) async throws -> Duration {
             try await ContinuousClock().measure {
                 try await ledger.settle(over: places) {}
@@ -85,7 +85,7 @@ import Testing
 
     @Test("S224: the slower a server is, the longer is waited")
     func slowServersAreWaitedForLonger() async throws {
-        let ledger = OperationLedger(grace: .milliseconds(50)...(.seconds(30)))
+        let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(50)...(.seconds(30))))
         ledger.noteResponse(after: .milliseconds(200))
         ledger.noteResponse(after: .milliseconds(1))
         ledger.noteUnknown("key")
@@ -98,7 +98,8 @@ import Testing
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         func start(_ path: String = "any") async throws -> (OperationLedger, Duration) {
-            let ledger = OperationLedger(grace: .milliseconds(300)...(.seconds(30)), in: scratch.path)
+            let settings = LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30)))
+            let ledger = OperationLedger(settings, in: scratch.path)
             let took = try await ContinuousClock().measure { try await ledger.settle(over: [.exactly(path)]) {} }
             return (ledger, took)
         }

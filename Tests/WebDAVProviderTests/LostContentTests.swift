@@ -1,4 +1,5 @@
 import FileProvider
+import PathAddressing
 import TestSupport
 import Testing
 
@@ -9,18 +10,18 @@ import Testing
     func survive() throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), LostContents.digest(of: [1, 2]))
-        let first = LostContents(in: scratch.path)
-        first.note("name", size: 2, date: date, mark)
-        first.note("dated", size: 2, date: date, .seconds(7))
+        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), WebDAVRemote.digest(of: [1, 2]))
+        let first = SentContents(in: scratch.path)
+        first.note("name", mark, size: 2, date: date)
+        first.note("dated", .seconds(7), size: 2, date: date)
         first.carry("name", to: "other")
-        let second = LostContents(in: scratch.path)
+        let second = SentContents(in: scratch.path)
         for name in ["name", "other"] {
             let found = second.candidates(name, size: 2, tag: [9])
             #expect(found.map(\.date) == [date] && found.map(\.mark) == [mark])
         }
         let dated = try #require(second.candidates("dated", size: 2, tag: [9]).first)
         second.settle("dated", tag: [9], as: dated)
-        #expect(LostContents(in: scratch.path).candidates("dated", size: 2, tag: [8]).isEmpty)
+        #expect(SentContents(in: scratch.path).candidates("dated", size: 2, tag: [8]).isEmpty)
     }
 }

@@ -33,7 +33,7 @@ final class S3Client: Sendable {
         environment: @escaping @Sendable () -> [String: String],
         transport: HTTPTransport, logger: Logger, skew: Int64 = 0, directory: FilePath? = nil
     ) {
-        ledger = OperationLedger(grace: .seconds(2)...(.seconds(30)), in: directory)
+        ledger = OperationLedger(LedgerState.Settings(grace: .seconds(2)...(.seconds(30))), in: directory)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
@@ -107,7 +107,7 @@ final class S3Client: Sendable {
             }
             return answer
         } catch {
-            if UnansweredContents.isLeft(by: error) { outcome = unknown }
+            if OperationLedger.isOutcomeUnknown(after: error) { outcome = unknown }
             throw error
         }
     }

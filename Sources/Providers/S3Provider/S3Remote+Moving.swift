@@ -22,7 +22,7 @@ extension S3Remote {
         try await settleMoves(over: [from, to], but: MoveRecord(from: from, to: to, stage: .copying, begun: 0))
         try await settleDoubts(over: [path, newPath].flatMap { extents(of: $0, isTree: kind == .directory) })
         guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
-        if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
+        if let name = path.name, let newName = newPath.name { sent.carry(name, to: newName) }
         try await requireDirectory(newPath.parent)
         if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
         // For the deleting.

@@ -28,9 +28,9 @@ extension S3Remote {
             let fields = ObjectMetadata.fields(attributes)
             var tag: String?
             do {
-                let note: (String) -> Void = { [unanswered] tag in
-                    unanswered.note(
-                        Self.lastName(of: key), tag: Array(tag.utf8), date: attributes.contentModificationDate)
+                let note: (String) -> Void = { [sent] tag in
+                    sent.note(
+                        Self.lastName(of: key), .tag(Array(tag.utf8)), date: attributes.contentModificationDate)
                 }
                 if let hashes {
                     tag = try await put(contents, hashes, to: key, fields, if: condition, at: path, willHaveTag: note)
@@ -61,7 +61,7 @@ extension S3Remote {
             let written = S3Object(key: key, tag: tag, size: contents.size, modified: nil)
             dates.note([(key, written.tag, date)])
             copies.remove([key])
-            unanswered.forget(Self.lastName(of: key), tag: Array(written.tag.utf8))
+            sent.forget(Self.lastName(of: key), tag: Array(written.tag.utf8))
             return file(written, name: path.name ?? "")
         }
         let found: S3Object?
@@ -76,7 +76,7 @@ extension S3Remote {
         if let date { dates.note([(key, found.tag, date)]) }
         copies.remove([key])
         for known in [tag, found.tag] {
-            if let known { unanswered.forget(Self.lastName(of: key), tag: Array(known.utf8)) }
+            if let known { sent.forget(Self.lastName(of: key), tag: Array(known.utf8)) }
         }
         return file(found, name: path.name ?? "")
     }

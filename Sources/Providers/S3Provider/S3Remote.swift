@@ -47,7 +47,7 @@ final class S3Remote: PathRemote {
     let links = LinkTargets()
     let dates: DateBook
     let copies: CopyBook
-    let unanswered: UnansweredContents
+    let sent: SentContents
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
@@ -57,7 +57,7 @@ final class S3Remote: PathRemote {
         uploads = UploadJournal(directory: manager.stateDirectory)
         dates = DateBook(directory: manager.stateDirectory)
         copies = CopyBook(directory: manager.stateDirectory)
-        unanswered = UnansweredContents(in: manager.stateDirectory)
+        sent = SentContents(in: manager.stateDirectory)
     }
 
     /// The most that are made at once; the transport lets in what the server serves.
@@ -175,7 +175,7 @@ final class S3Remote: PathRemote {
     /// The date of an object's content: what was noted of it, or of content that was sent and is on its way to a place under
     /// the same name; else what the listing says.
     func date(of object: S3Object) -> FileTimestamp? {
-        dates.noted(of: object) ?? unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
+        dates.noted(of: object) ?? sent.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
             ?? object.modified
     }
 

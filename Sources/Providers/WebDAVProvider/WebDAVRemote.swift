@@ -30,8 +30,7 @@ package final class WebDAVRemote: PathRemote {
     let isReadOnly: Bool
     let habitStore: HabitStore
     let report: @Sendable (String) -> Void
-    let unanswered: UnansweredContents
-    let lost: LostContents
+    let sent: SentContents
     let hiddenFiles: HiddenFiles
     let reportHabits = ReportHabits()
     private let listings = OpenListings()
@@ -59,8 +58,7 @@ package final class WebDAVRemote: PathRemote {
         self.isReadOnly = isReadOnly
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
         habitStore = HabitStore(in: stateDirectory)
-        unanswered = UnansweredContents(in: stateDirectory)
-        lost = LostContents(in: stateDirectory)
+        sent = SentContents(in: stateDirectory)
         hiddenFiles = HiddenFiles(in: stateDirectory)
         spoolDirectory = stateDirectory
         chunkedUploads = ChunkedUploads(ChunkJournal(in: stateDirectory))
@@ -375,7 +373,7 @@ package final class WebDAVRemote: PathRemote {
                 && !(kind == .file && ETag.isOfWholeSecond(resource.etag, resource.modifiedAt)),
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
-                contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))
+                contentModificationDate: sent.date(name, tag: Array(tag.utf8))
                     ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
         // How old something on its way is the server says.

@@ -21,16 +21,16 @@ package final class OperationLedger: Sendable {
     private let patience: Duration
 
     /// - Parameters:
-    ///   - grace: as ``LedgerState/Settings/grace``.
+    ///   - settings: the times that the rules need.
     ///   - patience: how long a claim waits for earlier ones.
     ///   - directory: a folder for what has to outlive the process.
     package init(
-        grace: ClosedRange<Duration>? = nil, patience: Duration = .seconds(20), in directory: FilePath? = nil
+        _ settings: LedgerState.Settings = .init(), patience: Duration = .seconds(20), in directory: FilePath? = nil
     ) {
         self.patience = patience
         kept = SurvivingRecords(path: directory?.appending("operations"))
         let records = kept.all.map(\.record)
-        locked = Mutex(Locked(state: LedgerState(LedgerState.Settings(grace: grace), restoring: records)))
+        locked = Mutex(Locked(state: LedgerState(settings, restoring: records)))
     }
 
     /// Changes the state, and writes what has to outlive the process before anything else builds on it.
