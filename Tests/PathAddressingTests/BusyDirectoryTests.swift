@@ -14,22 +14,24 @@ import Testing
         defer { scratch.remove() }
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "memory"), stateDirectory: scratch.path)
-        let book = PlaceBook(manager: manager)
+        let paths = PathMap(manager: manager)
         // Two writers, each of which begins before the other ends.
         let writers = (0..<2).map { writer in
             Task {
                 var number = 0
                 while !Task.isCancelled {
                     number += 1
-                    let place = PlaceBook.Place(directory: .rootContainer, name: "\(writer).\(number)")
-                    await book.changing([place]) { try? await Task.sleep(for: .milliseconds(writer == 0 ? 30 : 50)) }
+                    let place = PathMap.Place(directory: .rootContainer, name: "\(writer).\(number)")
+                    try? await paths.changing([place]) {
+                        try? await Task.sleep(for: .milliseconds(writer == 0 ? 30 : 50))
+                    }
                 }
             }
         }
-        #expect(await eventually { book.now > 4 })
+        #expect(await eventually { paths.now > 4 })
         let start = ContinuousClock.now
-        let moment = book.now
-        let changed = try await book.changed(in: .rootContainer, since: moment)
+        let moment = paths.now
+        let changed = try await paths.changed(in: .rootContainer, since: moment)
         for writer in writers { writer.cancel() }
         // What was under way at the time is known to have changed.
         #expect(!changed.isEmpty)

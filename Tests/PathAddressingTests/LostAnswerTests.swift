@@ -106,12 +106,12 @@ import Testing
     func contents() throws {
         let store = ReportingStore.temporary
         let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
-        let first = UnansweredContents(in: store)
-        first.note("name", tag: [1, 0, 255], date: date)
-        first.note("answered", tag: [2], date: date)
+        let first = SentContents(in: store)
+        first.note("name", .tag([1, 0, 255]), date: date)
+        first.note("answered", .tag([2]), date: date)
         first.forget("answered", tag: [2])
         first.carry("name", to: "e\u{301}")
-        let second = UnansweredContents(in: store)
+        let second = SentContents(in: store)
         #expect(second.date("name", tag: [1, 0, 255]) == date)
         #expect(second.date("e\u{301}", tag: [1, 0, 255]) == date)
         #expect(second.date("\u{e9}", tag: [1, 0, 255]) == nil)

@@ -19,14 +19,14 @@ import Testing
 
     /// Holds a place until it is told to let go.
     private func holding(
-        _ place: Stragglers.Reach, of claims: ClaimedPlaces, _ body: () async throws -> Void
+        _ place: PathExtent, of ledger: OperationLedger, _ body: () async throws -> Void
     ) async throws {
         let (release, end) = AsyncStream.makeStream(of: Void.self)
-        let held = claims.count + 1
+        let held = ledger.claimCount + 1
         let holder = Task {
-            try await claims.claim([place]) { _ in for await _ in release {} }
+            try await ledger.perform(claiming: [place]) { _ in for await _ in release {} }
         }
-        try await waitFor(held, in: claims)
+        try await waitFor(held, in: ledger)
         do {
             try await body()
         } catch {
@@ -37,49 +37,51 @@ import Testing
         try await holder.value
     }
 
-    private func waitFor(_ count: Int, in claims: ClaimedPlaces) async throws {
-        while claims.count < count { try await Task.sleep(for: .milliseconds(1)) }
+    private func waitFor(_ count: Int, in ledger: OperationLedger) async throws {
+        while ledger.claimCount < count { try await Task.sleep(for: .milliseconds(1)) }
     }
 
     @Test("S258: changes of other places are made at once, those of the same in the order they came")
     func orderOfChanges() async throws {
-        let claims = ClaimedPlaces()
+        let ledger = OperationLedger()
         let order = Order()
         var waiting: [Task<Void, any Error>] = []
-        try await holding(.below("a/"), of: claims) {
-            for place in [Stragglers.Reach.exactly("a"), .exactly("ab"), .below("b/"), .exactly("b/x")] {
-                try await claims.claim([place]) { _ in }
+        try await holding(.below("a/"), of: ledger) {
+            for place in [PathExtent.exactly("a"), .exactly("ab"), .below("b/"), .exactly("b/x")] {
+                try await ledger.perform(claiming: [place]) { _ in }
             }
-            for (number, place) in [Stragglers.Reach.exactly("a/x"), .below("a/b/"), .below(""), .exactly("a/b/")]
+            for (number, place) in [PathExtent.exactly("a/x"), .below("a/b/"), .below(""), .exactly("a/b/")]
                 .enumerated()
             {
-                waiting.append(Task { try await claims.claim([place]) { _ in order.add(number) } })
-                try await waitFor(number + 2, in: claims)
+                waiting.append(Task { try await ledger.perform(claiming: [place]) { _ in order.add(number) } })
+                try await waitFor(number + 2, in: ledger)
             }
             // It waits for what waits for it: otherwise who is about much would never come to his turn.
-            let late = Task { try await claims.claim([.exactly("other")]) { _ in order.add(4) } }
+            let late = Task { try await ledger.perform(claiming: [.exactly("other")]) { _ in order.add(4) } }
             waiting.append(late)
-            try await waitFor(6, in: claims)
+            try await waitFor(6, in: ledger)
             #expect(order.made == [])
         }
         for task in waiting { try await task.value }
         let made = order.made
         #expect(Set(made.prefix(2)) == [0, 1] && made.firstIndex(of: 2) == 2 && Set(made.suffix(2)) == [3, 4])
-        #expect(claims.count == 0)
+        #expect(ledger.claimCount == 0)
     }
 
     @Test("S258: nobody waits for ever, nor longer than he wants")
     func patienceAndCancellation() async throws {
-        let claims = ClaimedPlaces(patience: .milliseconds(100))
-        try await holding(.exactly("a"), of: claims) {
-            await #expect(throws: ClaimedPlaces.Busy.self) { try await claims.claim([.below("")]) { _ in } }
-            let cancelled = Task { try await claims.claim([.exactly("a")]) { _ in } }
+        let ledger = OperationLedger(patience: .milliseconds(100))
+        try await holding(.exactly("a"), of: ledger) {
+            await #expect(throws: OperationLedger.Busy.self) {
+                try await ledger.perform(claiming: [.below("")]) { _ in }
+            }
+            let cancelled = Task { try await ledger.perform(claiming: [.exactly("a")]) { _ in } }
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await cancelled.value }
             // Those who gave up are in nobody's way.
-            try await claims.claim([.exactly("b")]) { _ in }
+            try await ledger.perform(claiming: [.exactly("b")]) { _ in }
         }
-        try await claims.claim([.exactly("a")]) { _ in }
+        try await ledger.perform(claiming: [.exactly("a")]) { _ in }
     }
 
     @Test(
@@ -115,16 +117,16 @@ import Testing
             var (before, after): ([Task<Void, any Error>], [Task<Void, any Error>]) = ([], [])
             var renaming: Task<RemoteEntry, any Error>?
             var coming: Task<RemoteEntry, any Error>?
-            try await holding(.below(bucket.prefix + "a/"), of: remote.claims) {
+            try await holding(.below(bucket.prefix + "a/"), of: remote.client.ledger) {
                 for change in changes("") { before.append(Task { try await change() }) }
-                try await waitFor(6, in: remote.claims)
+                try await waitFor(6, in: remote.client.ledger)
                 renaming = Task { try await remote.move(RemotePath(["a"]), to: RemotePath(["b"]), kind: .directory) }
-                try await waitFor(7, in: remote.claims)
+                try await waitFor(7, in: remote.client.ledger)
                 for change in changes("-late") { after.append(Task { try await change() }) }
                 coming = Task {
                     try await remote.move(RemotePath(["elsewhere"]), to: RemotePath(["a", "come"]), kind: .file)
                 }
-                try await waitFor(13, in: remote.claims)
+                try await waitFor(13, in: remote.client.ledger)
             }
             for task in before { try await task.value }
             _ = try await renaming?.value

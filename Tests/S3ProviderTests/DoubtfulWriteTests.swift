@@ -16,7 +16,7 @@ import Testing
                 let key = "\(bucket.prefix)\(name)/below/file"
                 try await bucket.put(bucket.prefix + name + "/", "")
                 let request = remote.client.request("PUT", key, body: .bytes(Array("text".utf8)))
-                remote.client.doubtful.note(key, tag: try #require(request.tagOfWritten))
+                remote.client.ledger.noteUnknown(key, tag: try #require(request.tagOfWritten))
                 try await bucket.put(key, isOurs ? "text" : "other text")
                 let path = RemotePath([name])
                 if isOurs {
@@ -37,7 +37,7 @@ import Testing
             for name in ["answered", "shown"] {
                 let (key, path) = ("\(bucket.prefix)\(name)/file", RemotePath([name]))
                 let request = remote.client.request("PUT", key, body: .bytes(Array(name.utf8)))
-                remote.client.doubtful.note(key, tag: try #require(request.tagOfWritten))
+                remote.client.ledger.noteUnknown(key, tag: try #require(request.tagOfWritten))
                 if name == "answered" {
                     _ = try await remote.client.attempt(request)
                 } else {
@@ -83,14 +83,16 @@ import Testing
     @Test("S228: what was left in doubt is known after a SIGKILL, too, and not without end")
     func doubtsOutliveTheProcess() throws {
         let store = ReportingStore.temporary
-        let object = S3Object(key: "key", tag: "\"0\"", size: 0, modified: nil)
-        let first = DoubtfulWrites(in: store)
-        #expect(!first.hold(object))
-        first.note("key", tag: "\"0\"")
-        #expect(DoubtfulWrites(in: store).hold(object))
-        #expect(!DoubtfulWrites(in: store).hold(S3Object(key: "key", tag: "\"1\"", size: 0, modified: nil)))
-        for number in 0..<2000 { first.note("other \(number)", tag: "\"0\"") }
-        #expect(!first.hold(object))
-        #expect(first.hold(S3Object(key: "other 1999", tag: "\"0\"", size: 0, modified: nil)))
+        func start() -> OperationLedger {
+            OperationLedger(LedgerState.Settings(grace: .seconds(2)...(.seconds(30))), in: store)
+        }
+        let first = start()
+        #expect(!first.isLeftover("key", tag: "0"))
+        first.noteUnknown("key", tag: "0")
+        #expect(start().isLeftover("key", tag: "0"))
+        #expect(!start().isLeftover("key", tag: "1"))
+        for number in 0..<2000 { first.noteUnknown("other \(number)", tag: "0") }
+        #expect(!first.isLeftover("key", tag: "0"))
+        #expect(first.isLeftover("other 1999", tag: "0"))
     }
 }

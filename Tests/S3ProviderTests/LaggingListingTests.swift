@@ -35,7 +35,7 @@ import Testing
             #expect(shown(now) != shown(old))
             let right = try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
             #expect(shown(right) == shown(now))
-            #expect(client.recent.hasLagged)
+            #expect(client.listsLate)
             // Nothing is said of what another part of the listing is about.
             var part = S3Listing(entries: Array(old.entries.prefix(1)), next: "more", unreadable: 0)
             part = try await client.current(part, prefix: prefix, isFlat: isFlat, isFirst: true)
@@ -54,9 +54,9 @@ import Testing
             try await bucket.put(deleted, "theirs")
             let names = try await remote.entries(in: .root, from: nil, limit: 10).entries
             #expect(names.map(\.name) == ["deleted", "written"] && names.allSatisfy { $0.size == 6 })
-            #expect(!client.recent.hasLagged)
+            #expect(!client.listsLate)
             // Nor is that asked for again.
-            #expect(client.recent.changes(below: bucket.prefix).isEmpty)
+            #expect(client.ledger.acknowledged(below: bucket.prefix).isEmpty)
         }
     }
 }

@@ -9,18 +9,18 @@ import Testing
 @Suite struct StragglerTests {
     @Test("S191: only who changes the place of what is on its way waits for it")
     func waitsOnlyWhereSomethingIsOnItsWay() async throws {
-        let stragglers = Stragglers(patience: .milliseconds(300))
-        func settling(_ places: [Stragglers.Reach]) async throws -> Duration {
+        let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30))))
+        func settling(_ places: [PathExtent]) async throws -> Duration {
             try await ContinuousClock().measure {
-                try await stragglers.settle(over: places) {}
+                try await ledger.settle(over: places) {}
             }
         }
-        stragglers.note("top/a/x")
+        ledger.noteUnknown("top/a/x")
         #expect(
             try await settling([.below("top/b/"), .exactly("top/a"), .below("top/a/x/"), .within("top/")])
                 < .milliseconds(200))
         #expect(try await settling([.below("top/a/")]) >= .milliseconds(290))
-        stragglers.note("top/a/x")
+        ledger.noteUnknown("top/a/x")
         #expect(try await settling([.exactly("top/a/x")]) >= .milliseconds(290))
         // It has been heard of since, and nothing has come.
         #expect(try await settling([.within("top/a/")]) < .milliseconds(200))
@@ -30,7 +30,7 @@ import Testing
     func whatArrivesLateIsMovedToo() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
-            remote.client.stragglers.note(bucket.prefix + "a/late")
+            remote.client.ledger.noteUnknown(bucket.prefix + "a/late")
             let late = Task {
                 try await Task.sleep(for: .milliseconds(700))
                 try await bucket.put(bucket.prefix + "a/late", "late")
@@ -50,7 +50,7 @@ import Testing
             let below = isTree ? "below" : ""
             try await bucket.put(original + below, "text")
             try remote.moves.save(MoveRecord(from: original, to: copy, stage: .copying, begun: S3Client.now))
-            remote.client.stragglers.note(copy + below)
+            remote.client.ledger.noteUnknown(copy + below)
             let late = Task {
                 try await Task.sleep(for: .milliseconds(700))
                 try await bucket.put(copy + below, "text")
@@ -67,7 +67,7 @@ import Testing
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
             for look in ["entry", "entries"] {
-                remote.client.stragglers.note(bucket.prefix + "a/" + look)
+                remote.client.ledger.noteUnknown(bucket.prefix + "a/" + look)
                 let late = Task {
                     try await Task.sleep(for: .milliseconds(700))
                     try await bucket.put(bucket.prefix + "a/" + look, "late")
@@ -85,35 +85,38 @@ import Testing
 
     @Test("S224: the slower a server is, the longer is waited")
     func slowServersAreWaitedForLonger() async throws {
-        let stragglers = Stragglers(patience: .milliseconds(50))
-        stragglers.noteAnswer(after: .milliseconds(200))
-        stragglers.noteAnswer(after: .milliseconds(1))
-        stragglers.note("key")
-        let took = try await ContinuousClock().measure { try await stragglers.settle(over: [.exactly("key")]) {} }
+        let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(50)...(.seconds(30))))
+        ledger.noteResponse(after: .milliseconds(200))
+        ledger.noteResponse(after: .milliseconds(1))
+        ledger.noteUnknown("key")
+        let took = try await ContinuousClock().measure { try await ledger.settle(over: [.exactly("key")]) {} }
         #expect(took >= .milliseconds(590))
     }
 
     @Test("S224: after a process that was killed something may be on its way to anywhere")
     func whatAKilledProcessSentMayStillArrive() async throws {
         let store = ReportingStore.temporary
-        func start() async throws -> (Stragglers, Duration) {
-            let stragglers = Stragglers(patience: .milliseconds(300), in: store)
-            let took = try await ContinuousClock().measure { try await stragglers.settle(over: [.exactly("any")]) {} }
-            return (stragglers, took)
+        func start(_ path: String = "any") async throws -> (OperationLedger, Duration) {
+            let settings = LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30)))
+            let ledger = OperationLedger(settings, in: store)
+            let took = try await ContinuousClock().measure { try await ledger.settle(over: [.exactly(path)]) {} }
+            return (ledger, took)
         }
         let (first, none) = try await start()
         #expect(none < .milliseconds(200))
-        first.noteChange()
-        // Without an end.
+        _ = first.send(["in flight"])
+        // Killed: it neither ends nor closes.
         let (second, long) = try await start()
         #expect(long >= .milliseconds(290))
-        second.noteChange()
-        second.note("sent just now")
+        let number = second.send(["sent just now"])
+        second.end(number, .unknown(.deleted))
         second.close()
-        let (third, again) = try await start()
-        #expect(again >= .milliseconds(290))
+        // After an orderly end it is known where: only there it is waited.
+        let (third, elsewhere) = try await start()
+        #expect(elsewhere < .milliseconds(200))
         third.close()
-        let (_, last) = try await start()
-        #expect(last < .milliseconds(200))
+        let (fourth, again) = try await start("sent just now")
+        #expect(again >= .milliseconds(290))
+        fourth.close()
     }
 }

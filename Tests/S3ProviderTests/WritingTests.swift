@@ -93,7 +93,7 @@ import Testing
                     source, to: RemotePath("a"), attributes: RemoteAttributes(contentModificationDate: date),
                     if: .absent)
                 // As while `b/a` of the same content is being sent.
-                remote.unanswered.note("a", tag: written.tag, date: other)
+                remote.sent.note("a", .tag(written.tag), date: other)
             }
             let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
             #expect(listed.map(\.attributes.contentModificationDate) == [date])

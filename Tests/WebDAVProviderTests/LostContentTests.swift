@@ -8,18 +8,18 @@ import Testing
     @Test("S221: contents whose tags nobody knows are known again after a SIGKILL, and under another name")
     func survive() throws {
         let store = ReportingStore.temporary
-        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), LostContents.digest(of: [1, 2]))
-        let first = LostContents(in: store)
-        first.note("name", size: 2, date: date, mark)
-        first.note("dated", size: 2, date: date, .seconds(7))
+        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), WebDAVRemote.digest(of: [1, 2]))
+        let first = SentContents(in: store)
+        first.note("name", mark, size: 2, date: date)
+        first.note("dated", .seconds(7), size: 2, date: date)
         first.carry("name", to: "other")
-        let second = LostContents(in: store)
+        let second = SentContents(in: store)
         for name in ["name", "other"] {
             let found = second.candidates(name, size: 2, tag: [9])
             #expect(found.map(\.date) == [date] && found.map(\.mark) == [mark])
         }
         let dated = try #require(second.candidates("dated", size: 2, tag: [9]).first)
         second.settle("dated", tag: [9], as: dated)
-        #expect(LostContents(in: store).candidates("dated", size: 2, tag: [8]).isEmpty)
+        #expect(SentContents(in: store).candidates("dated", size: 2, tag: [8]).isEmpty)
     }
 }

@@ -9,7 +9,7 @@ extension PathAddressedProvider {
         wanted: RemoteAttributes, isOwn: Bool
     ) async throws -> ItemChange {
         let identifier = try await identities.identify(entry, in: parent, at: directory, isNew: false)
-        if isOwn { book.noteWritten(identifier, version: PathItems.version(ofTag: entry.tag)) }
+        if isOwn { paths.noteWritten(identifier, version: PathItems.version(ofTag: entry.tag)) }
         return answer(entry, as: identifier, in: parent, fields, wanted: wanted)
     }
 
@@ -53,7 +53,7 @@ extension PathAddressedProvider {
         _ entry: RemoteEntry, _ identifier: ItemIdentifier, in parent: ItemIdentifier
     ) -> any Error {
         // What we have moved there, and the system does not know to be there, may be about to go as well.
-        if book.holdsUnheard(identifier) {
+        if paths.holdsUnheard(identifier) {
             return FileProviderError(.providerDomainTemporarilyUnavailable, "'\(entry.name)' is not empty yet")
         }
         return FileProviderError(.directoryNotEmpty, item: items.item(entry, as: identifier, in: parent))

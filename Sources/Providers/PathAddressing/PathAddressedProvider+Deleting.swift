@@ -2,7 +2,7 @@ import FileProvider
 
 /// Deleting.
 extension PathAddressedProvider {
-    private typealias Place = PlaceBook.Place
+    private typealias Place = PathMap.Place
 
     package func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
@@ -28,7 +28,7 @@ extension PathAddressedProvider {
                 case .symbolicLink: break
                 }
                 do {
-                    try await book.changing([Place(directory: parent, name: entry.name)]) {
+                    try await paths.changing([Place(directory: parent, name: entry.name)]) {
                         try await delete(entry, at: path, if: condition(ofDeleting: entry, options))
                     }
                 } catch let failure as RemoteConditionFailure {

@@ -9,7 +9,7 @@ package protocol EarlyRemote: PathRemote {
 
 extension PathAddressedProvider: EarlyContentReceiver {
     package func receive(_ content: GrowingContent, in parent: ItemIdentifier) async {
-        guard let remote = remote as? any EarlyRemote, let directory = book.path(of: parent) else { return }
+        guard let remote = remote as? any EarlyRemote, let directory = paths.path(of: parent) else { return }
         await remote.receive(content, in: directory)
     }
 }

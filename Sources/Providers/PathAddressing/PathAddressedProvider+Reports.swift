@@ -60,13 +60,13 @@ extension PathAddressedProvider: ChangeReporter {
     ) async throws -> ChangeReport {
         guard let remote = remote as? any ReportingRemote else { return ChangeReport(changed: nil, mark: nil) }
         // What we move meanwhile may be reported by either path.
-        let before = paths(of: directories)
+        let before = locations(of: directories)
         let report = try await locate(.rootContainer) {
             try await remote.changes(since: mark, at: $0, isDeep: true)
         }
         guard let changes = report.paths else { return ChangeReport(changed: nil, mark: report.mark) }
         if changes.isEmpty { return ChangeReport(changed: [], mark: report.mark) }
-        let after = paths(of: directories)
+        let after = locations(of: directories)
         let parents = Set((changes.present.union(changes.removed)).map(\.parent))
         let changed = directories.filter { directory in
             guard let path = before[directory], after[directory] == path else { return true }
@@ -84,7 +84,7 @@ extension PathAddressedProvider: ChangeReporter {
         return ChangeReport(changed: changes.isEmpty ? [] : [directory], mark: report.mark)
     }
 
-    private func paths(of directories: [ItemIdentifier]) -> [ItemIdentifier: RemotePath] {
-        directories.reduce(into: [:]) { paths, directory in paths[directory] = book.path(of: directory) }
+    private func locations(of directories: [ItemIdentifier]) -> [ItemIdentifier: RemotePath] {
+        directories.reduce(into: [:]) { locations, directory in locations[directory] = paths.path(of: directory) }
     }
 }

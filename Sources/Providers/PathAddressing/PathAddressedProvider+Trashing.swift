@@ -2,7 +2,7 @@ import FileProvider
 
 /// Throwing away, and bringing back.
 extension PathAddressedProvider {
-    private typealias Place = PlaceBook.Place
+    private typealias Place = PathMap.Place
     /// What has been deleted may be listed in the trash a moment later.
     private static let pauses: [Duration] = [.zero, .milliseconds(300), .seconds(1)]
     private static let mostThrows = 3
@@ -54,7 +54,7 @@ extension PathAddressedProvider {
                 entry = try await remote.entry(at: path)
             }
             do {
-                try await book.changing([Place(directory: parent, name: entry.name)]) { [entry] in
+                try await paths.changing([Place(directory: parent, name: entry.name)]) { [entry] in
                     try await throwAway(entry, at: path, remote, trashBook)
                 }
             } catch let failure as RemoteConditionFailure {
@@ -244,7 +244,7 @@ extension PathAddressedProvider {
             let path = directory.appending(name)
             trashBook.willRestore(found)
             let restored = try await colliding(in: parent, at: directory, named: name) {
-                try await book.changing([Place(directory: parent, name: name)]) {
+                try await paths.changing([Place(directory: parent, name: name)]) {
                     try await remote.restore(found, to: path)
                 }
             }
@@ -269,7 +269,7 @@ extension PathAddressedProvider {
             if let present = there, !mayBe(present, identifier) { there = nil }
             if there == nil, let kind = MintedIdentifier.kind(of: identifier) {
                 there = try await colliding(in: parent, at: directory, named: name) {
-                    try await book.changing([Place(directory: parent, name: name)]) {
+                    try await paths.changing([Place(directory: parent, name: name)]) {
                         try await remote.resumeRestoring(key, kind: kind, to: path)
                     }
                 }

@@ -2,7 +2,7 @@ import FileProvider
 
 /// Bringing changes to the remote.
 extension PathAddressedProvider {
-    private typealias Place = PlaceBook.Place
+    private typealias Place = PathMap.Place
 
     // MARK: - Making
 
@@ -33,7 +33,7 @@ extension PathAddressedProvider {
             }
             try checkContents(of: template, contents, isWanted: template.kind == .file)
             do {
-                let made = try await book.changing([Place(directory: parent, name: template.filename)]) {
+                let made = try await paths.changing([Place(directory: parent, name: template.filename)]) {
                     try await make(template, at: path, fields, contents)
                 }
                 guard let made else {
@@ -139,7 +139,7 @@ extension PathAddressedProvider {
                 }
                 fields.remove(.contents)
                 contents = nil
-                book.noteWritten(item.itemIdentifier, version: PathItems.version(ofTag: entry.tag))
+                paths.noteWritten(item.itemIdentifier, version: PathItems.version(ofTag: entry.tag))
             }
         }
         let old = Place(directory: parent, name: entry.name)
@@ -159,10 +159,10 @@ extension PathAddressedProvider {
             if fields.contains(.contents) {
                 var attributes = change.attributes
                 attributes.permissions = attributes.permissions ?? now.attributes.permissions
-                now = try await book.changing([new]) { [now, attributes] in
+                now = try await paths.changing([new]) { [now, attributes] in
                     try await write(contents, to: newPath, attributes, if: .unchanged(tag: now.tag))
                 }
-                book.noteWritten(item.itemIdentifier, version: PathItems.version(ofTag: now.tag))
+                paths.noteWritten(item.itemIdentifier, version: PathItems.version(ofTag: now.tag))
                 return answer(now, as: item.itemIdentifier, in: new.directory, fields, wanted: change.attributes)
             }
             let (stored, notStored) = try await remote.set(change.attributes, of: newPath, kind: entry.kind)
@@ -172,7 +172,7 @@ extension PathAddressedProvider {
         } catch {
             // All of it or nothing; but what may have been stored would be taken back with it, and known again nowhere. The
             // next attempt goes on from where it is.
-            if new != old, !UnansweredContents.mayHaveArrived(despite: error) {
+            if new != old, !OperationLedger.mayHaveArrived(despite: error) {
                 _ = try? await move(item.itemIdentifier, now, from: newPath, at: new, to: path, at: old)
             }
             guard let failure = error as? RemoteConditionFailure else { throw error }
@@ -186,7 +186,7 @@ extension PathAddressedProvider {
         guard new.directory != .trashContainer else {
             throw Self.noTrash
         }
-        guard let directory = book.path(of: new.directory) else { throw FileProviderError.noSuchItem(new.directory) }
+        guard let directory = paths.path(of: new.directory) else { throw FileProviderError.noSuchItem(new.directory) }
         guard directory != path, !directory.isBelow(path) else {
             throw FileProviderError(.cannotSynchronize, "'\(path.name ?? "/")' cannot come below itself")
         }
@@ -199,13 +199,13 @@ extension PathAddressedProvider {
     ) async throws -> RemoteEntry {
         do {
             let version = PathItems.version(ofTag: entry.tag)
-            let moved = try await book.moving(
+            let moved = try await paths.moving(
                 identifier, tag: entry.kind == .file ? entry.tag : [], from: path, at: old, to: new
             ) {
                 try await remote.move(path, to: newPath, kind: entry.kind)
             }
-            if book.wrote(identifier, version: version) || !entry.isTagUnsettled {
-                book.noteWritten(identifier, version: PathItems.version(ofTag: moved.tag))
+            if paths.wrote(identifier, version: version) || !entry.isTagUnsettled {
+                paths.noteWritten(identifier, version: PathItems.version(ofTag: moved.tag))
             }
             return moved
         } catch let failure as RemoteConditionFailure {

@@ -4,11 +4,11 @@ import Foundation
 /// A provider over a remote that knows its items by path alone.
 ///
 /// It keeps no table of the remote: where an item lies the system knows, and what it does not know yet is in a
-/// ``PlaceBook``.
+/// ``PathMap``.
 package final class PathAddressedProvider: FileProviderReplicatedExtension {
     package let remote: any PathRemote
     let manager: any FileProviderManager
-    let book: PlaceBook
+    let paths: PathMap
     let identities: PathIdentities
     let items: PathItems
     let trashParts: (remote: any TrashingRemote, book: TrashRecords, look: TrashLook)?
@@ -23,11 +23,11 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         self.remote = remote
         self.manager = manager
         self.leftoverAge = leftoverAge
-        let book = PlaceBook(manager: manager)
-        self.book = book
-        identities = PathIdentities(remote: remote, manager: manager, book: book)
-        items = PathItems(book: book, traits: { [remote] in remote.traits })
-        trees = TreeListings(remote: remote, book: book)
+        let paths = PathMap(manager: manager)
+        self.paths = paths
+        identities = PathIdentities(remote: remote, manager: manager, paths: paths)
+        items = PathItems(paths: paths, traits: { [remote] in remote.traits })
+        trees = TreeListings(remote: remote, paths: paths)
         root = RootCheck(remote: remote, source: manager.domain.source)
         trashParts = (remote as? any TrashingRemote).map { remote in
             let book = TrashRecords(in: ReportingStore(of: manager))
@@ -69,9 +69,9 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     /// Whether no other item is what listings show in the place of this one: of two that came to be known there, one is gone.
     private func isOwner(_ identifier: ItemIdentifier, of item: FileProviderItem) -> Bool {
         if identifier == .rootContainer || MintedIdentifier.isRemote(identifier) { return true }
-        let place = PlaceBook.Place(directory: item.parentItemIdentifier, name: item.filename)
+        let place = PathMap.Place(directory: item.parentItemIdentifier, name: item.filename)
         let owner =
-            book.identifier(at: place) ?? manager.identifier(ofChildNamed: place.name, in: place.directory)
+            paths.identifier(at: place) ?? manager.identifier(ofChildNamed: place.name, in: place.directory)
         return owner.map { $0 == identifier || MintedIdentifier.kind(of: $0) != item.kind } ?? true
     }
 
@@ -143,9 +143,9 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     func locate<Value: Sendable>(
         _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
-        guard var path = book.path(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
+        guard var path = paths.path(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
         try await settleMoves(near: path)
-        path = book.path(of: identifier) ?? path
+        path = paths.path(of: identifier) ?? path
         var tries = 1
         while true {
             do {
@@ -155,10 +155,10 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
                     try await root.check()
                     throw error
                 }
-                try await book.waitForMoves(over: path)
+                try await paths.waitForMoves(over: path)
                 // One that has ended meanwhile without an answer may have been made.
                 try await settleMoves(near: path)
-                guard tries < Self.mostTries, let now = book.path(of: identifier), now != path else {
+                guard tries < Self.mostTries, let now = paths.path(of: identifier), now != path else {
                     try await root.check()
                     throw FileProviderError.noSuchItem(identifier)
                 }
@@ -194,7 +194,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     /// The identifier of the directory that holds an item, which lies at a path.
     func parent(of identifier: ItemIdentifier, at path: RemotePath) throws -> ItemIdentifier {
-        if let place = book.place(of: identifier) { return place.directory }
+        if let place = paths.place(of: identifier) { return place.directory }
         var directory = ItemIdentifier.rootContainer
         let known = manager.remotePath(of: identifier) ?? path.names
         for name in known.dropLast() {

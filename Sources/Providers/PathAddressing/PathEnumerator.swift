@@ -36,7 +36,7 @@ final class PathEnumerator: FileProviderEnumerator {
         let size = max(1, suggestedPageSize)
         if page == .initial {
             invalidate()
-            let (now, search) = (provider.book.now, provider.identities.beginSearch(in: container))
+            let (now, search) = (provider.paths.now, provider.identities.beginSearch(in: container))
             state.withLock { $0 = State(beganAt: now, search: search) }
             try await take(from: nil, limit: size)
         } else {
@@ -81,7 +81,7 @@ final class PathEnumerator: FileProviderEnumerator {
         var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
         var moment = began
         for _ in 0..<Self.mostLooks {
-            let now = provider.book.now
+            let now = provider.paths.now
             entries = try await current(entries, in: path, since: moment)
             // A renaming may have lost its answer since the listing was asked for.
             try await provider.settleMoves(near: path)
@@ -93,13 +93,13 @@ final class PathEnumerator: FileProviderEnumerator {
             // What was made here meanwhile is there, and the listing need not have it.
             var listed: Set<[UInt8]>?
             if token == nil, part.next == nil {
-                let touched = try await provider.book.changed(in: container, since: began).map(\.name)
+                let touched = try await provider.paths.changed(in: container, since: began).map(\.name)
                 listed = Set((entries.map(\.name) + touched).map { Array($0.utf8) })
             }
             identified = try await provider.identities.identify(
                 entries, in: container, at: path, listed: listed, search: search)
             // What was changed here while it was found out who they are is looked at again.
-            let changed = try await provider.book.changed(in: container, since: now)
+            let changed = try await provider.paths.changed(in: container, since: now)
             if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }
             moment = now
         }
@@ -113,7 +113,7 @@ final class PathEnumerator: FileProviderEnumerator {
         // Where nothing was known, nothing is missing.
         guard part.next == nil, search?.isFirst == false else { return }
         // What was made here meanwhile may be there and not be listed.
-        let changed = try await provider.book.changed(in: container, since: began)
+        let changed = try await provider.paths.changed(in: container, since: began)
         var names = state.withLock { $0.names }
         for place in changed { names.insert(place.name) }
         provider.identities.noteListed(container, at: path, names: names)
@@ -131,7 +131,7 @@ final class PathEnumerator: FileProviderEnumerator {
         var entries: [RemoteEntry] = []
         for known in hidden {
             let name = known.filename
-            guard !provider.book.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
+            guard !provider.paths.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
                 let entry = try await provider.entry(at: path.appending(name))
             else { continue }
             entries.append(entry)
@@ -143,7 +143,7 @@ final class PathEnumerator: FileProviderEnumerator {
     private func current(
         _ entries: [RemoteEntry], in path: RemotePath, since moment: Int
     ) async throws -> [RemoteEntry] {
-        let changed = try await provider.book.changed(in: container, since: moment)
+        let changed = try await provider.paths.changed(in: container, since: moment)
         if changed.isEmpty { return entries }
         let doubtful = entries.indices.filter {
             changed.contains(.init(directory: container, name: entries[$0].name))

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Says which item it is that has a name: the one that is known there, one that somebody has renamed, or a new one.
 final class PathIdentities: Sendable {
-    private typealias Place = PlaceBook.Place
+    private typealias Place = PathMap.Place
 
     /// An item that is not where it was.
     private struct Missing {
@@ -17,7 +17,7 @@ final class PathIdentities: Sendable {
 
     private let remote: any PathRemote
     private let manager: any FileProviderManager
-    private let book: PlaceBook
+    private let paths: PathMap
     private let missing = Mutex<[ItemIdentifier: Missing]>([:])
     private static let mostMissing = 2048
     private static let mostAttempts = 1000
@@ -26,10 +26,10 @@ final class PathIdentities: Sendable {
     /// In how many other directories one listing looks for old names.
     private static let mostPlaces = 4
 
-    init(remote: any PathRemote, manager: any FileProviderManager, book: PlaceBook) {
+    init(remote: any PathRemote, manager: any FileProviderManager, paths: PathMap) {
         self.remote = remote
         self.manager = manager
-        self.book = book
+        self.paths = paths
     }
 
     /// The identifiers of what was found in a directory, each once.
@@ -66,7 +66,7 @@ final class PathIdentities: Sendable {
         }
         let taken = first.isEmpty ? [] : manager.knownIdentifiers(among: first)
         for (index, candidate) in zip(unknown, first) where identifiers[index] == nil {
-            let isFree = !taken.contains(candidate) && !used.contains(candidate) && !book.isMoving(candidate)
+            let isFree = !taken.contains(candidate) && !used.contains(candidate) && !paths.isMoving(candidate)
             let minted = isFree ? candidate : mint(entries[index], in: parent, at: path, used)
             used.insert(minted)
             identifiers[index] = minted
@@ -94,7 +94,7 @@ final class PathIdentities: Sendable {
         }
         for known in gone {
             let place = Place(directory: parent, name: known.filename)
-            if book.hasMoved(known.itemIdentifier, from: place) || book.isUncertain(known.itemIdentifier) { continue }
+            if paths.hasMoved(known.itemIdentifier, from: place) || paths.isUnknown(known.itemIdentifier) { continue }
             let children =
                 MintedIdentifier.kind(of: known.itemIdentifier) == .directory
                 ? children(of: known.itemIdentifier) : []
@@ -113,11 +113,11 @@ final class PathIdentities: Sendable {
     ) -> ItemIdentifier? {
         if let identifier = entry.stableIdentifier { return MintedIdentifier.make(entry.kind, remote: identifier) }
         let place = Place(directory: parent, name: entry.name)
-        if let moved = book.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
+        if let moved = paths.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
         guard
             let identifier = known,
             MintedIdentifier.kind(of: identifier) == entry.kind, !MintedIdentifier.isRemote(identifier),
-            !book.hasMoved(identifier, from: place)
+            !paths.hasMoved(identifier, from: place)
         else { return nil }
         return identifier
     }
@@ -132,8 +132,8 @@ final class PathIdentities: Sendable {
         for attempt in 0..<Self.mostAttempts {
             let candidate = MintedIdentifier.make(entry.kind, named: entry.name, in: parent, attempt: attempt)
             if used.contains(candidate) || manager.remoteTrashPath(of: candidate) != nil { continue }
-            if let known = book.path(of: candidate), known != own { continue }
-            if attempt > 0 { book.noteMinted(candidate, at: place) }
+            if let known = paths.path(of: candidate), known != own { continue }
+            if attempt > 0 { paths.noteMinted(candidate, at: place) }
             return candidate
         }
         return MintedIdentifier.make(entry.kind, named: entry.name, in: parent, attempt: Self.mostAttempts)
@@ -157,8 +157,8 @@ final class PathIdentities: Sendable {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
         for known in remembered where gone[known.itemIdentifier] == nil {
-            if book.isMoving(known.itemIdentifier) || book.isUncertain(known.itemIdentifier) { continue }
-            guard let old = book.path(of: known.itemIdentifier) else { continue }
+            if paths.isMoving(known.itemIdentifier) || paths.isUnknown(known.itemIdentifier) { continue }
+            guard let old = paths.path(of: known.itemIdentifier) else { continue }
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: old, children: nil,
                 // This listing is what shows it.
@@ -175,7 +175,7 @@ final class PathIdentities: Sendable {
             if let found {
                 search.take(found.known.itemIdentifier)
                 missing.withLock { $0[found.known.itemIdentifier] = nil }
-                book.noteSeen(
+                paths.noteSeen(
                     found.known.itemIdentifier, from: found.path, at: Place(directory: parent, name: entry.name))
             }
             result.append(found?.known.itemIdentifier)
@@ -186,7 +186,7 @@ final class PathIdentities: Sendable {
     /// Whether nothing has been heard of an item since a listing did not show it: neither here, nor by the system.
     private func isStillMissing(_ missing: Missing) -> Bool {
         let known = missing.known
-        guard !book.isMoving(known.itemIdentifier), !book.isUncertain(known.itemIdentifier) else { return false }
+        guard !paths.isMoving(known.itemIdentifier), !paths.isUnknown(known.itemIdentifier) else { return false }
         return manager.identifier(ofChildNamed: known.filename, in: known.parentItemIdentifier) == known.itemIdentifier
             || manager.remotePath(of: known.itemIdentifier) == nil
     }
@@ -306,9 +306,9 @@ final class PathIdentities: Sendable {
 
     /// Whether an old place is not merely empty because this provider has just moved what was there, or what held it.
     private func isNotMoved(_ candidate: Missing) async throws -> Bool {
-        try await book.waitForMoves(over: candidate.path)
-        let path = book.path(of: candidate.known.itemIdentifier) ?? candidate.path
-        return path == candidate.path && book.uncertainMoves(near: path).isEmpty
+        try await paths.waitForMoves(over: candidate.path)
+        let path = paths.path(of: candidate.known.itemIdentifier) ?? candidate.path
+        return path == candidate.path && paths.unknownMoves(near: path).isEmpty
     }
 
     private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {

@@ -2,7 +2,7 @@ import FileProvider
 
 /// How what a remote says of an entry becomes an item.
 struct PathItems: Sendable {
-    let book: PlaceBook
+    let paths: PathMap
     let traits: @Sendable () -> RemoteTraits
 
     /// What is added to the version of a file that may get other bytes without another tag: later it has another version.
@@ -33,7 +33,7 @@ struct PathItems: Sendable {
     /// The version of what an entry holds.
     private func version(of entry: RemoteEntry, _ identifier: ItemIdentifier) -> [UInt8] {
         let version = Self.version(ofTag: entry.tag)
-        guard entry.kind == .file, entry.isTagUnsettled, !book.wrote(identifier, version: version) else {
+        guard entry.kind == .file, entry.isTagUnsettled, !paths.wrote(identifier, version: version) else {
             return version
         }
         return version + [Self.mark]

@@ -153,7 +153,7 @@ final class TrashRecords: Sendable {
     func ended(_ entry: RemoteEntry, because error: (any Error)? = nil) {
         guard let key = entry.stableIdentifier else { return }
         if let error {
-            if UnansweredContents.isLeft(by: error) { return }
+            if OperationLedger.isOutcomeUnknown(after: error) { return }
             return forget(key)
         }
         state.withLock { state in

@@ -8,7 +8,7 @@ final class TreeListings: Sendable {
     private struct Tree {
         var top: RemotePath
         var askedAt: ContinuousClock.Instant
-        /// The book's time when it was asked for.
+        /// The tick at which it was requested.
         var moment: Int
         /// Each goes when it was given.
         var directories: [RemotePath: [RemoteEntry]] = [:]
@@ -24,7 +24,7 @@ final class TreeListings: Sendable {
     }
 
     private let remote: any PathRemote
-    private let book: PlaceBook
+    private let paths: PathMap
     private let state = Mutex(State())
     /// For how long after it was asked for a tree is believed.
     private static let lifetime = Duration.seconds(20)
@@ -32,15 +32,15 @@ final class TreeListings: Sendable {
     private static let neededEvidence = 2
     private static let mostEntries = 200_000
 
-    init(remote: any PathRemote, book: PlaceBook) {
+    init(remote: any PathRemote, paths: PathMap) {
         self.remote = remote
-        self.book = book
+        self.paths = paths
     }
 
     /// What a directory holds, when a tree that was listed just now has it. Notes that the directory is being listed.
     func listing(of path: RemotePath) -> [RemoteEntry]? {
         let now = ContinuousClock.now
-        let moment = book.now
+        let moment = paths.now
         let (listing, top) = state.withLock { state -> ([RemoteEntry]?, RemotePath?) in
             if let tree = state.tree, now - tree.askedAt > Self.lifetime || tree.moment != moment {
                 state.reader?.cancel()
@@ -68,7 +68,7 @@ final class TreeListings: Sendable {
     }
 
     private func read(_ top: RemotePath) {
-        let moment = book.now
+        let moment = paths.now
         state.withLock { state in
             guard state.reader == nil else { return }
             state.tree = Tree(top: top, askedAt: .now, moment: moment, directories: [top: []])

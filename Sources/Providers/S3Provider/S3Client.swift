@@ -12,13 +12,13 @@ final class S3Client: Sendable {
         /// How far the server's clock is ahead of this one, in seconds.
         var skew: Int64 = 0
         var listsOtherTags = false
+        var listsLate = false
     }
 
     let transport: HTTPTransport
     let logger: Logger
-    let stragglers: Stragglers
-    let recent = RecentAnswers()
-    let doubtful: DoubtfulWrites
+    /// The operations on keys of the bucket.
+    let ledger: OperationLedger
     private let state: Mutex<State>
     private let source: CredentialSource
     private let isRegionKnown: Bool
@@ -32,8 +32,7 @@ final class S3Client: Sendable {
         environment: @escaping @Sendable () -> [String: String],
         transport: HTTPTransport, logger: Logger, skew: Int64 = 0, store: ReportingStore = .temporary
     ) {
-        stragglers = Stragglers(in: store)
-        doubtful = DoubtfulWrites(in: store)
+        ledger = OperationLedger(LedgerState.Settings(grace: .seconds(2)...(.seconds(30))), in: store)
         state = Mutex(State(location: location, skew: skew))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
@@ -47,6 +46,11 @@ final class S3Client: Sendable {
     var listsOtherTags: Bool { state.withLock { $0.listsOtherTags } }
 
     func noteOtherTagsListed() { state.withLock { $0.listsOtherTags = true } }
+
+    /// Whether a listing of this server was older than what it had acknowledged.
+    var listsLate: Bool { state.withLock { $0.listsLate } }
+
+    func noteLateListing() { state.withLock { $0.listsLate = true } }
 
     /// A request about a key, or the bucket.
     ///
@@ -79,42 +83,31 @@ final class S3Client: Sendable {
         }
     }
 
-    /// Makes a request as it is, and notes where nobody knows whether it was done.
+    /// Sends a request as it is, and records its outcome in the ledger.
     func attempt(_ request: HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
-        let changes = (request.authorizer as? Signer)?.changes ?? []
-        if !changes.isEmpty { stragglers.noteChange() }
+        let keys = (request.authorizer as? Signer)?.changes ?? []
+        let number = keys.isEmpty ? nil : ledger.send(keys)
         let start = ContinuousClock.now
+        var outcome = LedgerState.Outcome.refused
+        defer { if let number { ledger.end(number, outcome) } }
+        let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
+        let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
             let answer = try await transport.send(request, bodyLimit: limit)
             // How long content takes says nothing of how slow the server is.
-            stragglers.noteAnswer(after: request.body?.isContent == true ? nil : .now - start)
-            // Whoever answers for the server may have lost it on the way.
-            if answer.status >= 500 { noteDoubt(changes, request) }
-            if answer.head.isSuccess { noteChanges(changes, by: request, answer) }
+            ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
+            if answer.status >= 500 {
+                // A gateway responds with these when it has lost the server's response.
+                outcome = unknown
+            } else if answer.head.isSuccess {
+                let tag = answer.fields["ETag"].map(S3Object.quoted)
+                outcome = .acknowledged(isDeletion ? .deleted : .written(tag: tag))
+                if !isDeletion, let sent = request.tagOfWritten { for key in keys { ledger.noteSeen(key, tag: sent) } }
+            }
             return answer
         } catch {
-            if UnansweredContents.isLeft(by: error) { noteDoubt(changes, request) }
+            if OperationLedger.isOutcomeUnknown(after: error) { outcome = unknown }
             throw error
-        }
-    }
-
-    /// Nobody knows whether a request has changed what it was to change, or will.
-    private func noteDoubt(_ keys: [String], _ request: HTTPRequest) {
-        for key in keys {
-            stragglers.note(key)
-            if let tag = request.tagOfWritten { doubtful.note(key, tag: tag, isThere: recent.says(key, hasTag: tag)) }
-        }
-    }
-
-    private func noteChanges(_ keys: [String], by request: HTTPRequest, _ answer: HTTPResponse) {
-        let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
-        for key in keys {
-            recent.note(key, isDeletion ? .deleted : .written(tag: answer.fields["ETag"].map(S3Object.quoted)))
-            if isDeletion {
-                doubtful.noteDeleted(key)
-            } else if let tag = request.tagOfWritten {
-                doubtful.noteThere(key, tag: tag)
-            }
         }
     }
 
@@ -202,8 +195,10 @@ final class S3Client: Sendable {
         let attempts: Attempts
 
         func authorize(_ request: inout HTTPRequest) async throws {
-            // What went out before had no answer.
-            if attempts.next() > 1 { client.noteDoubt(changes, request) }
+            // The attempts before this one had no response.
+            if attempts.next() > 1 {
+                for key in changes { client.ledger.noteUnknown(key, tag: request.tagOfWritten) }
+            }
             try await client.sign(&request, payloadHash: payloadHash)
         }
     }

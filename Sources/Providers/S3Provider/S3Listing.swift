@@ -60,7 +60,7 @@ extension S3Client {
             _ = try await self.transport.sendForXML(
                 request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
                 failure: { S3Failure($0, bucket: bucket) })
-            self.stragglers.noteAnswer(after: .now - start)
+            self.ledger.noteResponse(after: .now - start)
             let listing = try parser.finish(after: token)
             if isRaw { return listing }
             return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)

@@ -1,9 +1,9 @@
 import FileProvider
 import PathAddressing
 
-/// What comes before every change: nobody else makes one there, and nothing of earlier ones is left or on its way.
+/// Before every change: earlier changes of the same keys have ended, and no request of theirs may still be applied.
 extension S3Remote {
-    /// Makes a change of what is at a path, or moves it to another, when nobody else changes anything there.
+    /// Changes what is at a path, or moves it to another, once earlier changes there have ended.
     ///
     /// - Parameters:
     ///   - isTree: whether it is about all that lies below, too.
@@ -14,30 +14,31 @@ extension S3Remote {
         _ path: RemotePath, isTree: Bool, isEmptied: Bool, to newPath: RemotePath? = nil,
         _ body: () async throws -> Value
     ) async throws -> Value {
-        let place = reaches(of: path, isTree: isTree)
-        let target = newPath.map { reaches(of: $0, isTree: isTree) } ?? []
+        let place = extents(of: path, isTree: isTree)
+        let target = newPath.map { extents(of: $0, isTree: isTree) } ?? []
         do {
-            return try await claims.claim(place + target, emptying: isEmptied ? place : []) { gone in
-                if gone.contains(where: { MoveJournal.holds($0, key(of: path)) }) { throw Self.missing(path) }
-                if let newPath, gone.contains(where: { MoveJournal.holds($0, key(of: newPath)) }) {
+            return try await client.ledger.perform(claiming: place + target, emptying: isEmptied ? place : []) {
+                renamed in
+                if renamed.contains(where: { MoveJournal.holds($0, key(of: path)) }) { throw Self.missing(path) }
+                if let newPath, renamed.contains(where: { MoveJournal.holds($0, key(of: newPath)) }) {
                     throw Self.busy(newPath)
                 }
                 return try await body()
             }
-        } catch is ClaimedPlaces.Busy {
+        } catch is OperationLedger.Busy {
             throw Self.busy(path)
         }
     }
 
-    /// Makes a change of what is at a path, when nobody else changes anything there, nothing of an earlier renaming is left
-    /// there, and nothing is on its way there any more.
+    /// Changes what is at a path, once earlier changes there have ended, nothing of an earlier rename is left there, and no
+    /// request without a response may still be applied there.
     func changingOne<Value: Sendable>(
         _ path: RemotePath, isTree: Bool, isEmptied: Bool = false, _ body: () async throws -> Value
     ) async throws -> Value {
         try await translating {
             try await changing(path, isTree: isTree, isEmptied: isEmptied) {
                 try await settleMoves(over: [key(of: path)])
-                try await settleStragglers(over: reaches(of: path, isTree: isTree))
+                try await settleDoubts(over: extents(of: path, isTree: isTree))
                 return try await body()
             }
         }
@@ -61,15 +62,15 @@ extension S3Remote {
         }
     }
 
-    /// Waits for what was sent to some places and may still arrive.
-    func settleStragglers(over places: [Stragglers.Reach]) async throws {
-        try await client.stragglers.settle(over: places) {
+    /// Waits until no request without a response may still be applied to some keys.
+    func settleDoubts(over extents: [PathExtent]) async throws {
+        try await client.ledger.settle(over: extents) {
             _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
         }
     }
 
     /// The keys of what is at a path, whatever it is.
-    func reaches(of path: RemotePath, isTree: Bool) -> [Stragglers.Reach] {
+    func extents(of path: RemotePath, isTree: Bool) -> [PathExtent] {
         let (key, prefix) = (key(of: path), prefix(of: path))
         return [.exactly(key), .exactly(key + LinkNames.suffix), isTree ? .below(prefix) : .exactly(prefix)]
     }

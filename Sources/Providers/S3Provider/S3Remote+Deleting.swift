@@ -62,8 +62,8 @@ extension S3Remote {
         var reader = KeyReader(client: client, prefix: prefix)
         while let object = try await reader.next() {
             let below = object.key.dropping(prefix)
-            let isNothing =
-                below.isEmpty ? object.size == 0 : HiddenName.isOne(below) || client.doubtful.hold(object)
+            let isLeftover = client.ledger.isLeftover(object.key, tag: object.tag)
+            let isNothing = below.isEmpty ? object.size == 0 : HiddenName.isOne(below) || isLeftover
             guard isNothing else {
                 throw RemoteConditionFailure(
                     present: RemoteEntry(name: path.name ?? "", kind: .directory, tag: [], isTagStrong: false))

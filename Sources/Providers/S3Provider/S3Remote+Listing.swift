@@ -16,7 +16,7 @@ extension S3Remote {
         return try await translating { [self] in
             let token = try token.map(Self.token)
             let prefix = prefix(of: path)
-            if token == nil { try await settleStragglers(over: [.within(prefix)]) }
+            if token == nil { try await settleDoubts(over: [.within(prefix)]) }
             let listing = try await client.list(prefix: prefix, isFlat: false, from: token?.next, limit: limit)
             if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
                 throw Self.missing(path)
@@ -45,7 +45,7 @@ extension S3Remote {
         return try await translating { [self] in
             let token = try token.map(Self.treeToken)
             let prefix = prefix(of: path)
-            if token == nil { try await settleStragglers(over: [.below(prefix)]) }
+            if token == nil { try await settleDoubts(over: [.below(prefix)]) }
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token?.next, limit: limit)
             if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
                 throw Self.missing(path)

@@ -20,9 +20,9 @@ extension S3Remote {
         let (from, to) = (place(path, kind), place(newPath, kind))
         // Also what is half done below: hidden copies would come along, and be shown where they come to.
         try await settleMoves(over: [from, to], but: MoveRecord(from: from, to: to, stage: .copying, begun: 0))
-        try await settleStragglers(over: [path, newPath].flatMap { reaches(of: $0, isTree: kind == .directory) })
+        try await settleDoubts(over: [path, newPath].flatMap { extents(of: $0, isTree: kind == .directory) })
         guard let there = try await present(at: path), there.kind == kind else { throw Self.missing(path) }
-        if let name = path.name, let newName = newPath.name { unanswered.carry(name, to: newName) }
+        if let name = path.name, let newName = newPath.name { sent.carry(name, to: newName) }
         try await requireDirectory(newPath.parent)
         if let there = try await present(at: newPath) { throw RemoteConditionFailure(present: there) }
         // For the deleting.
@@ -41,7 +41,7 @@ extension S3Remote {
             try await keepDirectory(path.parent)
             record.stage = .deleting
             try moves.save(record)
-            claims.noteRenamed(key(of: path))
+            client.ledger.noteRenamed(key(of: path))
             try await deleteOriginals(record)
             moves.remove(record)
         }
@@ -106,7 +106,7 @@ extension S3Remote {
 
     /// Deletes the copies: the originals are all there. A copy that is still being made would come to light afterwards.
     private func deleteCopies(_ record: MoveRecord) async throws {
-        try await settleStragglers(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
+        try await settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         guard record.isTree else {
             if let original = try await listed(record.from), let copy = try await listed(record.to),
                 isCopy(copy, of: original)

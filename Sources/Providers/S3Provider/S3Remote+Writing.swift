@@ -28,9 +28,9 @@ extension S3Remote {
             let fields = ObjectMetadata.fields(attributes)
             var tag: String?
             do {
-                let note: (String) -> Void = { [unanswered] tag in
-                    unanswered.note(
-                        Self.lastName(of: key), tag: Array(tag.utf8), date: attributes.contentModificationDate)
+                let note: (String) -> Void = { [sent] tag in
+                    sent.note(
+                        Self.lastName(of: key), .tag(Array(tag.utf8)), date: attributes.contentModificationDate)
                 }
                 if let hashes {
                     tag = try await put(contents, hashes, to: key, fields, if: condition, at: path, willHaveTag: note)
@@ -61,7 +61,7 @@ extension S3Remote {
             let written = S3Object(key: key, tag: tag, size: contents.size, modified: nil)
             dates.note([(key, written.tag, date)])
             copies.remove([key])
-            unanswered.forget(Self.lastName(of: key), tag: Array(written.tag.utf8))
+            sent.forget(Self.lastName(of: key), tag: Array(written.tag.utf8))
             return file(written, name: path.name ?? "")
         }
         let found: S3Object?
@@ -76,7 +76,7 @@ extension S3Remote {
         if let date { dates.note([(key, found.tag, date)]) }
         copies.remove([key])
         for known in [tag, found.tag] {
-            if let known { unanswered.forget(Self.lastName(of: key), tag: Array(known.utf8)) }
+            if let known { sent.forget(Self.lastName(of: key), tag: Array(known.utf8)) }
         }
         return file(found, name: path.name ?? "")
     }
@@ -205,12 +205,12 @@ extension S3Remote {
         guard !path.names.isEmpty else { return }
         let prefix = prefix(of: path)
         if state.withLock({ $0.marked.contains(KeyBytes(prefix)) }) { return }
-        let going = claims.emptied
+        let going = client.ledger.emptied
         let listing = try await client.list(prefix: prefix, isFlat: false, limit: going.count + 1)
         // One that is not there any more is not made again.
         let isKept =
             listing.next != nil || listing.entries.isEmpty
-            || listing.entries.contains { entry in !going.contains { $0.holds(Array(entry.key.utf8)) } }
+            || listing.entries.contains { entry in !going.contains { $0.contains(Array(entry.key.utf8)) } }
         if !isKept { try await mark(prefix) }
     }
 

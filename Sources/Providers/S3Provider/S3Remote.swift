@@ -41,13 +41,12 @@ final class S3Remote: PathRemote {
     let manager: any FileProviderManager
     let settings: Settings
     let moves: MoveJournal
-    let claims = ClaimedPlaces()
     let uploads: UploadJournal
     let state = Mutex(State())
     let links = LinkTargets()
     let dates: ObjectDates
     let copies: ETagAliases
-    let unanswered: UnansweredContents
+    let sent: SentContents
 
     init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
         self.client = client
@@ -58,7 +57,7 @@ final class S3Remote: PathRemote {
         uploads = UploadJournal(in: store)
         dates = ObjectDates(in: store)
         copies = ETagAliases(in: store)
-        unanswered = UnansweredContents(in: store)
+        sent = SentContents(in: store)
     }
 
     /// The most that are made at once; the transport lets in what the server serves.
@@ -80,7 +79,7 @@ final class S3Remote: PathRemote {
 
     func close() async {
         await client.transport.close()
-        client.stragglers.close()
+        client.ledger.close()
     }
 
     // MARK: - Keys
@@ -105,7 +104,7 @@ final class S3Remote: PathRemote {
         return try await translating { [self] in
             // The root is there whatever is on its way.
             if !path.names.isEmpty {
-                try await settleStragglers(over: reaches(of: path, isTree: false))
+                try await settleDoubts(over: extents(of: path, isTree: false))
             }
             return try await present(at: path)
         } ?? { throw Self.missing(path) }()
@@ -167,7 +166,7 @@ final class S3Remote: PathRemote {
     func object(_ key: String) async throws -> S3Object? { try await client.object(key) }
 
     func file(_ object: S3Object, name: String) -> RemoteEntry {
-        client.doubtful.noteThere(object.key, tag: object.tag)
+        client.ledger.noteSeen(object.key, tag: object.tag)
         return RemoteEntry(
             name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(contentModificationDate: date(of: object)))
@@ -176,7 +175,7 @@ final class S3Remote: PathRemote {
     /// The date of an object's content: what was noted of it, or of content that was sent and is on its way to a place under
     /// the same name; else what the listing says.
     func date(of object: S3Object) -> FileTimestamp? {
-        dates.noted(of: object) ?? unanswered.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
+        dates.noted(of: object) ?? sent.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
             ?? object.modified
     }
 

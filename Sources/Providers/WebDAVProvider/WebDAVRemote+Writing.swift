@@ -41,11 +41,11 @@ extension WebDAVRemote {
                 held = await holdIfWorthIt(attributes, of: sent.resource, at: hidden)
             }
             if let sent, capabilities.tagsSurviveMoves {
-                unanswered.note(name, tag: sent.entry.tag, date: attributes.contentModificationDate)
+                self.sent.note(name, .tag(sent.entry.tag), date: attributes.contentModificationDate)
             }
             try await publish(hidden, at: path, if: condition, capabilities)
             hiddenFiles.remove(hidden)
-            if let sent { unanswered.forget(name, tag: sent.entry.tag) }
+            if let sent { self.sent.forget(name, tag: sent.entry.tag) }
             if let sent, capabilities.tagsSurviveMoves {
                 var entry = sent.entry.with(held)
                 entry.name = name
@@ -278,8 +278,7 @@ extension WebDAVRemote {
             throw oddName(name)
         }
         if let name = path.name, let newName = newPath.name {
-            unanswered.carry(name, to: newName)
-            lost.carry(name, to: newName)
+            sent.carry(name, to: newName)
         }
         // Whether a directory may be overwritten was not tried.
         if kind == .directory || !capabilities.refusesOverwriting { try await requireAbsence(newPath) }

@@ -30,8 +30,7 @@ package final class WebDAVRemote: PathRemote {
     let isReadOnly: Bool
     let capabilityStore: CapabilityStore
     let report: @Sendable (String) -> Void
-    let unanswered: UnansweredContents
-    let lost: LostContents
+    let sent: SentContents
     let hiddenFiles: HiddenFiles
     let reportCapabilities = ReportCapabilities()
     private let listings = OpenListings()
@@ -60,8 +59,7 @@ package final class WebDAVRemote: PathRemote {
         self.isReadOnly = isReadOnly
         client = WebDAVClient(base: source.url, transport: transport, credentials: credentials)
         capabilityStore = CapabilityStore(in: store)
-        unanswered = UnansweredContents(in: store)
-        lost = LostContents(in: store)
+        sent = SentContents(in: store)
         hiddenFiles = HiddenFiles(in: store)
         self.spoolDirectory = spoolDirectory
         chunkedUploads = ChunkedUploads(ChunkJournal(in: store))
@@ -377,7 +375,7 @@ package final class WebDAVRemote: PathRemote {
                 && !(kind == .file && ETag.isOfWholeSecond(resource.etag, resource.modifiedAt)),
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(
-                contentModificationDate: unanswered.date(name, tag: Array(tag.utf8))
+                contentModificationDate: sent.date(name, tag: Array(tag.utf8))
                     ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
         // How old something on its way is the server says.

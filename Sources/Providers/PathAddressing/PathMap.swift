@@ -1,10 +1,10 @@
 import FileProvider
 import Synchronization
 
-/// Where items are that the system does not know to be there yet: because this provider is just moving them, or has seen
-/// that somebody did. It is small, and everything in it is forgotten when the system has heard of it. What was being moved
-/// outlives the process: until the system knows better, it may be here or there.
-final class PlaceBook: Sendable {
+/// Maps items to paths that the system does not know yet: this provider is moving them, or has seen that another client did.
+/// It is small, and an entry is dropped when the system has heard of it. Moves outlive the process: until the system has
+/// heard of one, the item may be at either path.
+final class PathMap: Sendable {
     /// A name in a directory.
     struct Place: Hashable, Sendable, Codable {
         var directory: ItemIdentifier
@@ -23,28 +23,25 @@ final class PlaceBook: Sendable {
     private struct Move {
         var from: RemotePath
         var to: Place
-        var isUnderWay: Bool
+        /// The request in flight; nil when the item has been moved.
+        var request: LedgerState.Tick?
         var deadline: ContinuousClock.Instant
-    }
 
-    private struct Touch {
-        var place: Place
-        /// Nil while it is under way.
-        var endedAt: Int?
+        var isUnderWay: Bool { request != nil }
     }
 
     private struct State {
         var moves: [ItemIdentifier: Move] = [:]
-        var touches: [Int: Touch] = [:]
-        var clock = 0
         var written: [ItemIdentifier: (version: [UInt8], deadline: ContinuousClock.Instant)] = [:]
         var minted: [Place: ItemIdentifier] = [:]
-        var uncertain: [ItemIdentifier: UncertainMove] = [:]
+        var unknown: [ItemIdentifier: UnknownMove] = [:]
     }
 
+    /// The operations on names, by directory and name.
+    let ledger: OperationLedger
     private let state: Mutex<State>
     private let manager: any FileProviderManager
-    private let kept: SurvivingRecords<UncertainMove>
+    private let kept: SurvivingRecords<UnknownMove>
     /// How long anything is kept that the system does not come to know: an answer may get lost.
     private static let patience = Duration.seconds(120)
     private static let deepest = 64
@@ -52,9 +49,13 @@ final class PlaceBook: Sendable {
 
     init(manager: any FileProviderManager) {
         self.manager = manager
+        var settings = LedgerState.Settings()
+        // A listing of a large directory takes long, and what it is compared with must not be forgotten before its end.
+        (settings.memory, settings.shortMemory) = (.seconds(3600), .seconds(600))
+        ledger = OperationLedger(settings)
         kept = SurvivingRecords("moving", in: ReportingStore(of: manager))
         var state = State()
-        for (_, move) in kept.all { state.uncertain[move.identifier] = move }
+        for (_, move) in kept.all { state.unknown[move.identifier] = move }
         self.state = Mutex(state)
     }
 
@@ -95,7 +96,7 @@ final class PlaceBook: Sendable {
             let isOver = state.withLock { state in
                 guard state.moves[identifier]?.to == move.to else { return false }
                 state.moves[identifier] = nil
-                return state.uncertain[identifier] == nil
+                return state.unknown[identifier] == nil
             }
             if isOver { kept.remove(Self.key(identifier)) }
         }
@@ -137,7 +138,7 @@ final class PlaceBook: Sendable {
 
     /// An item was seen in another place than the system knows.
     func noteSeen(_ identifier: ItemIdentifier, from path: RemotePath, at place: Place) {
-        note(identifier, Move(from: path, to: place, isUnderWay: false, deadline: .now + Self.patience))
+        note(identifier, Move(from: path, to: place, deadline: .now + Self.patience))
     }
 
     private func note(_ identifier: ItemIdentifier, _ move: Move) {
@@ -165,29 +166,34 @@ final class PlaceBook: Sendable {
         _ body: () async throws -> Value
     ) async throws -> Value {
         let before = state.withLock { $0.moves[identifier] }
-        var move = Move(from: before?.from ?? path, to: new, isUnderWay: true, deadline: .now + Self.patience)
+        let request = ledger.send([old.ledgerPath, new.ledgerPath])
+        var outcome = LedgerState.Outcome.refused
+        defer { ledger.end(request, outcome) }
+        var move = Move(from: before?.from ?? path, to: new, request: request, deadline: .now + Self.patience)
         note(identifier, move)
         state.withLock { $0.minted[new] = nil }
-        let uncertain = UncertainMove(identifier: identifier, tag: tag, to: new)
-        kept.set(Self.key(identifier), uncertain)
+        let unknown = UnknownMove(identifier: identifier, tag: tag, to: new)
+        kept.set(Self.key(identifier), unknown)
         do {
-            let value = try await changing([old, new], body)
-            (move.isUnderWay, move.deadline) = (false, .now + Self.patience)
+            let value = try await body()
+            (move.request, move.deadline) = (nil, .now + Self.patience)
             note(identifier, move)
-            state.withLock { $0.uncertain[identifier] = nil }
+            state.withLock { $0.unknown[identifier] = nil }
+            outcome = .acknowledged(.changed)
             return value
         } catch {
-            let known = state.withLock { state -> UncertainMove? in
+            if OperationLedger.isOutcomeUnknown(after: error) { outcome = .unknown(.changed) }
+            let known = state.withLock { state -> UnknownMove? in
                 state.moves[identifier] = before
-                guard UnansweredContents.isLeft(by: error) else { return state.uncertain[identifier] }
-                if state.uncertain.count > Self.mostEntries { state.uncertain = [:] }
-                state.uncertain[identifier] = uncertain
-                return uncertain
+                guard OperationLedger.isOutcomeUnknown(after: error) else { return state.unknown[identifier] }
+                if state.unknown.count > Self.mostEntries { state.unknown = [:] }
+                state.unknown[identifier] = unknown
+                return unknown
             }
             if let known {
                 kept.set(Self.key(identifier), known)
             } else if let before {
-                kept.set(Self.key(identifier), UncertainMove(identifier: identifier, tag: tag, to: before.to))
+                kept.set(Self.key(identifier), UnknownMove(identifier: identifier, tag: tag, to: before.to))
             } else {
                 kept.remove(Self.key(identifier))
             }
@@ -195,13 +201,13 @@ final class PlaceBook: Sendable {
         }
     }
 
-    // MARK: - Lost answers
+    // MARK: - Unknown moves
 
     /// Renamings near a path that may have been made, or not, with where the item was and where it is then.
-    func uncertainMoves(near path: RemotePath) -> [(move: UncertainMove, from: RemotePath, target: RemotePath)] {
+    func unknownMoves(near path: RemotePath) -> [(move: UnknownMove, from: RemotePath, target: RemotePath)] {
         let all = state.withLock { state in
-            state.uncertain.isEmpty
-                ? [] : state.uncertain.values.filter { state.moves[$0.identifier]?.isUnderWay != true }
+            state.unknown.isEmpty
+                ? [] : state.unknown.values.filter { state.moves[$0.identifier]?.isUnderWay != true }
         }
         return all.compactMap { move in
             // What holds either place may have been moved itself since.
@@ -217,91 +223,70 @@ final class PlaceBook: Sendable {
     }
 
     /// Whether an item may have been moved by a call that had no answer.
-    func isUncertain(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.uncertain[identifier] != nil } }
+    func isUnknown(_ identifier: ItemIdentifier) -> Bool { state.withLock { $0.unknown[identifier] != nil } }
 
     /// It is known now what became of a renaming.
-    func forget(_ move: UncertainMove) {
+    func forget(_ move: UnknownMove) {
         let isOver = state.withLock { state in
-            guard state.uncertain[move.identifier]?.to == move.to else { return false }
-            state.uncertain[move.identifier] = nil
+            guard state.unknown[move.identifier]?.to == move.to else { return false }
+            state.unknown[move.identifier] = nil
             return state.moves[move.identifier] == nil
         }
         if isOver { kept.remove(Self.key(move.identifier)) }
     }
 
     /// It was not made by now: for a while it may be yet, for what was sent may be on its way.
-    func noteNotMade(_ move: UncertainMove) {
+    func noteNotMade(_ move: UnknownMove) {
         let isOver = state.withLock { state -> Bool in
-            guard state.uncertain[move.identifier]?.to == move.to else { return false }
-            let deadline = state.uncertain[move.identifier]?.deadline ?? .now + Self.patience
-            state.uncertain[move.identifier]?.deadline = deadline
+            guard state.unknown[move.identifier]?.to == move.to else { return false }
+            let deadline = state.unknown[move.identifier]?.deadline ?? .now + Self.patience
+            state.unknown[move.identifier]?.deadline = deadline
             return .now > deadline
         }
         if isOver { forget(move) }
     }
 
-    /// Changes what has these names: listings that were asked for before it is over are not believed about them.
+    /// Changes what has these names. Listings that were requested before the change has ended are stale there.
     func changing<Value: Sendable>(
         _ places: [Place], _ body: () async throws -> Value
-    ) async rethrows -> Value {
-        let touches = state.withLock { state in
-            places.map { place in
-                state.clock += 1
-                state.touches[state.clock] = Touch(place: place)
-                return state.clock
-            }
-        }
-        defer {
-            state.withLock { state in
-                state.clock += 1
-                for touch in touches { state.touches[touch]?.endedAt = state.clock }
-                if state.touches.count > Self.mostEntries {
-                    let oldest = state.clock - Self.mostEntries
-                    state.touches = state.touches.filter { $0.value.endedAt.map { $0 > oldest } ?? true }
-                }
-            }
-        }
-        return try await body()
-    }
-
-    /// A moment, to ask later what was changed since.
-    var now: Int { state.withLock { $0.clock } }
-
-    /// The names in a directory that were changed since a moment, by changes that are over now. Waits for those that are
-    /// not, but for none that begins meanwhile: where one file after the other is written, there is always one.
-    func changed(in directory: ItemIdentifier, since moment: Int) async throws -> Set<Place> {
-        let latest = now
-        func find() -> (places: Set<Place>, isOver: Bool) {
-            state.withLock { state in
-                var places: Set<Place> = []
-                var isOver = true
-                for (number, touch) in state.touches where touch.place.directory == directory {
-                    guard let end = touch.endedAt else {
-                        if number <= latest { isOver = false }
-                        continue
-                    }
-                    if end > moment { places.insert(touch.place) }
-                }
-                return (places, isOver)
-            }
-        }
-        let deadline = ContinuousClock.now + Self.patience
-        while true {
-            let found = find()
-            if found.isOver || .now > deadline { return found.places }
-            try await Task.sleep(for: .milliseconds(5))
+    ) async throws -> Value {
+        let request = ledger.send(places.map(\.ledgerPath))
+        var outcome = LedgerState.Outcome.refused
+        defer { ledger.end(request, outcome) }
+        do {
+            let value = try await body()
+            outcome = .acknowledged(.changed)
+            return value
+        } catch {
+            if OperationLedger.isOutcomeUnknown(after: error) { outcome = .unknown(.changed) }
+            throw error
         }
     }
 
-    /// Waits until nothing is being moved that a path leads through.
+    /// The current tick, to ask later what was changed since.
+    var now: LedgerState.Tick { ledger.now }
+
+    /// The names in a directory of which an observation is stale, once the changes in flight there have ended.
+    ///
+    /// - Parameter tick: when the observation was requested.
+    /// - Throws: `pageExpired` when so much was changed since that not all of it is remembered.
+    func changed(in directory: ItemIdentifier, since tick: LedgerState.Tick) async throws -> Set<Place> {
+        let prefix = Place(directory: directory, name: "").ledgerPath
+        let stale = try await ledger.staleness(of: .below(prefix), requestedAt: tick, atMost: Self.patience)
+        guard let stale else { throw FileProviderError(.pageExpired) }
+        let names = stale.map { String(decoding: $0.path.dropFirst(prefix.utf8.count), as: UTF8.self) }
+        return Set(names.map { Place(directory: directory, name: $0) })
+    }
+
+    /// Waits until no move is in flight of an item, or of a directory, that a path leads through.
     func waitForMoves(over path: RemotePath) async throws {
         let deadline = ContinuousClock.now + Self.patience
         while ContinuousClock.now < deadline {
-            let isUnderWay = state.withLock { state in
-                state.moves.values.contains { $0.isUnderWay && (path == $0.from || path.isBelow($0.from)) }
+            let requests = state.withLock { state in
+                state.moves.values.filter { path == $0.from || path.isBelow($0.from) }.compactMap(\.request)
             }
-            if !isUnderWay { return }
-            try await Task.sleep(for: .milliseconds(5))
+            if requests.isEmpty { return }
+            guard try await ledger.wait(until: Set(requests), atMost: deadline - .now) else { return }
         }
     }
 
@@ -321,6 +306,24 @@ final class PlaceBook: Sendable {
     func wrote(_ identifier: ItemIdentifier, version: [UInt8]) -> Bool {
         state.withLock { $0.written[identifier]?.version == version }
     }
+}
+
+/// A move without a response: the server may have made it.
+struct UnknownMove: Sendable, Codable {
+    var identifier: ItemIdentifier
+    /// What it held, or nothing for a directory.
+    var tag: [UInt8]
+    var to: PathMap.Place
+    /// Until when the server may still make it, once it was seen that it has not.
+    var deadline: ContinuousClock.Instant?
+
+    /// What outlives the process.
+    private enum CodingKeys: String, CodingKey { case identifier, tag, to }
+}
+
+extension PathMap.Place {
+    /// The path in the ledger: names hold no zero byte.
+    fileprivate var ledgerPath: String { directory.rawValue + "\0" + name }
 }
 
 extension RemotePath {

@@ -1,0 +1,93 @@
+extension LedgerState {
+    package typealias Tick = Int
+
+    package struct Moment: Sendable {
+        package var instant: ContinuousClock.Instant
+        /// Seconds since 1970, for what outlives the process.
+        package var date: Int64
+
+        package init(instant: ContinuousClock.Instant, date: Int64) {
+            self.instant = instant
+            self.date = date
+        }
+    }
+
+    package struct Settings: Sendable {
+        /// How long, after the first response since, an unknown request may still be applied; longer on a slow server.
+        /// Nil where the caller finds out by looking instead of waiting.
+        package var grace: ClosedRange<Duration>?
+        /// For how long finished requests are remembered, and for how long while there are more than `most` of them.
+        package var memory = Duration.seconds(600)
+        package var shortMemory = Duration.seconds(60)
+        package var most = 50_000
+        package var mostUnknown = 2000
+
+        package init(grace: ClosedRange<Duration>? = nil) { self.grace = grace }
+    }
+
+    /// What a request does to each of its paths.
+    package enum Effect: Sendable, Hashable {
+        /// - Parameter tag: of the new content, where it is known.
+        case written(tag: String?)
+        case deleted
+        case changed
+    }
+
+    package enum Outcome: Sendable {
+        case acknowledged(Effect)
+        case refused
+        /// The connection broke before the response: the server may have applied it, or may yet.
+        case unknown(Effect)
+    }
+
+    /// The latest request for a path that has ended.
+    package struct Finished: Sendable {
+        package let path: [UInt8]
+        /// When it ended.
+        package let tick: Tick
+        /// Of the latest request that was acknowledged.
+        package let effect: Effect?
+        let at: ContinuousClock.Instant
+    }
+
+    package enum Doubt: Sendable, Equatable {
+        /// The server has not responded to anything since.
+        case serverIsSilent
+        case until(ContinuousClock.Instant)
+    }
+
+    package enum Verdict: Sendable {
+        /// No request for these paths was in flight since the observation was requested.
+        case fresh
+        /// The entries of these paths have to be observed again.
+        case stale([Finished])
+        /// So many requests ended since that not all are remembered.
+        case expired
+        /// Requests are in flight: their end decides.
+        case inFlight(Set<Tick>)
+        case inDoubt(Doubt)
+    }
+
+    /// What has to be written to disk: a record by its name, nil when it is over.
+    package typealias DurableChange = (name: [UInt8], record: Record?)
+
+    /// A request that may have been applied, or may yet be: all that outlives the process.
+    package struct Record: Codable, Sendable {
+        /// Empty for requests of which only is known that they were in flight when the process was killed.
+        var path: [UInt8]
+        var tag: String?
+        /// Seconds since 1970.
+        var sentAt: Int64
+        /// Whether the content was seen at its path, or acknowledged, since it was last deleted.
+        var isSeen = false
+
+        var name: [UInt8] { path + [0] + Array((tag ?? "").utf8) }
+    }
+}
+
+extension LedgerState.Effect {
+    var tag: String? {
+        if case .written(let tag) = self { return tag }
+        return nil
+    }
+}

@@ -1,0 +1,138 @@
+import FileProvider
+import Synchronization
+import SystemPackage
+
+/// Contents whose upload had no response, with the dates that the files have here.
+///
+/// After a lost response the system recognizes what it sent by size and date. A remote that shows the date of the upload
+/// instead would turn it into a stranger. The records outlive the process; an upload that is forgotten becomes a stranger.
+package final class SentContents: Sendable {
+    /// What one content is told from another by.
+    package enum Mark: Hashable, Sendable, Codable {
+        /// The tag that the remote gives it.
+        case tag([UInt8])
+        /// SHA-256, where the tag is not known in advance.
+        case digest([UInt8])
+        /// The date, where the server was told the date and keeps it in seconds.
+        case seconds(Int64)
+
+        /// What comes behind the name in the key of a record.
+        fileprivate var bytes: [UInt8] {
+            switch self {
+            case .tag(let tag): [0, 2] + tag
+            case .digest(let digest): [0, 0] + digest
+            case .seconds(let seconds): [0, 1] + Array(String(seconds).utf8)
+            }
+        }
+    }
+
+    package struct Content: Sendable, Codable {
+        fileprivate var name: [UInt8]
+        package var mark: Mark
+        /// Nil where the tag says enough.
+        package var size: Int64?
+        package var date: FileTimestamp
+        /// Tags of other contents that had its name and its size.
+        fileprivate var strangers: Set<[UInt8]> = []
+
+        fileprivate var key: [UInt8] { name + mark.bytes }
+    }
+
+    private struct State {
+        var contents: [[UInt8]: [Content]] = [:]
+        /// The oldest first.
+        var order: [(name: [UInt8], mark: Mark)] = []
+
+        /// - Returns: the content that had this name and mark.
+        mutating func remove(_ name: [UInt8], _ mark: Mark) -> Content? {
+            guard let index = contents[name]?.firstIndex(where: { $0.mark == mark }) else { return nil }
+            order.removeAll { $0.mark == mark && $0.name == name }
+            let removed = contents[name]?.remove(at: index)
+            if contents[name]?.isEmpty == true { contents[name] = nil }
+            return removed
+        }
+
+        mutating func add(_ content: Content) {
+            _ = remove(content.name, content.mark)
+            contents[content.name, default: []].append(content)
+            order.append((content.name, content.mark))
+        }
+    }
+
+    private let state: Mutex<State>
+    private let kept: SurvivingRecords<Content>
+    private static let most = 2000
+
+    /// - Parameter store: keeps the contents across a restart.
+    package init(in store: ReportingStore) {
+        kept = SurvivingRecords("sent", in: store)
+        var found = State()
+        for (_, content) in kept.all { found.add(content) }
+        state = Mutex(found)
+    }
+
+    /// An upload is about to be sent, or had no response.
+    ///
+    /// - Parameters:
+    ///   - name: of the file, without its directory, which may be moved before the content is recognized.
+    ///   - date: nil is nothing to be recognized by.
+    package func note(_ name: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) {
+        guard let date else { return }
+        note(Content(name: Array(name.utf8), mark: mark, size: size, date: date))
+    }
+
+    private func note(_ content: Content) {
+        let forgotten = state.withLock { state -> Content? in
+            state.add(content)
+            guard state.order.count > Self.most else { return nil }
+            let oldest = state.order[0]
+            return state.remove(oldest.name, oldest.mark)
+        }
+        kept.set(content.key, content)
+        if let forgotten { kept.remove(forgotten.key) }
+    }
+
+    /// A file is about to be renamed: it may be what was sent under the new name, too.
+    package func carry(_ name: String, to newName: String) {
+        let (old, new) = (Array(name.utf8), Array(newName.utf8))
+        guard old != new else { return }
+        for var content in state.withLock({ $0.contents[old] ?? [] }) {
+            content.name = new
+            note(content)
+        }
+    }
+
+    /// The upload was acknowledged.
+    package func forget(_ name: String, tag: [UInt8]) {
+        let removed = state.withLock { $0.remove(Array(name.utf8), .tag(tag)) }
+        if let removed { kept.remove(removed.key) }
+    }
+
+    /// The date of the content with a tag; nil for all other contents.
+    package func date(_ name: String, tag: [UInt8]) -> FileTimestamp? {
+        state.withLock { state in
+            if state.contents.isEmpty { return nil }
+            return state.contents[Array(name.utf8)]?.first { $0.mark == .tag(tag) }?.date
+        }
+    }
+
+    /// The contents without a known tag that a file may hold.
+    package func candidates(_ name: String, size: Int64, tag: [UInt8]) -> [Content] {
+        state.withLock { state in
+            if state.contents.isEmpty { return [] }
+            return (state.contents[Array(name.utf8)] ?? []).filter { $0.size == size && !$0.strangers.contains(tag) }
+        }
+    }
+
+    /// Notes which content has a tag.
+    ///
+    /// - Parameter found: nil for content from another client.
+    package func settle(_ name: String, tag: [UInt8], as found: Content?) {
+        let bytes = Array(name.utf8)
+        let removed = state.withLock { state in
+            for index in (state.contents[bytes] ?? []).indices { state.contents[bytes]?[index].strangers.insert(tag) }
+            return found.flatMap { state.remove(bytes, $0.mark) }
+        }
+        if let removed { kept.remove(removed.key) }
+    }
+}

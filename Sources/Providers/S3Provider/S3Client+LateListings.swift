@@ -1,0 +1,87 @@
+import HTTPTransport
+import PathAddressing
+
+/// Listings that are older than what the server has acknowledged, as OpenStack Swift gives them when it is busy. The object
+/// itself decides.
+extension S3Client {
+    /// A listing as it has to be after what was acknowledged: where it differs, the object itself is requested.
+    ///
+    /// - Parameter isFirst: whether it begins with the prefix.
+    func current(_ listing: S3Listing, prefix: String, isFlat: Bool, isFirst: Bool) async throws -> S3Listing {
+        let changes = ledger.acknowledged(below: prefix)
+        if changes.isEmpty { return listing }
+        var listing = listing
+        var looked: Set<String> = []
+        let (first, last) = (listing.entries.first?.key, listing.entries.last?.key)
+        for change in changes {
+            let key = String(decoding: change.path, as: UTF8.self)
+            // Another part of the listing shows it.
+            if listing.next != nil, last.map({ $0.utf8.lexicographicallyPrecedes(change.path) }) ?? true {
+                continue
+            }
+            if !isFirst, first.map({ change.path.lexicographicallyPrecedes($0.utf8) }) ?? true { continue }
+            let rest = change.path.dropFirst(prefix.utf8.count)
+            if !isFlat, let slash = rest.firstIndex(of: UInt8(ascii: "/")) {
+                let below = prefix + String(decoding: Array(rest[...slash]), as: UTF8.self)
+                if looked.insert(below).inserted { try await put(change, of: below, right: &listing) }
+                continue
+            }
+            let index = listing.index(of: key)
+            var shown: S3Object?
+            if let index, case .object(let object) = listing.entries[index] { shown = object }
+            switch change.effect {
+            case .written(let tag): if let shown, tag == nil || tag == shown.tag { continue }
+            case .deleted: if shown == nil { continue }
+            default: continue
+            }
+            let present = try await object(key)
+            if present?.tag == shown?.tag, present?.size == shown?.size {
+                ledger.forget(change)
+                continue
+            }
+            if listsOtherTags, let shown, shown.size == present?.size,
+                change.effect == .written(tag: present?.tag)
+            {
+                // It is what was written, by the ETag under which this server lists it.
+                ledger.acknowledge(key, .written(tag: shown.tag))
+                continue
+            }
+            noteLateListing()
+            if let index { listing.entries.remove(at: index) }
+            if let present { listing.insert(.object(present)) }
+        }
+        return listing
+    }
+
+    /// Shows what begins many keys where one of them was written, and does not where all are gone.
+    private func put(_ change: LedgerState.Finished, of below: String, right listing: inout S3Listing) async throws {
+        let index = listing.index(of: below)
+        // That nothing is left of what is shown costs a question each time: it is asked where there was reason to.
+        if index != nil, change.effect != .deleted || !listsLate { return }
+        if index == nil, change.effect == .deleted { return }
+        let isThere = try await !list(prefix: below, isFlat: true).entries.isEmpty
+        if isThere == (index != nil) { return }
+        noteLateListing()
+        if let index { listing.entries.remove(at: index) } else { listing.insert(.prefix(below)) }
+    }
+
+    /// The current object, without its date; nil when there is none.
+    func object(_ key: String) async throws -> S3Object? {
+        do {
+            return S3Object(key: key, head: try await send { self.request("HEAD", key) }.head)
+        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+            return nil
+        }
+    }
+}
+
+extension S3Listing {
+    fileprivate mutating func insert(_ entry: Entry) {
+        entries.insert(entry, at: entries.position(of: entry.key.utf8, by: \.key.utf8))
+    }
+
+    fileprivate func index(of key: String) -> Int? {
+        let position = entries.position(of: key.utf8, by: \.key.utf8)
+        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
+    }
+}
