@@ -10,7 +10,7 @@ import Testing
 
 extension RealMount {
     /// The contract of `enumerator(for:request:)`, by the numbers of its page.
-    @Suite struct Enumerators {
+    @Suite(.tags(.long)) struct Enumerators {
         static func tree(_ tree: inout RemoteTree) {
             tree.addFile("file", content: RemoteContent("text"), identifier: "file")
             tree.addDirectory("d", identifier: "d")

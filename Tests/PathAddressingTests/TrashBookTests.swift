@@ -6,7 +6,7 @@ import Testing
 
 @testable import PathAddressing
 
-@Suite("what is remembered of a remote's trash") struct TrashBookTests {
+@Suite("what is remembered of a remote's trash", .tags(.timing)) struct TrashBookTests {
     private func entry(_ identifier: String, _ name: String = "name", tag: String = "tag") -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(tag.utf8), isTagStrong: true, stableIdentifier: identifier, size: 1)

@@ -8,7 +8,7 @@ import Testing
 
 extension EngineTests {
     /// Both sides change the same things in every order, and in the end they are the same and nothing is lost.
-    @Suite struct OrderTests {
+    @Suite(.tags(.long)) struct OrderTests {
         /// What either side may do to the tree that every script begins with.
         private static let changes: [Script.Change] = [
             .create("n"), .makeDirectory("n"), .create("d/n"), .edit("a"), .edit("d/x"), .move("a", to: "n"),
