@@ -19,14 +19,20 @@ extension EngineTests {
 
         @Test("Row 84: every pair of changes in every order") func everyPairOfChangesInEveryOrder() async throws {
             var scripts: [Script] = []
+            var pair = 0
             for local in Self.changes {
                 for remote in Self.changes {
                     let (here, there) = (Script.Step.change(.local, local), Script.Step.change(.remote, remote))
                     scripts.append(Script([here, there]))
-                    scripts.append(
-                        scripts.count % 4 == 1
-                            ? Script([here, there, .ingest])
-                            : Script([here, .operation(0), there, .operation(0), .ingest]))
+                    scripts.append(Script([there, here]))
+                    // What is known and what is sent in between: one of each in turn, over all pairs.
+                    let between: [[Script.Step]] = [
+                        [here, there, .ingest], [there, .ingest, here],
+                        [here, .operation(0), there, .operation(0), .ingest], [there, here, .operation(0), .ingest],
+                    ]
+                    scripts.append(Script(between[pair % 4]))
+                    scripts.append(Script(between[(pair + 1) % 4]))
+                    pair += 1
                 }
             }
             try await check(scripts, "every pair")
