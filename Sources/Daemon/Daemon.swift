@@ -8,7 +8,7 @@ import SystemPackage
 /// The daemon: one for each state directory, with its socket and its domains, from start to end.
 package final class Daemon: Sendable {
     /// The version of Yonder.
-    package static let version = "0.1.0"
+    package static let version = Version.current
 
     private let places: Places
     private let logger: Logger

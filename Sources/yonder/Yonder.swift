@@ -1,4 +1,5 @@
 import ArgumentParser
+import Control
 import Glibc
 import Syscalls
 
@@ -8,7 +9,7 @@ struct Yonder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "yonder",
         abstract: "Mounts a remote as a folder: everything is there at once, and takes no disk until it is read.",
-        version: "0.1.0",
+        version: Version.current,
         subcommands: [
             Mount.self, Unmount.self, Domains.self, Status.self, List.self, Info.self, Why.self, Download.self,
             Upload.self,
