@@ -10,6 +10,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -17,6 +18,16 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+
+// `scripts/fuzz` builds the program around the parsers, and the parsers with what libFuzzer counts.
+let isFuzzing = Context.environment["YONDER_FUZZ"] != nil
+let fuzzed: Set = [
+    "Control", "Daemon", "FileNames", "Fuzz", "HTTPTransport", "S3Provider", "TarArchive", "WebDAVProvider",
+]
+let parsers: [Target.Dependency] = [
+    "Control", "Daemon", "FileNames", "HTTPTransport", "S3Provider", "TarArchive", "WebDAVProvider", nioCore,
+    nioEmbedded,
+]
 
 let targets: [Target] = [
     // The kernel.
@@ -135,6 +146,14 @@ let targets: [Target] = [
             "yonderd", logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
+
+    // The parsers of bytes from outside: a short run with all tests, or a program that runs for ever.
+    isFuzzing
+        ? .executableTarget(
+            name: "Fuzz", dependencies: parsers, path: "Fuzz", exclude: ["Seeds", "ParserTests.swift"],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
+        : .testTarget(
+            name: "FuzzTests", dependencies: parsers, path: "Fuzz", exclude: ["Seeds", "Fuzzer.swift"]),
 ]
 
 let package = Package(
@@ -166,4 +185,10 @@ for target in package.targets where target.type != .system && !["CFUSEShim", "CS
             .enableUpcomingFeature("ExistentialAny"),
             .enableUpcomingFeature("MemberImportVisibility"),
         ]
+}
+
+if isFuzzing {
+    for target in package.targets where fuzzed.contains(target.name) {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])]
+    }
 }

@@ -85,9 +85,20 @@ import Testing
                 #expect(try await session.fetch(item.itemIdentifier).bytes == Array("shared".utf8))
                 #expect(try await session.item(item.itemIdentifier) == item)
             }
+            // One content: what is written through one name is there under both, and the version of both changes.
+            let written = try await Command.shell("printf ' and more' >>\"$1\"", remote["one"])
+            try #require(written.status == 0)
+            let changed = try await session.list()
+            #expect(Set(changed.map(\.itemIdentifier)) == Set(items.map(\.itemIdentifier)))
+            for item in changed {
+                #expect(try await session.fetch(item.itemIdentifier).bytes == Array("shared and more".utf8))
+                let before = items.first { $0.itemIdentifier == item.itemIdentifier }
+                #expect(before?.itemVersion.contentVersion != item.itemVersion.contentVersion)
+            }
+            #expect(Set(changed.map(\.itemVersion.contentVersion)).count == 1)
             try await remote.delete("one")
             #expect(try await session.list().map(\.filename) == ["two"])
-            #expect(try await session.fetch(session.find("two").itemIdentifier).bytes == Array("shared".utf8))
+            #expect(try await session.fetch(session.find("two").itemIdentifier).bytes == Array("shared and more".utf8))
         }
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 extension RealMount {
     /// Real servers behind lines that are cut, stalled, reset and refused.
-    @Suite struct BadLines {
+    @Suite(.tags(.long)) struct BadLines {
         @Test(
             "S185: whatever the line does, nothing hangs, nothing is lost or mixed, and all is the same in the end",
             .timeLimit(.minutes(25)), arguments: FarRemote.Kind.installed)

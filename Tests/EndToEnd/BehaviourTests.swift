@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// Behaviours of the contract that no other suite is about, by the numbers of their rows in Docs/Contract.md.
+    /// Promises of Docs/Semantics that no other suite covers.
     @Suite struct Behaviours {
         static func tree(_ tree: inout RemoteTree) {
             tree.addFile("file", content: RemoteContent("text"), identifier: "file")

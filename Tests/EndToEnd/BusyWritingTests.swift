@@ -5,7 +5,7 @@ import Testing
 
 extension RealMount {
     /// A program that makes files without a pause.
-    @Suite struct BusyWriting {
+    @Suite(.tags(.timing)) struct BusyWriting {
         @Test("S361: the remote gets files while a program goes on making others")
         func filesArriveMeanwhile() async throws {
             try await Installation.run { installation async throws in

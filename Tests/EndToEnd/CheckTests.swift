@@ -6,7 +6,7 @@ import Testing
 
 extension RealMount {
     /// `yonder check`: what it finds, what it mends, and that nothing is lost on the way.
-    @Suite struct Checking {
+    @Suite(.tags(.long)) struct Checking {
         /// Some files, three of them read, and then unmounted.
         private func prepare(_ yonder: Installation) async throws {
             try yonder.write("alpha", to: "a")

@@ -10,7 +10,7 @@ import Testing
 
 extension RealMount {
     /// The contract of `enumerator(for:request:)`, by the numbers of its page.
-    @Suite struct Enumerators {
+    @Suite(.tags(.long)) struct Enumerators {
         static func tree(_ tree: inout RemoteTree) {
             tree.addFile("file", content: RemoteContent("text"), identifier: "file")
             tree.addDirectory("d", identifier: "d")
@@ -100,13 +100,22 @@ extension RealMount {
                 #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "new text" })
                 mount.provider.changeSilently { $0.write(RemoteContent("newer text"), to: "file") }
                 #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "newer text" })
+                #expect(
+                    try await Command.run("cat", "/proc/\(holder.processIdentifier)/fd/0").output == "text",
+                    "what was opened stays what it was")
+                #expect(holder.isRunning)
                 holder.kill()
                 #expect(mount.provider.log.count(of: .changes, .workingSet) == rounds, "nobody has signalled")
-                // It is not asked about any more.
-                try await Task.sleep(for: .seconds(3))
-                let asked = mount.provider.log.count(of: .changes, "file")
-                try await Task.sleep(for: .seconds(5))
-                #expect(mount.provider.log.count(of: .changes, "file") == asked)
+                // It is not asked about any more: nothing comes for longer than two of its pauses.
+                var asked = mount.provider.log.count(of: .changes, "file")
+                var quietSince = ContinuousClock.now
+                #expect(
+                    await eventually(within: .seconds(15)) {
+                        let now = mount.provider.log.count(of: .changes, "file")
+                        if now != asked { (asked, quietSince) = (now, .now) }
+                        return ContinuousClock.now - quietSince > .seconds(5)
+                    })
+                #expect(asked > 0)
             }
         }
 
@@ -235,8 +244,12 @@ extension RealMount {
                 _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.fail(.enumerator, of: "d", with: Hiccup())
                 mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup())
+                mount.provider.log.clear()
                 #expect(try await Command.run("ls", mount["d"]).output == "one\n", "nobody noticed")
+                #expect(mount.provider.log.count(of: .enumerator, "d") >= 2, "the one that failed, and another")
+                #expect(mount.provider.log.count(of: .enumerate, "d") == 2)
                 try await mount.host.evictItem(identifier: "d")
+                mount.provider.log.clear()
                 // One that lasts longer than anybody waits for is tried again when nobody waits.
                 mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup(), times: 4)
                 let refused = try await Command.run("ls", mount["d"])
@@ -245,7 +258,12 @@ extension RealMount {
                     await eventually(within: .seconds(15)) {
                         (try? mount.host.replica.database.item("d"))?.inode.content == .materialized
                     })
-                #expect(mount.provider.log.calls(of: .enumerate, "d").last?.request?.isSystemRequest == true)
+                let calls = mount.provider.log.calls(of: .enumerate, "d")
+                #expect(calls.count == 5, "four that failed, and one")
+                #expect(calls.prefix(3).allSatisfy { $0.request?.isSystemRequest == false }, "while a process waited")
+                #expect(calls.last?.request?.isSystemRequest == true)
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n")
+                #expect(mount.provider.log.count(of: .enumerate, "d") == 5, "it is here")
             }
         }
 

@@ -126,9 +126,19 @@ extension RealMount {
             }
         }
 
-        @Test("E10 what is not known is noSuchItem") func e10() async throws {
+        @Test("E10 what is not known, not listed yet or deleted is noSuchItem, and the provider is not asked for it")
+        func e10() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["file"]).status == 0)
+                mount.provider.log.clear()
                 #expect(await refusal(mount, "nothing")?.code == .noSuchItem)
+                #expect(await refusal(mount, "two")?.code == .noSuchItem, "the remote has it, but no process listed it")
+                #expect(mount.provider.log.count(of: .item, "nothing") == 0)
+                #expect(mount.provider.log.count(of: .item, "two") == 0)
+                #expect(try contents(mount, "file") == .materialized, "nothing else is evicted")
+                #expect(try await Command.run("rm", mount["file"]).status == 0)
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(await refusal(mount, "file")?.code == .noSuchItem)
             }
         }
 

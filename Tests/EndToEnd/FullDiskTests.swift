@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-private enum SmallDisk {
+enum SmallDisk {
     static var isPossible: Bool { geteuid() == 0 }
 }
 

@@ -6,7 +6,7 @@ import Testing
 extension RealMount {
     /// Servers that are hostile in one way per folder or bucket (Programs/hostile): whatever they answer, the daemon lives, its
     /// memory stays bounded, and the honest files beside the hostile ones can be read.
-    @Suite struct HostileServers {
+    @Suite(.tags(.long)) struct HostileServers {
         enum Kind: String, CaseIterable, Sendable {
             case webDAV, s3
 

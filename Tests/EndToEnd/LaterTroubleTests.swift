@@ -7,7 +7,7 @@ import Testing
 extension RealMount {
     /// What goes wrong with a remote that has been mounted: it is said, nothing is lost by it, and all goes on when it is
     /// put right.
-    @Suite struct LaterTroubles {
+    @Suite(.tags(.long)) struct LaterTroubles {
         /// How a trouble shows.
         private struct Signs {
             var connection: DomainStatus.Connection

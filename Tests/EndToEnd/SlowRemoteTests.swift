@@ -9,7 +9,7 @@ import Testing
 
 extension RealMount {
     /// A remote that takes its time, or never answers: what is here works, and nobody hangs.
-    @Suite struct SlowRemote {
+    @Suite(.tags(.timing)) struct SlowRemote {
         @Test("Row 21: what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
         func nobodyHangs() async throws {
             try await ProvidedMount.run { tree in

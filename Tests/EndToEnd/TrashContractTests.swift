@@ -169,10 +169,23 @@ extension RealMount {
                 let applied = mount.provider.tree.applied.filter { $0.identifier == "file" }
                 #expect(applied.map(\.kind) == [.modify])
                 #expect(applied.map(\.fields) == [.parentItemIdentifier])
+                let directory = mount.provider.tree.applied.filter { $0.identifier == "d" }
+                #expect(directory.map(\.fields) == [.parentItemIdentifier])
+                #expect(!mount.provider.tree.applied.contains { $0.identifier == "inner" })
                 try mount.host.untrashItem(withIdentifier: "file")
+                try mount.host.untrashItem(withIdentifier: "d")
                 #expect(try await mount.isSynced())
-                #expect(mount.provider.tree["file"]?.parentItemIdentifier == .rootContainer)
-                #expect(mount.provider.tree["file"]?.isShared == false)
+                for (identifier, parent) in [("file", .rootContainer), ("inner", "d")]
+                    as [(ItemIdentifier, ItemIdentifier)]
+                {
+                    #expect(mount.provider.tree[identifier]?.parentItemIdentifier == parent)
+                    #expect(mount.provider.tree[identifier]?.isTrashed == false)
+                    #expect(mount.provider.tree[identifier]?.isShared == false, "\(identifier)")
+                }
+                // What comes back is what it was, and one call brings it.
+                let all = mount.provider.tree.applied.filter { $0.identifier == "file" || $0.identifier == "d" }
+                #expect(all.count == 4 && all.allSatisfy { $0.kind == .modify && $0.fields == [.parentItemIdentifier] })
+                #expect(try await Command.run("cat", mount["file"], mount["d/inner"]).output == "textinner")
             }
         }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Where the threads that answer run.
-@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+@Suite(.tags(.mount, .timing), .enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
 struct CallerLocalityTests {
     /// On how many processors each of the threads of this process that answer the kernel may run.
     private func allowedProcessors() throws -> [Int] {

@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+@Suite(.tags(.mount, .timing), .enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
 struct InterruptTests {
     /// Reads one byte and says what came of it. It gets a signal soon that does nothing but break the call off.
     private static let patientReader = """

@@ -6,7 +6,7 @@ import Testing
 
 /// Mounting without being root. Where the tests run as root, this very program is started again as an ordinary user,
 /// and does there what the second of these tests says.
-struct OrdinaryUserTests {
+@Suite(.tags(.mount)) struct OrdinaryUserTests {
     private static let mark = "YONDER_TESTS_AS_ORDINARY_USER"
     private static var isPlayed: Bool { ProcessInfo.processInfo.environment[mark] != nil }
 
@@ -19,9 +19,14 @@ struct OrdinaryUserTests {
         let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
         let reaches = try await Command(user + ["test", "-x", program]).run()
         try #require(reaches.status == 0, "an ordinary user cannot run \(program)")
+        // The directory for temporary files that this process has may be closed to that user.
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let owned = try await Command.run("chown", "65534:65534", scratch.path.string)
+        try #require(owned.status == 0, "\(owned.errors)")
         let played = try await Command(
             user + [program, "--testing-library", "swift-testing", "--filter", "OrdinaryUserTests/mountsWithHelper"],
-            environment: [Self.mark: "1", "HOME": "/tmp"], seconds: 40
+            environment: [Self.mark: "1", "HOME": scratch.path.string, "TMPDIR": scratch.path.string], seconds: 40
         ).run()
         #expect(played.status == 0, "\(played.output)\n\(played.errors)")
         #expect(

@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+@Suite(.tags(.mount), .enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
 struct ReadingTests {
     @Test func listsAndReads() async throws {
         try await Mounted.run { mount async throws in

@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+@Suite(.tags(.mount), .enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
 struct SessionTests {
     /// Its lines in /proc/mounts, seen by another process.
     private func mountsLine(_ mount: Mounted) async throws -> String {

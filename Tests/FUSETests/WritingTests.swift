@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
+@Suite(.tags(.mount), .enabled("\(FUSEAvailability.obstacle ?? "")") { FUSEAvailability.isAvailable })
 struct WritingTests {
     @Test func createsWritesAndTruncates() async throws {
         try await Mounted.run { mount async throws in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPTransport
 
-@Suite struct CallGateTests {
+@Suite(.tags(.timing)) struct CallGateTests {
     /// Runs something in the gate until it is told to end.
     private final class Held: Sendable {
         private let order: Order

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import HTTPTransport
 
 /// The limit on servers that exist only here, in a time of their own.
-@Suite struct ConcurrencyLimitTests {
+@Suite(.tags(.timing)) struct ConcurrencyLimitTests {
     /// A server that serves so many requests at once, each in so many seconds; the others wait for it.
     private struct Server {
         /// Nil for more than anybody asks for.

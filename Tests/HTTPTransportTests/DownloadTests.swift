@@ -2,9 +2,10 @@ import FileProvider
 import FileProviderTesting
 import HTTPTransport
 import SystemPackage
+import TestSupport
 import Testing
 
-@Suite struct DownloadTests {
+@Suite(.tags(.server)) struct DownloadTests {
     private func download(_ url: HTTPURL, range: Range<Int64>? = nil, size: Int64? = nil) -> HTTPDownload {
         HTTPDownload(HTTPRequest("GET", url), range: range, size: size) {
             FileProviderError(.malformedResponse, "status \($0.status)")

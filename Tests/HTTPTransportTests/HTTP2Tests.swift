@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A server that offers HTTP/2: nginx, where it is installed.
-@Suite struct HTTP2Tests {
+@Suite(.tags(.server)) struct HTTP2Tests {
     private static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first {
         FileManager.default.fileExists(atPath: $0)
     }

@@ -4,7 +4,7 @@ import HTTPTransport
 import Testing
 import TestSupport
 
-@Suite struct HTTPTransportTests {
+@Suite(.tags(.server, .timing)) struct HTTPTransportTests {
     @Test func sendsAddressFieldsAndBodyAsTheyAre() async throws {
         try await withServer { server, transport in
             let target = "/echo/a//b/../%2F%C3%A4/?list-type=2&prefix=a%20b%2Fc&x"

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A proxy that connects (Programs/proxy.py), and says whom it was asked for.
-@Suite struct ProxyTests {
+@Suite(.tags(.server)) struct ProxyTests {
     private func withProxy(_ body: (_ address: String, _ log: () -> String) async throws -> Void) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }

@@ -1,8 +1,9 @@
 import FileProvider
 import HTTPTransport
+import TestSupport
 import Testing
 
-@Suite struct RedirectTests {
+@Suite(.tags(.server)) struct RedirectTests {
     /// Proves that it was asked for its word.
     struct Secret: RequestAuthorizer {
         func authorize(_ request: inout HTTPRequest) async throws { request.fields["Authorization"] = "secret" }

@@ -4,7 +4,7 @@ import HTTPTransport
 import TestSupport
 import Testing
 
-@Suite struct TLSVersionTests {
+@Suite(.tags(.server)) struct TLSVersionTests {
     /// Makes a request of a server that speaks one version of TLS, after OpenSSL has proved that it does.
     private func error(from version: String, flag: String) async throws -> String? {
         let server = try await TestServer(isSecure: true, version: version)

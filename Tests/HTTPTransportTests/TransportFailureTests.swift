@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPTransport
 
-@Suite struct TransportFailureTests {
+@Suite(.tags(.server)) struct TransportFailureTests {
     @Test(
         "S367: what this machine has run out of is not the server's failure",
         arguments: [Errno.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace])

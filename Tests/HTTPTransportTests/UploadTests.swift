@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TestSupport
 
-@Suite struct UploadTests {
+@Suite(.tags(.server)) struct UploadTests {
     /// A file's content as a source.
     private func withSource(
         _ count: Int, confirm: @escaping @Sendable () throws -> Void = {},

@@ -1,9 +1,10 @@
 import FileProvider
 import HTTPTransport
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct XMLReaderTests {
+@Suite(.tags(.timing)) struct XMLReaderTests {
     @Test(arguments: [1, 2, 3, 7, 64, 100_000])
     func readsTheSameInPiecesOfAnySize(size: Int) throws {
         let text = """

@@ -1,9 +1,10 @@
 import FileProvider
+import TestSupport
 import Testing
 
 @testable import PathAddressing
 
-@Suite("records of a remote's trash") struct TrashRecordsTests {
+@Suite("records of a remote's trash", .tags(.timing)) struct TrashRecordsTests {
     private func entry(_ identifier: String, _ name: String = "name", tag: String = "tag") -> RemoteEntry {
         RemoteEntry(
             name: name, kind: .file, tag: Array(tag.utf8), isTagStrong: true, stableIdentifier: identifier, size: 1)

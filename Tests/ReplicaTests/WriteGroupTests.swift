@@ -34,9 +34,9 @@ import Testing
             }
         }
         holder.start()
-        #expect(await eventually { hasBegun.withLock { $0 } })
+        #expect(await eventually(within: .seconds(30)) { hasBegun.withLock { $0 } })
         let task = Task { try await body() }
-        #expect(await eventually { replica.database.group.count == count })
+        #expect(await eventually(within: .seconds(30)) { replica.database.group.count == count })
         gate.signal()
         return try await task.value
     }
@@ -96,7 +96,7 @@ import Testing
             await withTaskGroup(of: Void.self) { group in
                 for turn in 0..<6 {
                     // Each is in the queue before the next one comes.
-                    while replica.database.group.count < turn { await Task.yield() }
+                    #expect(await eventually(within: .seconds(30)) { replica.database.group.count == turn })
                     group.addTask {
                         _ = try? await replica.ingest(open: open, changingNames: turn % 2 == 0) { ingestion in
                             seen.note(turn)

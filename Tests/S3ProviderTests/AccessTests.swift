@@ -10,7 +10,7 @@ import TestSupport
 
 @testable import S3Provider
 
-@Suite struct AccessTests {
+@Suite(.tags(.server)) struct AccessTests {
     private func tryOut(
         _ source: String, _ environment: [String: String], profile: String? = nil
     ) async throws -> FileProviderError? {

@@ -11,7 +11,7 @@ import Testing
 @testable import S3Provider
 
 /// What a server does that Swift does not: Programs/strict_store.py.
-@Suite struct ConditionTests {
+@Suite(.tags(.server)) struct ConditionTests {
     private func withStore(
         _ options: String..., region: String? = "us-east-1", token: String = "old",
         _ body: (S3Remote, TemporaryDirectory, () async throws -> [String]) async throws -> Void

@@ -8,7 +8,7 @@ import Testing
 
 @testable import S3Provider
 
-@Suite struct DoubtfulWriteTests {
+@Suite(.tags(.server)) struct DoubtfulWriteTests {
     @Test("S228: what was sent, not answered and arrives after all keeps no directory; what others put there does")
     func leftoversGoWithTheirDirectory() async throws {
         try await withBucket { bucket, remote in

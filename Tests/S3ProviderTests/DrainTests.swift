@@ -10,7 +10,7 @@ import Testing
 @testable import S3Provider
 
 /// Many small files go to a server that is far away, or serves few at once.
-@Suite(.serialized) struct DrainTests {
+@Suite(.tags(.server, .timing), .serialized) struct DrainTests {
     /// Writes files as the system does: many at once, and again what failed.
     private func drain(
         _ count: Int, to options: String...

@@ -2,12 +2,13 @@ import FileProvider
 import FileProviderTesting
 import HTTPTransport
 import PathAddressing
+import TestSupport
 import Testing
 
 @testable import S3Provider
 
 /// What of a bucket is no tree of files is shown all the same.
-@Suite struct KeyTests {
+@Suite(.tags(.server)) struct KeyTests {
     static let odd = [
         "plain", "a//b", "a/./c", "a/../d", "both", "both-between", "both/inner", "marked/", "content/", "content/x",
         "%yonder-mine", "a/%yonder-file", "trailing//", "ünï", "q?&=+ %41#;",

@@ -1,11 +1,12 @@
 import HTTPTransport
 import PathAddressing
+import TestSupport
 import Testing
 
 @testable import S3Provider
 
 /// Listings that are older than what the server has answered, as OpenStack Swift gives them when it is busy.
-@Suite struct LaggingListingTests {
+@Suite(.tags(.server)) struct LaggingListingTests {
     private func shown(_ listing: S3Listing) -> [String] {
         listing.entries.map { entry in
             if case .object(let object) = entry { return "\(object.key) \(object.tag) \(object.size)" }

@@ -3,11 +3,12 @@ import FileProviderTesting
 import HTTPTransport
 import PathAddressing
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import S3Provider
 
-@Suite struct LastLookTests {
+@Suite(.tags(.server)) struct LastLookTests {
     @Test("S172: where conditions are not checked, it is looked again before the last bytes go")
     func looksBeforeTheLastPiece() async throws {
         let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import S3Provider
 
-@Suite struct MovingTests {
+@Suite(.tags(.server)) struct MovingTests {
     private let paths = ["a/1", "a/2", "a/deep/er/3", "a/empty/", "a-other", "ab"]
 
     private func fill(_ bucket: Bucket) async throws {

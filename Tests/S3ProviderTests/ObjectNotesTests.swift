@@ -4,7 +4,7 @@ import Testing
 
 @testable import S3Provider
 
-@Suite struct ObjectNotesTests {
+@Suite(.tags(.timing)) struct ObjectNotesTests {
     @Test("S282: what is noted of one object costs no more in a large directory than in a small one")
     func cost() throws {
         let store = ReportingStore.temporary

@@ -10,7 +10,7 @@ import Testing
 @testable import S3Provider
 
 /// Servers whose ETags and preconditions are not Amazon's: gateways, and servers that encrypt.
-@Suite struct OtherServerTests {
+@Suite(.tags(.server)) struct OtherServerTests {
     private func withStore(
         _ options: String..., body: (S3Remote, StrictStoreProgram) async throws -> Void
     ) async throws {

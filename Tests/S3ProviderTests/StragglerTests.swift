@@ -6,7 +6,7 @@ import Testing
 
 @testable import S3Provider
 
-@Suite struct StragglerTests {
+@Suite(.tags(.server, .timing)) struct StragglerTests {
     @Test("S191: only who changes the place of what is on its way waits for it")
     func waitsOnlyWhereSomethingIsOnItsWay() async throws {
         let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30))))

@@ -3,11 +3,12 @@ import FileProviderTesting
 import HTTPTransport
 import PathAddressing
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import S3Provider
 
-@Suite struct WritingTests {
+@Suite(.tags(.server)) struct WritingTests {
     private static let small = { () -> S3Remote.Settings in
         var settings = S3Remote.Settings()
         settings.multipartThreshold = 100_000

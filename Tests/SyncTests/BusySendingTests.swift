@@ -10,7 +10,7 @@ import Testing
 
 extension EngineTests {
     /// What is sent while programs go on changing files.
-    @Suite struct BusySendingTests {
+    @Suite(.tags(.timing)) struct BusySendingTests {
         @Test("S361: an item that is left alone is sent within its delay while others change")
         func sentWhileOthersChange() async throws {
             try await Machine.run(isInteractive: false) { machine async throws in

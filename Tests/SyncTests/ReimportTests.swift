@@ -72,7 +72,10 @@ extension EngineTests {
                 let calls = creates(machine)
                 #expect(calls.compactMap(\.name).sorted() == ["a", "b", "d", "deep", "e", "f", "x", "y"])
                 for call in calls {
-                    guard case .create(let options) = call.options else { continue }
+                    guard case .create(let options) = call.options else {
+                        Issue.record("\(call.name ?? "") was offered without options")
+                        continue
+                    }
                     #expect(options.contains(.mayAlreadyExist), "\(call.name ?? "")")
                     let fields = try #require(call.fields)
                     #expect(fields.isSuperset(of: [.filename, .parentItemIdentifier, .contentModificationDate]))
@@ -140,10 +143,29 @@ extension EngineTests {
         @Test("R6 an expired anchor keeps the identifiers: nothing is offered again")
         func anExpiredAnchorIsNoReimport() async throws {
             try await Machine.run(fill: Self.fill) { machine in
+                var before: [String: InodeRecord] = [:]
+                for path in ["a", "d", "d/x", "e/f/deep"] { before[path] = try await machine.record(path) }
+                // One file is dirty and one is new: these are sent, and nothing else.
+                try await machine.write("edited", to: "d/x")
+                try await machine.write("new", to: "n")
                 machine.provider.log.clear()
                 machine.provider.change { $0.expireAnchors() }
                 try await machine.drain()
-                #expect(creates(machine).isEmpty)
+                #expect(creates(machine).map(\.name) == ["n"])
+                for case .create(let options) in creates(machine).compactMap(\.options) {
+                    #expect(!options.contains(.mayAlreadyExist))
+                }
+                // The root has another date: a file was made in it.
+                let modified = machine.provider.log.calls.filter { $0.kind == .modify }.map(\.identifier)
+                #expect(modified.filter { $0 != .rootContainer } == ["x"])
+                #expect(machine.provider.tree.entries()["d/x"]?.content == "edited")
+                #expect(try machine.replica.database.reimports().isEmpty)
+                #expect(machine.provider.log.count(of: .importDidFinish) == 0)
+                for (path, inode) in before {
+                    let item = try await machine.item(path)
+                    #expect(item.identifier == machine.provider.tree.identifier(at: path), "\(path)")
+                    #expect(item.inode.number == inode.number, "\(path)")
+                }
                 #expect(try await machine.item("d/x").identifier == "x")
             }
         }

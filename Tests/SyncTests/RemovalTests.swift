@@ -29,6 +29,8 @@ extension EngineTests {
         func anItemMovedIntoAnUnlistedDirectoryKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "a")
+                let before = try await machine.item("a")
+                machine.provider.log.clear()
                 machine.provider.change { tree in
                     let outer = tree.addDirectory("outer", identifier: "outer")
                     let inner = tree.addDirectory("inner", in: outer, identifier: "inner")
@@ -37,8 +39,12 @@ extension EngineTests {
                 try await machine.ingest()
                 try await machine.send()
                 #expect(machine.provider.tree.entries()["outer/inner/a"]?.content == "here")
+                #expect(machine.provider.tree.identifier(at: "outer/inner/a") == "a")
+                #expect(machine.provider.log.calls.allSatisfy { $0.kind != .create && $0.kind != .delete })
                 try await machine.drain()
                 try await expectSettled(machine)
+                let after = try await machine.item("outer/inner/a")
+                #expect(after.identifier == before.identifier && after.inode.number == before.inode.number)
             }
         }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Sync
 
-@Suite struct WatchdogTests {
+@Suite(.tags(.timing)) struct WatchdogTests {
     @Test("S282: a call that waits for a place is not given up for making no progress, and one that stands still is")
     func waitingIsNoStandstill() async throws {
         let watchdog = Watchdog(patience: .milliseconds(300))

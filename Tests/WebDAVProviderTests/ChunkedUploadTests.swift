@@ -11,7 +11,7 @@ import Testing
 @testable import WebDAVProvider
 
 /// As Nextcloud documents its chunked upload, on the server that is made after that documentation.
-@Suite("uploads in chunks", .serialized)
+@Suite("uploads in chunks", .tags(.server), .serialized)
 struct ChunkedUploadTests {
     private struct BrokenOff: Error {}
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import WebDAVProvider
 
-@Suite("Files that are sent while they are written", .serialized)
+@Suite("Files that are sent while they are written", .tags(.server), .serialized)
 struct EarlyUploadTests {
     /// A file that grows, and what sends it.
     private final class Writing: Sendable {

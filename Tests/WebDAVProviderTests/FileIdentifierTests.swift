@@ -49,7 +49,7 @@ final class IdentifyingRemote: RequestedRemote {
 }
 
 /// As ownCloud and Nextcloud document their servers; none of them is here.
-@Suite("WebDAV servers with identifiers of their own", .serialized)
+@Suite("WebDAV servers with identifiers of their own", .tags(.server), .serialized)
 struct FileIdentifierTests {
     @Test("S158: conforms where files have identifiers") func conforms() async throws {
         try await IdentifyingRemote.run { port, directory in

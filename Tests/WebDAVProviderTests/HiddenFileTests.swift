@@ -8,7 +8,7 @@ import Testing
 
 @testable import WebDAVProvider
 
-@Suite("Hidden files on a server", .serialized)
+@Suite("Hidden files on a server", .tags(.server), .serialized)
 struct HiddenFileTests {
     @Test("S260: a session that ends while the server is tried out leaves nothing on it", arguments: ["", "late"])
     func endsDuringTrial(_ habit: String) async throws {

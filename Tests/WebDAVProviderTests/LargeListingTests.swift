@@ -64,7 +64,7 @@ private final class CountingManager: FileProviderManager {
     }
 }
 
-@Suite("Large directories on WebDAV", .serialized)
+@Suite("Large directories on WebDAV", .tags(.server, .timing), .serialized)
 struct LargeListingTests {
     /// Lists a directory page by page, and lets the system know each page before the next is asked for.
     ///

@@ -10,7 +10,7 @@ import Testing
 
 @testable import WebDAVProvider
 
-@Suite("WebDAV servers with bad habits", .serialized)
+@Suite("WebDAV servers with bad habits", .tags(.server), .serialized)
 struct OddServerTests {
     /// Runs a test on a folder of a server that does everything wrong in one way.
     private func run(

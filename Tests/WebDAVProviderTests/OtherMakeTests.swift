@@ -9,7 +9,7 @@ import Testing
 @testable import WebDAVProvider
 
 /// What servers of other makes do, as it was seen on them.
-@Suite("WebDAV servers of other makes", .serialized)
+@Suite("WebDAV servers of other makes", .tags(.server), .serialized)
 struct OtherMakeTests {
     /// Creates, changes, renames, reads and deletes some files and folders.
     private func work(_ session: ProviderSession) async throws {

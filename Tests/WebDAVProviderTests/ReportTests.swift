@@ -8,7 +8,7 @@ import Testing
 
 @testable import WebDAVProvider
 
-@Suite("WebDAV servers that report what has changed", .serialized)
+@Suite("WebDAV servers that report what has changed", .tags(.server), .serialized)
 struct ReportTests {
     @Test("S140: conforms on xandikos", .enabled(if: DAVServer.Kind.xandikos.program != nil))
     func conformsOnXandikos() async throws {

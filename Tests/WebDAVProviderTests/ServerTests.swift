@@ -11,7 +11,7 @@ import Testing
 
 @testable import WebDAVProvider
 
-@Suite("WebDAV servers", .serialized)
+@Suite("WebDAV servers", .tags(.server), .serialized)
 struct ServerTests {
     @Test("S140: conforms on every server that is installed", arguments: DAVServer.Kind.installed)
     func conforms(on kind: DAVServer.Kind) async throws {
@@ -260,7 +260,7 @@ struct ServerTests {
     }
 }
 
-@Suite("WebDAV credentials", .enabled(if: DAVServer.Kind.apache.program != nil), .serialized)
+@Suite("WebDAV credentials", .tags(.server), .enabled(if: DAVServer.Kind.apache.program != nil), .serialized)
 struct CredentialTests {
     private static let right = WebDAVCredentials(user: "user", password: "secret word")
 

@@ -10,7 +10,7 @@ import Testing
 @testable import WebDAVProvider
 
 /// Trash bins on bad days.
-@Suite("trash bins of WebDAV servers that fail", .serialized)
+@Suite("trash bins of WebDAV servers that fail", .tags(.server), .serialized)
 struct TrashBinFaultTests {
     private func code(_ body: () async throws -> Void) async -> FileProviderError.Code? {
         do {

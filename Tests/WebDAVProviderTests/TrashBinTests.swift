@@ -11,7 +11,7 @@ import Testing
 @testable import WebDAVProvider
 
 /// As Nextcloud documents its trash bin, and as its source and ownCloud's say; none of them is here.
-@Suite("trash bins of WebDAV servers", .serialized)
+@Suite("trash bins of WebDAV servers", .tags(.server), .serialized)
 struct TrashBinTests {
     @Test("S250: conforms where the server has a trash bin") func conforms() async throws {
         try await IdentifyingRemote.run { port, directory in

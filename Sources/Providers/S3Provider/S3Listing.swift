@@ -69,7 +69,7 @@ extension S3Client {
 }
 
 /// Makes entries of the children of `ListBucketResult`.
-private final class ListingParser: Sendable {
+final class ListingParser: Sendable {
     private struct State {
         var objects: [S3Object] = []
         var prefixes: [String] = []

@@ -126,5 +126,7 @@ struct Installation {
 }
 
 /// Tests on a real mount: skipped, and saying why, where there can be none.
-@Suite("on a real mount", .enabled(if: FUSEAvailability.isAvailable, "\(FUSEAvailability.obstacle ?? "")"), .serialized)
+@Suite(
+    "on a real mount", .tags(.mount), .enabled(if: FUSEAvailability.isAvailable, "\(FUSEAvailability.obstacle ?? "")"),
+    .serialized)
 struct RealMount {}
