@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "S344: a size in a header that no archive has room for is refused, however it is written",
+        "WRITE-7: a size in a header that no archive has room for is refused, however it is written",
         arguments: ["base256", "pax", "negative", "record"])
     func refusesSizesAtTheEndOfNumbers(how: String) async throws {
         let remote = try TarRemote()

@@ -7,7 +7,7 @@ import Testing
         user: "user", password: "word",
         variables: ["AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c", "no_proxy": "d"])
 
-    @Test("S390: variables that a shell does not have stay as they were kept") func staysAsItWas() {
+    @Test("ACCESS-6: variables that a shell does not have stay as they were kept") func staysAsItWas() {
         #expect(GivenCredentials(variables: [:]).replacing(kept) == kept)
         var expected = kept
         expected.variables?["SSL_CERT_FILE"] = "/e"
@@ -15,7 +15,8 @@ import Testing
         #expect(GivenCredentials(variables: [:]).replacing(nil) == nil)
     }
 
-    @Test("S390: new keys replace all of the old ones, so that no session token is left of those") func replacesKeys() {
+    @Test("ACCESS-6: new keys replace all of the old ones, so that no session token is left of those")
+    func replacesKeys() {
         let keys = GivenCredentials(variables: ["AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"])
         let result = keys.replacing(kept)
         #expect(
@@ -26,7 +27,7 @@ import Testing
             container.replacing(kept)?.variables == ["AWS_CONTAINER_CREDENTIALS_FULL_URI": "u", "no_proxy": "d"])
     }
 
-    @Test("S390: a password replaces the one that was kept, and an empty variable takes back its value")
+    @Test("ACCESS-6: a password replaces the one that was kept, and an empty variable takes back its value")
     func replacesPassword() {
         let given = GivenCredentials(user: "other", password: "second", variables: ["no_proxy": ""])
         let result = given.replacing(kept)
@@ -37,7 +38,7 @@ import Testing
         #expect(GivenCredentials(variables: ["no_proxy": ""]).replacing(only) == nil)
     }
 
-    @Test("S390: the daemon keeps what says where it is, and no credentials, certificates or proxies")
+    @Test("ACCESS-6: the daemon keeps what says where it is, and no credentials, certificates or proxies")
     func environment() {
         let all = [
             "HOME": "/h", "PATH": "/p", "YONDER_SOCKET": "/s", "LC_ALL": "C", "AWS_PROFILE": "x", "https_proxy": "y",

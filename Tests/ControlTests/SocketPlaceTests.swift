@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "S380: what is no dead socket of this user's is not removed to make room for the socket",
+        "SOCKET-2: what is no dead socket of this user's is not removed to make room for the socket",
         arguments: [
             ("directory", "mkdir -p place/inner && echo text > place/inner/file"),
             ("file", "echo text > place"),
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("S380: a socket that another program listens on, by its stream or its datagrams, stays")
+    @Test("SOCKET-2: a socket that another program listens on, by its stream or its datagrams, stays")
     func keepsLiveSockets() async throws {
         try await withDirectory { directory in
             for kind in ["STREAM", "DGRAM"] {
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("S380: a dead socket of this user's is replaced, one of another user's is not")
+    @Test("SOCKET-2: a dead socket of this user's is replaced, one of another user's is not")
     func replacesDeadSockets() async throws {
         try await withDirectory { directory in
             let path = directory["socket"].string
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("S380: a server that ends removes its own socket, and nothing that has taken its place")
+    @Test("SOCKET-2: a server that ends removes its own socket, and nothing that has taken its place")
     func removesItsOwn() async throws {
         try await withDirectory { directory in
             let path = directory["socket"].string
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test(
-        "S381: a client sends nothing to a socket on which another user listens",
+        "SOCKET-3: a client sends nothing to a socket on which another user listens",
         .enabled("only root can play another user") { FUSEAvailability.isRoot })
     func sendsNothingToOthers() async throws {
         try await withDirectory { directory in

@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "S382: a directory that others can write is refused, with what to do, and stays as it is",
+        "ACCESS-1: a directory that others can write is refused, with what to do, and stays as it is",
         arguments: [0o777, 0o770, 0o775, 0o757, 0o722] as [UInt16])
     func refusesWritable(mode: UInt16) throws {
         try withDirectory(mode) { path throws in
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "S382: a directory of secrets that others can read gets mode 0700",
+        "ACCESS-1: a directory of secrets that others can read gets mode 0700",
         arguments: [0o755, 0o711, 0o750] as [UInt16])
     func tightens(mode: UInt16) throws {
         try withDirectory(mode) { path throws in
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("S382: a directory like /tmp may hold the configuration and the socket, and no secrets")
+    @Test("ACCESS-1: a directory like /tmp may hold the configuration and the socket, and no secrets")
     func sticky() throws {
         try withDirectory(0o1777) { path in
             #expect(error(of: path, .file) == nil)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("S382: one that is missing is fine, and one that is no directory is not") func missing() throws {
+    @Test("ACCESS-1: one that is missing is fine, and one that is no directory is not") func missing() throws {
         try withDirectory(0o700) { path throws in
             #expect(error(of: path.appending("none"), .secrets) == nil)
             try Data().write(to: URL(fileURLWithPath: path.appending("file").string))
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "S382: a directory of another user is refused, also by root and behind a link",
+        "ACCESS-1: a directory of another user is refused, also by root and behind a link",
         .enabled("only root can make one") { FUSEAvailability.isRoot })
     func refusesOthers() async throws {
         let directory = try TemporaryDirectory()
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("S382: a configuration file that others can write is refused") func file() throws {
+    @Test("ACCESS-1: a configuration file that others can write is refused") func file() throws {
         try withDirectory(0o755) { path throws in
             let file = path.appending("config.toml")
             #expect(throws: Never.self) { try TrustedDirectory.checkFile(file.string) }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("What the folder answers to a change")
 struct AnswerTests {
-    @Test("S693: what somebody else wrote before the answer is fetched, and is not taken for what was sent")
+    @Test("FOLDER-7: what somebody else wrote before the answer is fetched, and is not taken for what was sent")
     func somebodyElseWrites() async throws {
         try await FolderRemote.run { remote, session in
             let provider = try #require(session.provider as? DirectoryProvider)

@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("S360: a domain that is read-only leaves a half written file as it is, and a later start completes it")
+    @Test("WRITE-15: a domain that is read-only leaves a half written file as it is, and a later start completes it")
     func aReadOnlyDomainCompletesNothing() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("old content".utf8), to: "one")

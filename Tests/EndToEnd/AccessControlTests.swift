@@ -23,7 +23,7 @@ extension RealMount {
             setfacl -x u:12345 link; setfacl -R -m u:54321:rX closed; python3 -c 'import os; os.open("open/made", 65, 0o604)'
             """
 
-        @Test("S323: ACLs, their masks and defaults are as on a local file system, and reach a folder") func lists()
+        @Test("WRITE-10: ACLs, their masks and defaults are as on a local file system, and reach a folder") func lists()
             async throws
         {
             try await Installation.run { yonder in
@@ -52,7 +52,7 @@ extension RealMount {
         }
 
         @Test(
-            "S323: the kernel lets in whom an ACL names, and keeps out whom it does not",
+            "WRITE-10: the kernel lets in whom an ACL names, and keeps out whom it does not",
             .enabled(if: FUSEAvailability.isRoot))
         func permissions() async throws {
             try await Installation.run { yonder in
@@ -80,7 +80,7 @@ extension RealMount {
         }
 
         @Test(
-            "S324: root's trusted and security attributes are kept, and reach a folder",
+            "WRITE-11: root's trusted and security attributes are kept, and reach a folder",
             .enabled(if: FUSEAvailability.isRoot))
         func attributesOfRoot() async throws {
             try await Installation.run { yonder in
@@ -119,7 +119,8 @@ extension RealMount {
             }
         }
 
-        @Test("S325: a remote that has no ACLs leaves them here, and nothing is pending") func webDAV() async throws {
+        @Test("WRITE-12: a remote that has no ACLs leaves them here, and nothing is pending") func webDAV() async throws
+        {
             try await FarRemote.run(.webDAV) { remote, yonder in
                 try await remote.mount(yonder)
                 try await yonder.shell("echo x > file; setfacl -m u:12345:rw file; echo more >> file")

@@ -7,7 +7,7 @@ extension RealMount {
     /// Real servers behind lines that are cut, stalled, reset and refused.
     @Suite(.tags(.long)) struct BadLines {
         @Test(
-            "S185: whatever the line does, nothing hangs, nothing is lost or mixed, and all is the same in the end",
+            "PATH-20: whatever the line does, nothing hangs, nothing is lost or mixed, and all is the same in the end",
             .timeLimit(.minutes(25)), arguments: FarRemote.Kind.installed)
         func mixedLoad(on kind: FarRemote.Kind) async throws {
             let seconds = hasTimeForLongTests ? 600 : 20
@@ -25,14 +25,14 @@ extension RealMount {
         }
 
         @Test(
-            "S186: what arrived, and whose answer did not, is known again, whatever was done with it meanwhile",
+            "PATH-8: what arrived, and whose answer did not, is known again, whatever was done with it meanwhile",
             .timeLimit(.minutes(2)), arguments: FarRemote.Kind.installed, ["MOVE", "PUT"])
         func lostAnswers(on kind: FarRemote.Kind, to method: String) async throws {
             try await loseAnswers(on: kind, to: method, isKilled: false)
         }
 
         @Test(
-            "S221: what arrived, and whose answer did not before the daemon was killed, is known again, too",
+            "PATH-10: what arrived, and whose answer did not before the daemon was killed, is known again, too",
             .timeLimit(.minutes(2)), arguments: FarRemote.Kind.installed, ["MOVE", "PUT"])
         func lostAnswersAndAKill(on kind: FarRemote.Kind, to method: String) async throws {
             try await loseAnswers(on: kind, to: method, isKilled: true)
@@ -81,7 +81,8 @@ extension RealMount {
         }
 
         @Test(
-            "S187: two mounts of one remote come to be the same, and keep what both wrote", .timeLimit(.minutes(15)),
+            "CONFLICT-6: two mounts of one remote come to be the same, and keep what both wrote",
+            .timeLimit(.minutes(15)),
             arguments: FarRemote.Kind.installed)
         func twoMounts(on kind: FarRemote.Kind) async throws {
             let rounds = hasTimeForLongTests ? 70 : 7
@@ -103,7 +104,7 @@ extension RealMount {
         }
 
         @Test(
-            "S173: an upload to a bucket that is cut off by SIGKILL goes on where it was", .timeLimit(.minutes(15)))
+            "S3-8: an upload to a bucket that is cut off by SIGKILL goes on where it was", .timeLimit(.minutes(15)))
         func killedUpload() async throws {
             // Sent in parts of 16 MiB.
             let megabytes = hasTimeForLongTests ? 3072 : 160

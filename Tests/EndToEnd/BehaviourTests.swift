@@ -27,7 +27,7 @@ extension RealMount {
             (try? mount.host.replica.database.item(identifier))?.inode.content
         }
 
-        @Test("Row 3: the stat of a path lists what is on the way, and fetches nothing") func row3() async throws {
+        @Test("NAME-12: the stat of a path lists what is on the way, and fetches nothing") func row3() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("stat", "-c", "%s", mount["d/e/two"]).line == "2")
                 #expect(mount.provider.log.count(of: .fetch) == 0)
@@ -35,7 +35,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 4: a huge directory is listed, the first of them before the last page has come")
+        @Test("NAME-12: a huge directory is listed, the first of them before the last page has come")
         func row4() async throws {
             try await ProvidedMount.run { tree in
                 for number in 0..<30_000 {
@@ -53,7 +53,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 10: a name that is not UTF-8 is made, and a remote that cannot have it is not sent it") func row10()
+        @Test("NAME-9: a name that is not UTF-8 is made, and a remote that cannot have it is not sent it") func row10()
             async throws
         {
             try await ProvidedMount.run(Self.tree) { mount async throws in
@@ -78,7 +78,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 18: truncating what is not here fetches nothing, appending does") func row18() async throws {
+        @Test("WRITE-1: truncating what is not here fetches nothing, appending does") func row18() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
                 let script = "import os, sys; os.truncate(sys.argv[1], 0)"
@@ -95,7 +95,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 19: renaming, moving and removing what is not here fetches nothing") func row19() async throws {
+        @Test("NAME-5: renaming, moving and removing what is not here fetches nothing") func row19() async throws {
             try await ProvidedMount.run { tree in
                 Self.tree(&tree)
                 tree.addDirectory("empty", identifier: "empty")
@@ -113,7 +113,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 20: moving a tree out brings all of it, or fails with nothing deleted") func row20() async throws {
+        @Test("NAME-5: moving a tree out brings all of it, or fails with nothing deleted") func row20() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 let place = try TemporaryDirectory()
                 defer { place.remove() }
@@ -134,7 +134,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 38: evicting the root leaves what is kept downloaded and what is not on the remote, and nothing else")
+            "EVICT-9: evicting the root leaves what is kept downloaded and what is not on the remote, and nothing else")
         func row38() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("cat", mount["file"], mount["d/one"], mount["d/e/two"])
@@ -159,7 +159,7 @@ extension RealMount {
             }
         }
 
-        @Test("Rows 44 and 45: a root that is kept downloaded comes whole, but for what is said to be lazy")
+        @Test("PIN-1 and PIN-4: a root that is kept downloaded comes whole, but for what is said to be lazy")
         func rows44And45() async throws {
             try await ProvidedMount.run { tree in
                 Self.tree(&tree)
@@ -177,7 +177,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 51: a change names just the fields that it is about, and what changes nothing is no change")
+        @Test("WRITE-16: a change names just the fields that it is about, and what changes nothing is no change")
         func row51() async throws {
             try await ProvidedMount.run { tree in
                 Self.tree(&tree)
@@ -202,7 +202,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 71: a conflict in what is no content is merged, field by field") func row71() async throws {
+        @Test("CONFLICT-7: a conflict in what is no content is merged, field by field") func row71() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("cat", mount["file"])
                 mount.provider.changeSilently { tree in
@@ -223,7 +223,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 74: directories that are moved into each other on both sides are both still there")
+        @Test("CONFLICT-7: directories that are moved into each other on both sides are both still there")
         func row74() async throws {
             try await ProvidedMount.run { tree in
                 tree.addDirectory("a", identifier: "a")

@@ -52,7 +52,7 @@ extension RealMount {
             print('\\n'.join(sorted(lines)))
             """
 
-        @Test("Rows 9 and 11: a tree with odd names is listed exactly as the source has it") func listsAsTheSource()
+        @Test("NAME-2 and NAME-1: a tree with odd names is listed exactly as the source has it") func listsAsTheSource()
             async throws
         {
             try await Installation.run { yonder in
@@ -72,7 +72,7 @@ extension RealMount {
             }
         }
 
-        @Test("Rows 7 and 8: what was listed once needs no provider, before and after a remount; inodes stay")
+        @Test("NAME-3 and NAME-4: what was listed once needs no provider, before and after a remount; inodes stay")
         func needsNoProviderForWhatIsKnown() async throws {
             try await Installation.run { yonder in
                 for name in ["a/b/c", "a/d", "e"] { try yonder.write("text of \(name)", to: name) }
@@ -97,7 +97,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 13: stat fetches nothing, cat materializes") func statFetchesNothing() async throws {
+        @Test("NAME-5: stat fetches nothing, cat materializes") func statFetchesNothing() async throws {
             try await Installation.run { yonder in
                 try yonder.write(Array(repeating: 7, count: 100_000), to: "file")
                 try await yonder.mountSource()
@@ -116,7 +116,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 16: a program can be run from the mount, and a file mapped") func executesAndMaps() async throws {
+        @Test("READ-1: a program can be run from the mount, and a file mapped") func executesAndMaps() async throws {
             try await Installation.run { yonder in
                 try FileManager.default.copyItem(atPath: "/bin/echo", toPath: yonder.source.appending("echo").string)
                 let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
@@ -134,7 +134,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 15: the beginning of a huge file is read without the rest") func readsTheBeginningOnly() async throws
+        @Test("READ-3: the beginning of a huge file is read without the rest") func readsTheBeginningOnly() async throws
         {
             try await Installation.run { yonder in
                 try yonder.write("", to: "huge")

@@ -6,7 +6,7 @@ import Testing
 extension RealMount {
     /// A program that makes files without a pause.
     @Suite(.tags(.timing)) struct BusyWriting {
-        @Test("S361: the remote gets files while a program goes on making others")
+        @Test("SEND-4: the remote gets files while a program goes on making others")
         func filesArriveMeanwhile() async throws {
             try await Installation.run { installation async throws in
                 try await installation.mountSource()

@@ -31,7 +31,7 @@ extension RealMount {
             echo five > "$(head -c 255 /dev/zero | tr '\\0' '\\377')"
             """
 
-        @Test("S326: names that are not UTF-8 are listed, made, renamed and removed, and a folder has them unchanged")
+        @Test("NAME-9: names that are not UTF-8 are listed, made, renamed and removed, and a folder has them unchanged")
         func folder() async throws {
             try await Installation.run { yonder in
                 try await yonder.expectDone(Self.make, yonder.source.string)
@@ -66,7 +66,7 @@ extension RealMount {
             }
         }
 
-        @Test("S326: a folder with such names is imported, and they are kept when the domain is removed")
+        @Test("NAME-9: a folder with such names is imported, and they are kept when the domain is removed")
         func importing() async throws {
             try await Installation.run { yonder in
                 let folder = try yonder.directory.makeDirectory("folder").string
@@ -84,7 +84,7 @@ extension RealMount {
             }
         }
 
-        @Test("S327: the command line takes and prints such names as they are, and JSON has them as text")
+        @Test("NAME-10: the command line takes and prints such names as they are, and JSON has them as text")
         func commandLine() async throws {
             try await Installation.run { yonder in
                 try await yonder.expectDone(Self.make, yonder.source.string)
@@ -117,7 +117,7 @@ extension RealMount {
             }
         }
 
-        @Test("S328: a remote that cannot have such a name leaves it here, and says so") func webDAV() async throws {
+        @Test("NAME-11: a remote that cannot have such a name leaves it here, and says so") func webDAV() async throws {
             try await FarRemote.run(.webDAV) { remote, yonder in
                 try await remote.mount(yonder)
                 try await yonder.shell(

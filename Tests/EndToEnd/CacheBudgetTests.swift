@@ -18,7 +18,7 @@ extension RealMount {
             try await yonder.info("file\(number)").content
         }
 
-        @Test("Row 41: what is here stays inside --cache-limit; what was read last stays, and what is pinned")
+        @Test("CACHE-1: what is here stays inside --cache-limit; what was read last stays, and what is pinned")
         func keepsTheLimit() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 12, of: 100_000)
@@ -45,7 +45,8 @@ extension RealMount {
             }
         }
 
-        @Test("Row 41: what nobody opens for --cache-time goes by itself, but for what is pinned, open or not sent yet")
+        @Test(
+            "CACHE-1: what nobody opens for --cache-time goes by itself, but for what is pinned, open or not sent yet")
         func keepsTheTime() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 5, of: 100_000)
@@ -71,7 +72,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 40: what was written here and is not on the remote is never given up") func keepsWhatIsDirty()
+        @Test("CACHE-1: what was written here and is not on the remote is never given up") func keepsWhatIsDirty()
             async throws
         {
             try await Installation.run { yonder in
@@ -96,7 +97,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 40: what was not read for longest goes first") func leastRecentlyRead() async throws {
+        @Test("CACHE-1: what was not read for longest goes first") func leastRecentlyRead() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 5, of: 100_000)
                 try await yonder.mountSource("--cache-limit", "450K")
@@ -125,7 +126,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 42: a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC",
+            "CACHE-3: a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC",
             .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
         func fullDisk() async throws {
             try await Installation.run { yonder in

@@ -75,7 +75,7 @@ extension RealMount {
                 words: denied),
         ]
 
-        @Test("Row 56: what a capability does not allow fails on the system call", arguments: cases)
+        @Test("WRITE-17: what a capability does not allow fails on the system call", arguments: cases)
         func isEnforced(on test: Case) async throws {
             var options = InMemoryProvider.Options()
             options.trash = true
@@ -106,7 +106,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 56: the same holds for the calls of the library") func isEnforcedOnCalls() async throws {
+        @Test("WRITE-17: the same holds for the calls of the library") func isEnforcedOnCalls() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
                 tree.addDirectory("d", identifier: "d")

@@ -32,7 +32,7 @@ extension RealMount {
             try await Command.run("getfattr", "--only-values", "-n", "user.yonder.\(name)", path).output
         }
 
-        @Test("Row 6: a page that expires in the middle: ls shows every name once") func row6() async throws {
+        @Test("NAME-12: a page that expires in the middle: ls shows every name once") func row6() async throws {
             try await ProvidedMount.run { tree in
                 for number in 0..<3500 {
                     tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
@@ -46,7 +46,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 30: while hundreds of files come in the background, one that is read comes at once")
+        @Test("READ-8: while hundreds of files come in the background, one that is read comes at once")
         func row30() async throws {
             try await ProvidedMount.run { tree in
                 tree.addDirectory("kept", identifier: "kept")
@@ -71,7 +71,7 @@ extension RealMount {
             }
         }
 
-        @Test("Rows 52 and 53: what the remote cannot hold stays as it was set, is not pending, and not sent again")
+        @Test("WRITE-12: what the remote cannot hold stays as it was set, is not pending, and not sent again")
         func rows52And53() async throws {
             var options = InMemoryProvider.Options()
             options.holds = [.contents, .filename, .parentItemIdentifier]
@@ -100,7 +100,7 @@ extension RealMount {
             (try? mount.host.replica.database.item(identifier))?.inode.number ?? .root
         }
 
-        @Test("Row 54: what the remote made of a file is what the mount shows then") func row54() async throws {
+        @Test("SEND-15: what the remote made of a file is what the mount shows then") func row54() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
@@ -112,7 +112,8 @@ extension RealMount {
         }
 
         @Test(
-            "Rows 55 and 77: what is refused stays here and is listed with the reason; others go, and so does it later")
+            "ERROR-5 and ERROR-6: what is refused stays here and is listed with the reason; others go, and so does it later"
+        )
         func rows55And77() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
@@ -134,7 +135,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 55: what the provider excludes stays here, a directory with all that is made in it, and nothing is pending"
+            "ERROR-5: what the provider excludes stays here, a directory with all that is made in it, and nothing is pending"
         )
         func row55Excluded() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
@@ -153,7 +154,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 55: what the provider excludes on a change is here whole, this machine's own, and gone on the remote")
+            "ERROR-5: what the provider excludes on a change is here whole, this machine's own, and gone on the remote")
         func row55Known() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 let inode = try await bash("stat -c %i \"$1\"", mount["d/one"]).line
@@ -171,7 +172,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 58: a deletion that the remote rejects is taken back: name and content are there again")
+        @Test("CONFLICT-8: a deletion that the remote rejects is taken back: name and content are there again")
         func row58() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 let inode = try await bash("cat \"$1\" >/dev/null; stat -c %i \"$1\"", mount["file"]).line
@@ -191,7 +192,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 63: changes below a directory that nobody has listed cost no listing, no row and no content")
+        @Test("CHANGE-1: changes below a directory that nobody has listed cost no listing, no row and no content")
         func row63() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
@@ -210,7 +211,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 65: an expired anchor loses neither inodes, pins nor edits, and what is gone is looked up first")
+        @Test("CHANGE-3: an expired anchor loses neither inodes, pins nor edits, and what is gone is looked up first")
         func row65() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 let before = try await bash("ls -iR \"$1\"; cat \"$1/d/one\"", mount.path.string).output
@@ -234,7 +235,9 @@ extension RealMount {
             }
         }
 
-        @Test("Row 67: deleted on the remote, what is clean or not here goes, and what was changed here is made again")
+        @Test(
+            "CONFLICT-2: deleted on the remote, what is clean or not here goes, and what was changed here is made again"
+        )
         func row67() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await bash("ls -R \"$1\"; cat \"$1/d/one\"", mount.path.string)
@@ -253,7 +256,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 68: much that vanishes at once is held, said, and goes when somebody says so") func row68()
+        @Test("CHANGE-4: much that vanishes at once is held, said, and goes when somebody says so") func row68()
             async throws
         {
             try await Installation.run { yonder async throws in
@@ -282,7 +285,8 @@ extension RealMount {
             }
         }
 
-        @Test("Row 73: a name that is taken on the remote: both are shown, the one that was made here under another")
+        @Test(
+            "CONFLICT-7: a name that is taken on the remote: both are shown, the one that was made here under another")
         func row73() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)

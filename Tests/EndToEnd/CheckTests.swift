@@ -84,7 +84,8 @@ extension RealMount {
             #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)", sourceLocation: sourceLocation)
         }
 
-        @Test("Row 80: where nothing is wrong nothing is found, mounted and unmounted") func findsNothing() async throws
+        @Test("CHECK-1: where nothing is wrong nothing is found, mounted and unmounted") func findsNothing()
+            async throws
         {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -100,7 +101,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: content that does not fit its row is found, set aside and fetched again")
+        @Test("CHECK-1: content that does not fit its row is found, set aside and fetched again")
         func mendsContents() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -121,7 +122,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: bytes that are not the remote's are found with --content, on a mounted domain, too")
+        @Test("CHECK-1: bytes that are not the remote's are found with --content, on a mounted domain, too")
         func comparesBytes() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -147,7 +148,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: orphans, circles and wrong counts are found and mended from the remote")
+        @Test("CHECK-1: orphans, circles and wrong counts are found and mended from the remote")
         func mendsTheTree() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -172,7 +173,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: what the remote has and nobody here knows is found, and taken in") func comparesWithRemote()
+        @Test("CHECK-1: what the remote has and nobody here knows is found, and taken in") func comparesWithRemote()
             async throws
         {
             try await Installation.run { yonder in
@@ -190,7 +191,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: what was written here and is not on the remote outlives the loss of its row")
+        @Test("CHECK-1: what was written here and is not on the remote outlives the loss of its row")
         func keepsWhatWasWritten() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -230,7 +231,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 80: a damaged database is said to be, and made anew without losing anything",
+            "CHECK-1: a damaged database is said to be, and made anew without losing anything",
             arguments: Damage.allCases)
         func rebuilds(damage: Damage) async throws {
             try await Installation.run { yonder in
@@ -267,7 +268,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: a mounted domain's damaged database is made anew, and it is mounted again")
+        @Test("CHECK-1: a mounted domain's damaged database is made anew, and it is mounted again")
         func rebuildsMounted()
             async throws
         {

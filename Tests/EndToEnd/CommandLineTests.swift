@@ -125,7 +125,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 81: ls never materializes, info has every field, paths may be relative or lead over links")
+        @Test("ERROR-4: ls never materializes, info has every field, paths may be relative or lead over links")
         func looksWithoutTouching() async throws {
             try await Installation.run { yonder in
                 try yonder.write("text", to: "dir/sub/file")
@@ -160,7 +160,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 28: download materializes what was never listed; status counts it") func downloads() async throws {
+        @Test("EVICT-10: download materializes what was never listed; status counts it") func downloads() async throws {
             try await Installation.run { yonder in
                 for number in 0..<40 {
                     try yonder.write(Array(repeating: 1, count: 1000), to: "dir/\(number % 4)/\(number)")

@@ -24,7 +24,7 @@ extension RealMount {
             }
         }
 
-        @Test("C2 (row 8) its identifier is temporary, then the remote's, and the inode number stays") func c2()
+        @Test("C2 (NAME-4) its identifier is temporary, then the remote's, and the inode number stays") func c2()
             async throws
         {
             try await ProvidedMount.run { _ in

@@ -29,7 +29,7 @@ extension RealMount {
             }
         }
 
-        @Test("S390: a daemon that 'yonder mount' starts has no variable of that shell that it does not need")
+        @Test("ACCESS-6: a daemon that 'yonder mount' starts has no variable of that shell that it does not need")
         func startsClean() async throws {
             try await Installation.run { yonder in
                 let odd = [
@@ -48,7 +48,7 @@ extension RealMount {
         }
 
         @Test(
-            "S390: a bucket that is mounted from a shell without credentials is not opened with those of the daemon's shell",
+            "ACCESS-6: a bucket that is mounted from a shell without credentials is not opened with those of the daemon's shell",
             arguments: [false, true])
         func credentials(byHand: Bool) async throws {
             try await withBucket { store, yonder, mount in
@@ -67,7 +67,7 @@ extension RealMount {
             }
         }
 
-        @Test("S390: a container's credentials are those of the shell that mounts, whoever started the daemon")
+        @Test("ACCESS-6: a container's credentials are those of the shell that mounts, whoever started the daemon")
         func container() async throws {
             try await withBucket { store, yonder, mount in
                 let address = yonder.directory["address"].string
@@ -106,7 +106,7 @@ extension RealMount {
         }
 
         @Test(
-            "S390: certificates are those of the shell that mounts, are kept with the domain, and can be taken back",
+            "ACCESS-6: certificates are those of the shell that mounts, are kept with the domain, and can be taken back",
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
         func certificates() async throws {
             let server = try await DAVServer.start(.apache, isSecure: true)

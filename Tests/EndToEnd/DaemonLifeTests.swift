@@ -22,7 +22,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 43: after SIGKILL the next mount takes away the dead one, and all is as it was")
+        @Test("CRASH-1: after SIGKILL the next mount takes away the dead one, and all is as it was")
         func survivesSIGKILL() async throws {
             try await Installation.run { yonder in
                 for number in 0..<50 { try yonder.write("text \(number)", to: "dir/\(number)") }

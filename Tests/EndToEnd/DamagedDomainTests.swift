@@ -34,7 +34,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: a damaged byte of the database's header is repaired, and what was pending is pending still")
+        @Test("CHECK-1: a damaged byte of the database's header is repaired, and what was pending is pending still")
         func repairsTheHeader() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -63,7 +63,8 @@ extension RealMount {
             try Data("{".utf8).write(to: URL(fileURLWithPath: replica(yonder).appending("domain.json").string))
         }
 
-        @Test("S343: with database and domain.json damaged the domain can be removed, and what is here alone is kept")
+        @Test(
+            "CHECK-6: with database and domain.json damaged the domain can be removed, and what is here alone is kept")
         func removesWhatIsLeft() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -86,7 +87,9 @@ extension RealMount {
             }
         }
 
-        @Test("S343: with database and domain.json damaged a mount that names the source again makes a repair possible")
+        @Test(
+            "CHECK-6: with database and domain.json damaged a mount that names the source again makes a repair possible"
+        )
         func sayingTheSourceAgainHelps() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -125,7 +128,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: check reports orphaned and missing content files that a mount has put right before it")
+        @Test("CHECK-1: check reports orphaned and missing content files that a mount has put right before it")
         func reportsWhatMountingMended() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
@@ -150,7 +153,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 80: check finds and repairs orphaned and missing content files of a mounted domain")
+        @Test("CHECK-1: check finds and repairs orphaned and missing content files of a mounted domain")
         func findsThemWhileMounted() async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)

@@ -27,7 +27,7 @@ extension RealMount {
             }
         }
 
-        @Test("S389: yonder remove detaches the dead mount of a daemon that was killed, and keeps what was not sent")
+        @Test("MOUNT-3: yonder remove detaches the dead mount of a daemon that was killed, and keeps what was not sent")
         func remove() async throws {
             try await withDeadMount { yonder in
                 let kept = yonder.directory["kept"].string
@@ -38,7 +38,7 @@ extension RealMount {
             }
         }
 
-        @Test("S389: yonder unmount detaches it, by name and by a path in it", arguments: [true, false])
+        @Test("MOUNT-3: yonder unmount detaches it, by name and by a path in it", arguments: [true, false])
         func unmount(byName: Bool) async throws {
             try await withDeadMount { yonder in
                 let unmounted = try await yonder.yonder("unmount", byName ? "mount" : yonder["some/where"])
@@ -50,7 +50,8 @@ extension RealMount {
             }
         }
 
-        @Test("S389: yonder mount on another directory detaches it where it was") func mountElsewhere() async throws {
+        @Test("MOUNT-3: yonder mount on another directory detaches it where it was") func mountElsewhere() async throws
+        {
             try await withDeadMount { yonder in
                 let other = yonder.directory["other"].string
                 let mounted = try await yonder.yonder("mount", yonder.source.string, other, "--name", "mount")
@@ -60,7 +61,7 @@ extension RealMount {
             }
         }
 
-        @Test("S389: the name of a domain is not taken for a path in the mount that the command runs in")
+        @Test("MOUNT-3: the name of a domain is not taken for a path in the mount that the command runs in")
         func namesBeforePaths() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "other/file")
@@ -80,7 +81,7 @@ extension RealMount {
             }
         }
 
-        @Test("S389: dead mounts that lie on each other go together, and a mount that is served stays")
+        @Test("MOUNT-3: dead mounts that lie on each other go together, and a mount that is served stays")
         func stacked() async throws {
             try await withDeadMount { yonder in
                 // Another daemon serves a domain of the same name, and is not this one's to unmount.

@@ -19,7 +19,7 @@ extension RealMount {
             return Dictionary(grouping: kinds) { $0 }.mapValues(\.count)
         }
 
-        @Test("S305: a daemon holds no more descriptors after many mounts than after one") func remounting()
+        @Test("MOUNT-4: a daemon holds no more descriptors after many mounts than after one") func remounting()
             async throws
         {
             try await Installation.run { yonder in

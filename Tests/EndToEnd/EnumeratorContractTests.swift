@@ -29,7 +29,7 @@ extension RealMount {
             }
         }
 
-        @Test("N2 (row 1) the root's enumerator is asked for when browsing begins, and not before") func n2()
+        @Test("N2 (NAME-3) the root's enumerator is asked for when browsing begins, and not before") func n2()
             async throws
         {
             try await ProvidedMount.run(Self.tree) { mount async throws in
@@ -42,7 +42,7 @@ extension RealMount {
             }
         }
 
-        @Test("N3 (row 2) a directory gets a new enumerator each time it is opened and has to be listed") func n3()
+        @Test("N3 (NAME-3) a directory gets a new enumerator each time it is opened and has to be listed") func n3()
             async throws
         {
             try await ProvidedMount.run(Self.tree) { mount async throws in
@@ -58,7 +58,7 @@ extension RealMount {
             }
         }
 
-        @Test("N4 (row 62) the working set is followed in the background, in nobody's name") func n4() async throws {
+        @Test("N4 (CHANGE-1) the working set is followed in the background, in nobody's name") func n4() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 #expect(await mount.provider.log.waits(.enumerator, .workingSet))
@@ -205,7 +205,7 @@ extension RealMount {
         }
 
         @Test(
-            "N9 (rows 75 and 76) without credentials or a server the person is told, and nothing is asked for until something triggers it",
+            "N9 (ERROR-9 and READ-7) without credentials or a server the person is told, and nothing is asked for until something triggers it",
             arguments: [
                 (
                     FileProviderError.Code.notAuthenticated, "Key was rejected by service",
@@ -268,7 +268,7 @@ extension RealMount {
         }
 
         @Test(
-            "N mistakes (row 5) in a listing are reported and not looped on",
+            "N mistakes (NAME-8) in a listing are reported and not looped on",
             arguments: ListingMistake.allCases)
         func mistakes(_ mistake: ListingMistake) async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in

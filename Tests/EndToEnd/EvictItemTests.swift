@@ -33,7 +33,7 @@ extension RealMount {
             try mount.host.replica.database.item(identifier)?.inode.content
         }
 
-        @Test("E1, E2 and E3 (row 31) a file loses its local content, and its space is free when the call returns")
+        @Test("E1, E2 and E3 (EVICT-1) a file loses its local content, and its space is free when the call returns")
         func e1ToE3() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["file"]).output == "text of the file")
@@ -51,7 +51,7 @@ extension RealMount {
             }
         }
 
-        @Test("E4 (row 32) a file with local changes is not touched") func e4() async throws {
+        @Test("E4 (EVICT-5) a file with local changes is not touched") func e4() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 mount.provider.faults.fail(.modify, with: FileProviderError(.insufficientQuota), times: nil)
                 #expect(try await Command.shell("echo more >> \"$1\"", mount["file"]).status == 0)
@@ -66,7 +66,7 @@ extension RealMount {
             }
         }
 
-        @Test("E5 (row 35) a directory goes with all below it, and is listed again") func e5() async throws {
+        @Test("E5 (EVICT-2) a directory goes with all below it, and is listed again") func e5() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
                 #expect(await eventually { await refusal(mount, "d") == nil })
@@ -80,7 +80,7 @@ extension RealMount {
             }
         }
 
-        @Test("E6 (row 36) a child that refuses stops it, and is named") func e6() async throws {
+        @Test("E6 (EVICT-2) a child that refuses stops it, and is named") func e6() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
                 mount.provider.faults.fail(.modify, of: "two", with: FileProviderError(.insufficientQuota), times: nil)
@@ -97,7 +97,7 @@ extension RealMount {
             }
         }
 
-        @Test("E8 (row 34) an open file refuses with EBUSY") func e8() async throws {
+        @Test("E8 (EVICT-3) an open file refuses with EBUSY") func e8() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])

@@ -9,7 +9,7 @@ extension RealMount {
     @Suite struct Evicting {
         private static let look = "cd \"$1\" && find . -printf '%i %p %s %m %T@ %y\\n' | sort"
 
-        @Test("Rows 29 and 35: a directory is evicted with all below it, stays as it was, and can be read again")
+        @Test("READ-10 and EVICT-2: a directory is evicted with all below it, stays as it was, and can be read again")
         func evictsDirectories() async throws {
             try await Installation.run { yonder in
                 for name in ["dir/a", "dir/sub/b", "dir/sub/deeper/c", "other"] {
@@ -34,7 +34,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 31: evicting by attribute, and downloading by attribute") func evictsByAttribute() async throws {
+        @Test("EVICT-1: evicting by attribute, and downloading by attribute") func evictsByAttribute() async throws {
             try await Installation.run { yonder in
                 try yonder.write(Array(repeating: 1, count: 5000), to: "dir/file")
                 try await yonder.mountSource()
@@ -53,7 +53,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 34: an open file refuses with EBUSY and names who holds it; the rest is evicted, unless --strict")
+        @Test("EVICT-3: an open file refuses with EBUSY and names who holds it; the rest is evicted, unless --strict")
         func refusesOpenFiles() async throws {
             try await Installation.run { yonder in
                 for name in ["dir/a", "dir/b", "dir/c"] { try yonder.write(Array(repeating: 1, count: 5000), to: name) }
@@ -81,7 +81,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 36: the command line goes on past an open file and says who holds it") func goesOnPastOpenFiles()
+        @Test("EVICT-2: the command line goes on past an open file and says who holds it") func goesOnPastOpenFiles()
             async throws
         {
             try await Installation.run { yonder in
@@ -106,7 +106,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 17: archivers that trust holes never archive zeros",
+            "READ-5: archivers that trust holes never archive zeros",
             arguments: [
                 "tar -C \"$1\" -S -cf - . | tar -C \"$2\" -xf -",
                 "cp -r --sparse=always \"$1/.\" \"$2\"",

@@ -77,7 +77,7 @@ extension RealMount {
         private static let ones = RemoteContent.bytes([UInt8](repeating: 1, count: 1 << 20))
 
         @Test(
-            "S10: who goes on with an open file after its transfer was given up reads the same content",
+            "OPEN-1: who goes on with an open file after its transfer was given up reads the same content",
             arguments: [
                 FaultScript.Effect.failFetch(after: 300_000, FileProviderError(.versionNoLongerAvailable)), .surplus(1),
             ])
@@ -94,7 +94,7 @@ extension RealMount {
             }
         }
 
-        @Test("S10: what never came of an open file is given up when that is closed") func givenUp() async throws {
+        @Test("OPEN-1: what never came of an open file is given up when that is closed") func givenUp() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: Self.ones, identifier: "file")
             } _: { mount async throws in
@@ -110,7 +110,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 23: errors of no known kind are tried again by themselves") func triesAgain() async throws {
+        @Test("ERROR-6: errors of no known kind are tried again by themselves") func triesAgain() async throws {
             struct Hiccup: Error {}
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
@@ -122,7 +122,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 81: a failure stays readable until it goes well") func saysWhy() async throws {
+        @Test("ERROR-4: a failure stays readable until it goes well") func saysWhy() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
             } _: { mount async throws in
@@ -143,7 +143,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 76: an unreachable remote is not stormed, and what is here works") func latches() async throws {
+        @Test("READ-7: an unreachable remote is not stormed, and what is here works") func latches() async throws {
             try await ProvidedMount.run { tree in
                 for number in 0..<50 { tree.addFile("file\(number)", content: RemoteContent("\(number)")) }
             } _: { mount async throws in
@@ -161,7 +161,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 22: too few or too many bytes are EIO, reported, and never a short file") func wrongLengths()
+        @Test("READ-2: too few or too many bytes are EIO, reported, and never a short file") func wrongLengths()
             async throws
         {
             try await ProvidedMount.run { tree in
@@ -188,7 +188,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 9: names that no file system takes are not shown, and reported") func oddNames() async throws {
+        @Test("NAME-2: names that no file system takes are not shown, and reported") func oddNames() async throws {
             try await ProvidedMount.run { tree in
                 for name in ["a/b", "..", ".", "", "nul\0name", String(repeating: "x", count: 256)] {
                     tree.addFile(name, content: RemoteContent("x"))
@@ -202,7 +202,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 72: two items of one name are both shown") func duplicateNames() async throws {
+        @Test("NAME-7: two items of one name are both shown") func duplicateNames() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("name.txt", content: RemoteContent("one"), identifier: "one")
                 tree.addFile("name.txt", content: RemoteContent("two"), identifier: "two")
@@ -220,7 +220,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 5: page tokens that loop end the listing with EIO") func loopingTokens() async throws {
+        @Test("NAME-8: page tokens that loop end the listing with EIO") func loopingTokens() async throws {
             var options = InMemoryProvider.Options()
             options.pageSize = 2
             try await ProvidedMount.run(options: options) { tree in
@@ -237,7 +237,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 64: the same anchor with more to come is reported, not looped on") func sameAnchor() async throws {
+        @Test("NAME-8: the same anchor with more to come is reported, not looped on") func sameAnchor() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("x"), identifier: "file")
             } _: { mount async throws in

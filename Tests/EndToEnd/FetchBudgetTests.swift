@@ -26,7 +26,7 @@ extension RealMount {
             go()
             """
 
-        @Test("Row 27: a process gets EREMOTE past its budget, others do not; events, status and why say so")
+        @Test("LIMIT-4: a process gets EREMOTE past its budget, others do not; events, status and why say so")
         func stopsARunawayReader() async throws {
             try await Installation.run { yonder async throws in
                 let size = 300_000
@@ -90,7 +90,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 27: small files that are fetched ahead of a reader count for it, what a command fetches does not")
+        @Test("LIMIT-4: small files that are fetched ahead of a reader count for it, what a command fetches does not")
         func countsWhatIsFetchedAhead() async throws {
             try await Installation.run { yonder async throws in
                 for number in 100..<400 { try yonder.write(Array(repeating: 1, count: 20_000), to: "d/\(number)") }

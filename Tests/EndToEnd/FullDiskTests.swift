@@ -40,7 +40,7 @@ extension RealMount {
             )
         }
 
-        @Test("S345: on a full state disk files can be removed and moved, and what cannot be fetched is ENOSPC")
+        @Test("WRITE-5: on a full state disk files can be removed and moved, and what cannot be fetched is ENOSPC")
         func roomCanBeMade() async throws {
             try await run { yonder, disk in
                 try yonder.write([UInt8](repeating: 7, count: 40 << 20), to: "remote")
@@ -73,7 +73,7 @@ extension RealMount {
             }
         }
 
-        @Test("S345: with a full state disk a known domain can be mounted, and files removed then")
+        @Test("WRITE-5: with a full state disk a known domain can be mounted, and files removed then")
         func mounts() async throws {
             try await run { yonder, disk in
                 try yonder.write("small", to: "small")

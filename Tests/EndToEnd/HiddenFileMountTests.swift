@@ -20,7 +20,7 @@ extension RealMount {
             #expect(await eventually(within: .seconds(20)) { hidden(remote).count > 3 })
         }
 
-        @Test("S260: an unmount just after the first write leaves nothing hidden on the server") func unmounts()
+        @Test("DAV-13: an unmount just after the first write leaves nothing hidden on the server") func unmounts()
             async throws
         {
             try await FarRemote.run(.webDAV, milliseconds: 100) { remote, yonder in
@@ -34,7 +34,7 @@ extension RealMount {
             }
         }
 
-        @Test("S261: what a daemon that was killed has left on the server goes when it is mounted again")
+        @Test("DAV-14: what a daemon that was killed has left on the server goes when it is mounted again")
         func isKilled() async throws {
             try await FarRemote.run(.webDAV, milliseconds: 100) { remote, yonder in
                 try await write(yonder, remote)

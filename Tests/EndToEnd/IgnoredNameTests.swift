@@ -23,7 +23,7 @@ extension RealMount {
             mount.provider.log.calls.filter { [.create, .modify, .delete].contains($0.kind) }
         }
 
-        @Test("Row 60: locks and swap files of programs work here, are excluded, and no call is made for them")
+        @Test("SEND-17: locks and swap files of programs work here, are excluded, and no call is made for them")
         func neverSent() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
@@ -49,7 +49,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 60: a remote folder that holds them is removed all the same, and what they held is set aside")
+        @Test("SEND-17: a remote folder that holds them is removed all the same, and what they held is set aside")
         func blockNoDeletion() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.shell("ls -R \"$1\"; echo kept > \"$1/gone/.~lock.x#\"", mount.path.string)
@@ -65,7 +65,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 60: what gets another name is sent or stays by that; a save by way of such a name is one change")
+        @Test("SEND-17: what gets another name is sent or stays by that; a save by way of such a name is one change")
         func renamed() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
@@ -98,7 +98,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 60: --ignore and the configuration add names, directories with all below; without them it is sent")
+        @Test("SEND-17: --ignore and the configuration add names, directories with all below; without them it is sent")
         func configured() async throws {
             try await Installation.run { yonder async throws in
                 try "[ignore]\nnames = [\"*.part\"]\n".write(

@@ -13,7 +13,7 @@ import Testing
 extension RealMount {
     /// What the kernel still knows of names when a command that has changed them is over.
     @Suite struct KernelNames {
-        @Test("S690: a change is over for the mount only when the kernel has forgotten the name, however busy it is")
+        @Test("CMD-4: a change is over for the mount only when the kernel has forgotten the name, however busy it is")
         func theKernelIsWaitedFor() async throws {
             try await ProvidedMount.run(options: ProvidedMount.trashing) { tree in
                 tree.addFile("file", content: RemoteContent("old"), identifier: "file")
@@ -47,7 +47,7 @@ extension RealMount {
             }
         }
 
-        @Test("S690: what is written under a name after `yonder trash put` is no other item")
+        @Test("CMD-4: what is written under a name after `yonder trash put` is no other item")
         func commandsWaitForTheKernel() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("first", to: "file")

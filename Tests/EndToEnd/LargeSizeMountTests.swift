@@ -25,7 +25,7 @@ extension RealMount {
             }
         }
 
-        @Test("S344: a file is not made larger than 2^62 bytes, and the daemon lives", arguments: ["0", "1"])
+        @Test("WRITE-7: a file is not made larger than 2^62 bytes, and the daemon lives", arguments: ["0", "1"])
         func sizesAreRefused(passthrough: String) async throws {
             try await run { other in
                 let yonder = other.with(["YONDER_PASSTHROUGH": passthrough])

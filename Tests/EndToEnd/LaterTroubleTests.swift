@@ -108,7 +108,7 @@ extension RealMount {
         }
 
         @Test(
-            "S202: a password that is changed on the server is asked for, and nothing is lost",
+            "PATH-18: a password that is changed on the server is asked for, and nothing is lost",
             .timeLimit(.minutes(5)))
         func password() async throws {
             try await withServer(.digest) { yonder, server async throws in
@@ -136,7 +136,7 @@ extension RealMount {
             }
         }
 
-        @Test("S202: another certificate is not believed, until it is", .timeLimit(.minutes(5)))
+        @Test("PATH-18: another certificate is not believed, until it is", .timeLimit(.minutes(5)))
         func certificate() async throws {
             try await withServer(isSecure: true) { yonder, server async throws in
                 try await fill(server.root)
@@ -174,7 +174,7 @@ extension RealMount {
         }
 
         @Test(
-            "S203: a collection that is moved away takes nothing with it", .timeLimit(.minutes(5)))
+            "PATH-15: a collection that is moved away takes nothing with it", .timeLimit(.minutes(5)))
         func collection() async throws {
             try await withServer { yonder, server async throws in
                 let top = server.root.appending("top")
@@ -192,7 +192,7 @@ extension RealMount {
             }
         }
 
-        @Test("S204: a page to log in is no answer to anything", .timeLimit(.minutes(5)))
+        @Test("PATH-16: a page to log in is no answer to anything", .timeLimit(.minutes(5)))
         func portal() async throws {
             try await FarRemote.run(.webDAV) { remote, yonder async throws in
                 let folder = try #require(remote.folder)
@@ -206,7 +206,7 @@ extension RealMount {
             }
         }
 
-        @Test("S205: what the server forbids below a directory is forbidden there, and the rest goes on")
+        @Test("PATH-17: what the server forbids below a directory is forbidden there, and the rest goes on")
         func forbidden() async throws {
             try await withServer { yonder, server async throws in
                 try await fill(server.root)
@@ -262,7 +262,8 @@ extension RealMount {
 
         // MARK: - Buckets
 
-        @Test("S202: credentials that a bucket refuses, later, are said, and nothing is lost", .timeLimit(.minutes(5)))
+        @Test(
+            "PATH-18: credentials that a bucket refuses, later, are said, and nothing is lost", .timeLimit(.minutes(5)))
         func bucketCredentials() async throws {
             try await FarRemote.run(.s3) { remote, yonder async throws in
                 let profile = yonder.directory["home/.aws/credentials"].string
@@ -297,7 +298,7 @@ extension RealMount {
             }
         }
 
-        @Test("S203: a bucket that is not there any more takes nothing with it", .timeLimit(.minutes(5)))
+        @Test("PATH-15: a bucket that is not there any more takes nothing with it", .timeLimit(.minutes(5)))
         func bucket() async throws {
             try await FarRemote.run(.s3) { remote, yonder async throws in
                 let store = try #require(remote.store)

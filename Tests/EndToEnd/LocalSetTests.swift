@@ -42,7 +42,7 @@ extension RealMount {
             Set(try await all(enumerator).map(\.itemIdentifier))
         }
 
-        @Test("E7 (row 33) what is kept downloaded refuses with nonEvictable, and no longer when it is not") func e7()
+        @Test("E7 (PIN-3) what is kept downloaded refuses with nonEvictable, and no longer when it is not") func e7()
             async throws
         {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in
@@ -71,7 +71,7 @@ extension RealMount {
             }
         }
 
-        @Test("E11 (row 39) the materialized items are enumerated, and from an anchor on what came and went")
+        @Test("E11 (ENUM-3) the materialized items are enumerated, and from an anchor on what came and went")
         func e11Materialized() async throws {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in
                 let enumerator = mount.host.enumeratorForMaterializedItems()
@@ -109,7 +109,7 @@ extension RealMount {
         }
 
         @Test(
-            "E11 (row 78) the pending items are enumerated, new and deleted ones included, and go when they have arrived"
+            "E11 (SEND-8) the pending items are enumerated, new and deleted ones included, and go when they have arrived"
         )
         func e11Pending() async throws {
             try await ProvidedMount.run(EvictingItems.tree) { mount async throws in

@@ -6,7 +6,7 @@ import Testing
 extension RealMount {
     /// What this machine runs out of is no failure of the remote.
     @Suite struct LocalShortages {
-        @Test("S367: a daemon without file descriptors says so, and the domain stays online")
+        @Test("ERROR-7: a daemon without file descriptors says so, and the domain stays online")
         func fileDescriptors() async throws {
             try await Installation.run { installation async throws in
                 for number in 0..<20 { try installation.write("text", to: "d\(number)/f") }

@@ -22,7 +22,7 @@ private struct Failure: Error, CustomStringConvertible {
 }
 
 @Suite struct OneLineLogTests {
-    @Test("S267: what comes from outside makes no line of its own in the log") func isOneLineEach() {
+    @Test("LOG-1: what comes from outside makes no line of its own in the log") func isOneLineEach() {
         let page = Page()
         var logger = Logger(label: "test") { _ in EscapingLogHandler(Lines(page: page)) }
         logger[metadataKey: "one"] = "x\ny"
@@ -54,7 +54,7 @@ private struct Failure: Error, CustomStringConvertible {
 
 extension RealMount {
     @Suite struct Logs {
-        @Test("S267: a server cannot forge lines of the log") func hrefs() async throws {
+        @Test("LOG-1: a server cannot forge lines of the log") func hrefs() async throws {
             let server = try await ScriptedServer("odd_server.py")
             defer { server.stop() }
             try await Installation.run { installation in

@@ -33,7 +33,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 25: yonder run --no-materialize: what is here can be read, what is not is EREMOTE and is not fetched")
+            "LIMIT-2: yonder run --no-materialize: what is here can be read, what is not is EREMOTE and is not fetched")
         func runs() async throws {
             try await run { yonder async throws in
                 let here = try await yonder.run("yonder run --no-materialize -- cat \"$1\"", yonder["here"])
@@ -55,7 +55,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 25: also for those that left their parents, session and environment behind") func orphans()
+        @Test("LIMIT-2: also for those that left their parents, session and environment behind") func orphans()
             async throws
         {
             try await run { yonder async throws in
@@ -86,7 +86,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 26: programs of the usual list and of the configuration are refused, by name, path and script")
+        @Test("LIMIT-1: programs of the usual list and of the configuration are refused, by name, path and script")
         func lists() async throws {
             try await Installation.run { yonder in
                 let listed = try program("my-scanner", yonder)

@@ -14,7 +14,7 @@ extension RealMount {
             ).run()
         }
 
-        @Test("S210: what is given replaces what was kept, what is not given stays, and 'none' takes it away")
+        @Test("CMD-2: what is given replaces what was kept, what is not given stays, and 'none' takes it away")
         func known() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
@@ -35,7 +35,7 @@ extension RealMount {
             }
         }
 
-        @Test("S210: on a mounted domain limits, polling, fsync and ignored names hold at once, and are kept")
+        @Test("CMD-2: on a mounted domain limits, polling, fsync and ignored names hold at once, and are kept")
         func mounted() async throws {
             try await Installation.run { yonder in
                 for number in 0..<8 { try yonder.write([UInt8](repeating: 7, count: 100_000), to: "f\(number)") }
@@ -72,7 +72,7 @@ extension RealMount {
             }
         }
 
-        @Test("S211: what only a new mount can change is refused, says how, and changes nothing")
+        @Test("CMD-3: what only a new mount can change is refused, says how, and changes nothing")
         func refused() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")

@@ -25,7 +25,7 @@ extension RealMount {
         }
 
         @Test(
-            "S385: a mount by root is its owner's alone, unless --allow-other is said; then modes and owners decide",
+            "ACCESS-4: a mount by root is its owner's alone, unless --allow-other is said; then modes and owners decide",
             .enabled("only root can play another user") { isRoot })
         func ownersAlone() async throws {
             try await Installation.run { yonder in
@@ -59,7 +59,7 @@ extension RealMount {
         }
 
         @Test(
-            "S385: an ordinary user's mount is not even root's; --allow-other, --dev and --suid are refused with the reason",
+            "ACCESS-4: an ordinary user's mount is not even root's; --allow-other, --dev and --suid are refused with the reason",
             .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
         func ordinaryUser() async throws {
             try await OrdinaryUser.run { user in
@@ -86,7 +86,7 @@ extension RealMount {
         }
 
         @Test(
-            "S386: device files work with --dev alone, set-user-ID programs with --suid alone, and both are kept",
+            "ACCESS-5: device files work with --dev alone, set-user-ID programs with --suid alone, and both are kept",
             .enabled("only root can do that") { isRoot })
         func devicesAndSetID() async throws {
             try await Installation.run { yonder in

@@ -37,7 +37,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 66: what is moved on the remote into a directory that was never listed keeps its inode and content",
+            "FOLDER-2: what is moved on the remote into a directory that was never listed keeps its inode and content",
             arguments: ["never/a", "never/deep/er/renamed"])
         func movesIntoUnlisted(place: String) async throws {
             try await Installation.run { yonder in
@@ -52,7 +52,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 66: the same for a file with an edit that was not sent: the edit is sent to where the file is now")
+        @Test("FOLDER-2: the same for a file with an edit that was not sent: the edit is sent to where the file is now")
         func movesEdited() async throws {
             try await Installation.run { yonder in
                 let inode = try await prepare(yonder)
@@ -67,7 +67,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 66: the same for a directory with all below it, and while nothing is mounted")
+        @Test("FOLDER-2: the same for a directory with all below it, and while nothing is mounted")
         func movesDirectoriesWhileUnmounted() async throws {
             try await Installation.run { yonder in
                 try yonder.write("below", to: "d/sub/file")

@@ -13,7 +13,7 @@ extension RealMount {
     /// Files and directories that have lost their name, or never had one, and are still in use.
     @Suite struct NamelessFiles {
         @Test(
-            "S300: a file that was replaced by a rename or removed can be used through O_PATH until the kernel forgets it",
+            "OPEN-2: a file that was replaced by a rename or removed can be used through O_PATH until the kernel forgets it",
             arguments: ["0", "1"])
         func pathDescriptorsStayValid(passthrough: String) async throws {
             try await Installation.run { yonder in
@@ -67,7 +67,8 @@ extension RealMount {
             }
         }
 
-        @Test("S300: no reader meets ESTALE while another process replaces the file") func readersAgainstReplacements()
+        @Test("OPEN-2: no reader meets ESTALE while another process replaces the file")
+        func readersAgainstReplacements()
             async throws
         {
             try await Installation.run { yonder in
@@ -142,7 +143,7 @@ extension RealMount {
         }
 
         @Test(
-            "S301: a dataless file that is removed while it is open can be read to its end"
+            "OPEN-5: a dataless file that is removed while it is open can be read to its end"
         )
         func removedWhileOpen() async throws {
             try await ProvidedMount.run({ $0.addFile("f", content: Self.content) }) { mount in
@@ -158,7 +159,7 @@ extension RealMount {
         }
 
         @Test(
-            "S301: a dataless file that is replaced while it is open is fetched before its new content is sent")
+            "OPEN-5: a dataless file that is replaced while it is open is fetched before its new content is sent")
         func replacedWhileOpen() async throws {
             let replace = "open(sys.argv[1] + '.new', 'w').write('new'); os.rename(sys.argv[1] + '.new', sys.argv[1])"
             try await ProvidedMount.run({ $0.addFile("f", content: Self.content) }) { mount in
@@ -170,7 +171,7 @@ extension RealMount {
             }
         }
 
-        @Test("S301: a new file of the name of one that is still read does not wait for the reader") func madeAnew()
+        @Test("OPEN-5: a new file of the name of one that is still read does not wait for the reader") func madeAnew()
             async throws
         {
             let anew = "os.unlink(sys.argv[1]); open(sys.argv[1], 'w').write('new')"
@@ -179,7 +180,7 @@ extension RealMount {
             }
         }
 
-        @Test("S301: 'yonder pending' says what such a removal waits for") func pendingRemoval() async throws {
+        @Test("OPEN-5: 'yonder pending' says what such a removal waits for") func pendingRemoval() async throws {
             try await Installation.run { yonder in
                 try yonder.write([UInt8](repeating: 7, count: 8 << 20), to: "file")
                 try await yonder.mountSource()
@@ -205,7 +206,7 @@ extension RealMount {
         // MARK: - O_TMPFILE
 
         @Test(
-            "S304: O_TMPFILE makes a file without a name, and linkat gives it one",
+            "OPEN-6: O_TMPFILE makes a file without a name, and linkat gives it one",
             arguments: ["0", "1"])
         func unnamedFiles(passthrough: String) async throws {
             try await Installation.run { yonder in
@@ -255,7 +256,7 @@ extension RealMount {
             }
         }
 
-        @Test("S304: a file without a name does not outlive a daemon that is killed") func unnamedFilesAndCrashes()
+        @Test("OPEN-6: a file without a name does not outlive a daemon that is killed") func unnamedFilesAndCrashes()
             async throws
         {
             try await Installation.run { yonder in

@@ -7,7 +7,8 @@ import Testing
 extension RealMount {
     /// Mounts below a mount, and mounts of what lies in a mount.
     @Suite(.enabled(if: geteuid() == 0, "only root may mount other file systems")) struct NestedMounts {
-        @Test("S306: another file system can be mounted on a directory of a mount") func otherFileSystems() async throws
+        @Test("MOUNT-5: another file system can be mounted on a directory of a mount") func otherFileSystems()
+            async throws
         {
             try await Installation.run { yonder in
                 try yonder.write("hidden", to: "below/file")
@@ -34,7 +35,7 @@ extension RealMount {
             }
         }
 
-        @Test("S306: a mount is unmounted with what is mounted below it") func unmounting() async throws {
+        @Test("MOUNT-5: a mount is unmounted with what is mounted below it") func unmounting() async throws {
             try await Installation.run { yonder in
                 try yonder.write("hidden", to: "below/file")
                 try await yonder.mountSource()
@@ -48,7 +49,8 @@ extension RealMount {
             }
         }
 
-        @Test("S306: a domain in the mount of another is refused in words, also behind a symbolic link") func refused()
+        @Test("MOUNT-5: a domain in the mount of another is refused in words, also behind a symbolic link")
+        func refused()
             async throws
         {
             try await Installation.run { yonder in
@@ -79,7 +81,7 @@ extension RealMount {
             }
         }
 
-        @Test("S306: a folder in a mount can be mounted, listed before or not, and both mounts end")
+        @Test("MOUNT-5: a folder in a mount can be mounted, listed before or not, and both mounts end")
         func mountOfAMount()
             async throws
         {

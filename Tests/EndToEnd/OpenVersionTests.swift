@@ -58,7 +58,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 24: S302: a new open sees the newest version while a reader keeps the one that it opened",
+            "OPEN-1: OPEN-3: a new open sees the newest version while a reader keeps the one that it opened",
             arguments: ["0", "1"], Change.allCases)
         func newOpensSeeTheNewestVersion(passthrough: String, change: Change) async throws {
             try await run(passthrough: passthrough) { yonder in
@@ -86,7 +86,7 @@ extension RealMount {
         }
 
         @Test(
-            "S10: an open file that no process has read from follows the remote to its new version",
+            "OPEN-1: an open file that no process has read from follows the remote to its new version",
             arguments: ["0", "1"])
         func unreadFilesFollow(passthrough: String) async throws {
             try await Installation.run { yonder in
@@ -109,7 +109,7 @@ extension RealMount {
             }
         }
 
-        @Test("S10: a file that changes on the remote between its listing and its first read is read, not ESTALE")
+        @Test("OPEN-1: a file that changes on the remote between its listing and its first read is read, not ESTALE")
         func changesBeforeTheFirstRead() async throws {
             try await Installation.run { yonder in
                 try yonder.write("0", to: "file")
@@ -139,7 +139,7 @@ extension RealMount {
         }
 
         @Test(
-            "S303: what is written through a handle that was opened before the news is kept beside the remote's text",
+            "OPEN-4: what is written through a handle that was opened before the news is kept beside the remote's text",
             arguments: ["0", "1"])
         func writingToAnOldVersionIsAConflict(passthrough: String) async throws {
             try await run(passthrough: passthrough) { yonder in
@@ -155,7 +155,8 @@ extension RealMount {
             }
         }
 
-        @Test("S303: so is what was written before the news and not noticed yet") func writtenJustBefore() async throws
+        @Test("OPEN-4: so is what was written before the news and not noticed yet") func writtenJustBefore()
+            async throws
         {
             try await run(passthrough: "1") { yonder in
                 let outcome = try await run(
@@ -165,7 +166,7 @@ extension RealMount {
             }
         }
 
-        @Test("S303: so is what a handle of an old version truncates") func truncatingAnOldVersion() async throws {
+        @Test("OPEN-4: so is what a handle of an old version truncates") func truncatingAnOldVersion() async throws {
             try await run(passthrough: "1") { yonder in
                 let outcome = try await run(yonder, mode: "r+b", "os.ftruncate(old.fileno(), 2)")
                 #expect(outcome.status == 0, "\(outcome.errors)")
@@ -173,7 +174,7 @@ extension RealMount {
             }
         }
 
-        @Test("S303: a daemon that is killed has what was written to an old version when it starts again")
+        @Test("OPEN-4: a daemon that is killed has what was written to an old version when it starts again")
         func survivesSIGKILL() async throws {
             try await run(passthrough: "1") { yonder in
                 let outcome = try await run(
@@ -190,7 +191,7 @@ extension RealMount {
             }
         }
 
-        @Test("S303: nor is it lost where the source's file was replaced by another") func replacedInTheSource()
+        @Test("OPEN-4: nor is it lost where the source's file was replaced by another") func replacedInTheSource()
             async throws
         {
             try await run(passthrough: "1") { yonder in

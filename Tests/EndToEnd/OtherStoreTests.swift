@@ -34,7 +34,7 @@ extension RealMount {
             try await store.keys().filter { !$0.contains("/.yonder-") }
         }
 
-        @Test("S284: a new file is there within ten seconds on another mount for who asks for its name")
+        @Test("CHANGE-10: a new file is there within ten seconds on another mount for who asks for its name")
         func otherMount() async throws {
             try await withMount { store, yonder in
                 let other = yonder.directory["other"].string
@@ -58,7 +58,7 @@ extension RealMount {
         }
 
         @Test(
-            "S280, S281: a file that is written again and again has one name on every server, and no conflict",
+            "S3-6, CONFLICT-3: a file that is written again and again has one name on every server, and no conflict",
             arguments: ["plain", "unquoted", "refuses=right", "lists=other", "answers=other", "encrypts"])
         func oneName(on server: String) async throws {
             try await withMount(server) { store, yonder in

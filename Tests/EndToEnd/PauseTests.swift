@@ -7,7 +7,8 @@ import Testing
 extension RealMount {
     /// A remote that is to be left alone.
     @Suite struct Pausing {
-        @Test("S387: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
+        @Test(
+            "SEND-10: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
         func isKept() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "there/file")
@@ -41,7 +42,9 @@ extension RealMount {
             }
         }
 
-        @Test("S387: a domain can be paused and resumed while it is not mounted, and a check leaves a paused one alone")
+        @Test(
+            "SEND-10: a domain can be paused and resumed while it is not mounted, and a check leaves a paused one alone"
+        )
         func whileUnmounted() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
@@ -62,7 +65,9 @@ extension RealMount {
             }
         }
 
-        @Test("S388: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits() async throws {
+        @Test("EVICT-5: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits()
+            async throws
+        {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "dir/file")
                 try await yonder.mountSource()

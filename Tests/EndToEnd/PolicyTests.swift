@@ -15,7 +15,7 @@ extension RealMount {
             try await Command.run("setfattr", "-n", "user.yonder.policy", "-v", policy, yonder[name])
         }
 
-        @Test("Rows 46 and 48: pinning brings a tree that was never listed, what comes later, and survives the daemon")
+        @Test("PIN-1 and PIN-4: pinning brings a tree that was never listed, what comes later, and survives the daemon")
         func pins() async throws {
             try await Installation.run { yonder in
                 try yonder.write("one", to: "dir/one")
@@ -56,7 +56,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 33: what is pinned refuses with EPERM; unpinned it goes at once") func unpins() async throws {
+        @Test("PIN-3: what is pinned refuses with EPERM; unpinned it goes at once") func unpins() async throws {
             try await Installation.run { yonder in
                 try yonder.write(Array(repeating: 65, count: 5000), to: "dir/file")
                 try await yonder.mountSource()
@@ -95,7 +95,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 47: a change on the remote: fetched again, or evicted") func remoteChanges() async throws {
+        @Test("PIN-5: a change on the remote: fetched again, or evicted") func remoteChanges() async throws {
             try await Installation.run { yonder in
                 for name in ["kept", "let go", "usual", "unread"] { try yonder.write("old", to: name) }
                 try await yonder.mountSource()
@@ -116,7 +116,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 37: what was uploaded can be evicted at once") func evictsAfterUploads() async throws {
+        @Test("PIN-3: what was uploaded can be evicted at once") func evictsAfterUploads() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "there")
                 try await yonder.mountSource()

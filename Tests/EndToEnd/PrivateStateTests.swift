@@ -9,7 +9,7 @@ import Testing
 extension RealMount {
     /// Where the daemon's files lie, and who else could read or write them.
     @Suite struct PrivateState {
-        @Test("S380: YONDER_SOCKET that names a directory or a file costs nobody that directory or file")
+        @Test("SOCKET-2: YONDER_SOCKET that names a directory or a file costs nobody that directory or file")
         func socketInTheWay() async throws {
             try await Installation.run { yonder in
                 let place = try yonder.directory.makeDirectory("precious").string
@@ -32,7 +32,7 @@ extension RealMount {
         }
 
         @Test(
-            "S382: no daemon starts on a directory that others can write, and the command says what to do",
+            "ACCESS-1: no daemon starts on a directory that others can write, and the command says what to do",
             arguments: ["state", "config", "config/credentials", "run"])
         func laxDirectories(name: String) async throws {
             try await Installation.run { installation in
@@ -62,7 +62,7 @@ extension RealMount {
         }
 
         @Test(
-            "S382: nor on a state directory of another user",
+            "ACCESS-1: nor on a state directory of another user",
             .enabled("only root can make one") { FUSEAvailability.isRoot })
         func anotherUsersState() async throws {
             try await Installation.run { yonder in
@@ -75,7 +75,7 @@ extension RealMount {
             }
         }
 
-        @Test("S383: credentials that cannot be put on the disk are an error, and those of before stay")
+        @Test("ACCESS-2: credentials that cannot be put on the disk are an error, and those of before stay")
         func durableCredentials() async throws {
             // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.
             try await Installation.run { yonder in
@@ -101,7 +101,7 @@ extension RealMount {
         }
 
         @Test(
-            "S384: the kernel makes no core dump of the daemon, and keeps its memory and environment even from its user",
+            "ACCESS-3: the kernel makes no core dump of the daemon, and keeps its memory and environment even from its user",
             .enabled("only root can play another user") { FUSEAvailability.isRoot })
         func isNotDumpable() async throws {
             try await Installation.run { yonder in
@@ -126,7 +126,7 @@ extension RealMount {
         }
 
         @Test(
-            "S384: an ordinary user's daemon works with its /proc entries closed to that user",
+            "ACCESS-3: an ordinary user's daemon works with its /proc entries closed to that user",
             .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") {
                 FUSEAvailability.ordinaryUserObstacle == nil
             })

@@ -7,7 +7,7 @@ import Testing
 extension RealMount {
     /// A domain that is mounted read-only leaves its remote as it is.
     @Suite struct ReadOnlyDomain {
-        @Test("S360: a read-only domain does not make a file again that was deleted in the source")
+        @Test("WRITE-15: a read-only domain does not make a file again that was deleted in the source")
         func nothingIsMadeAgain() async throws {
             try await Installation.run { installation async throws in
                 try installation.write("text", to: "f")
@@ -25,7 +25,7 @@ extension RealMount {
             }
         }
 
-        @Test("S360: a domain that is mounted read-only keeps its changes here and says why")
+        @Test("WRITE-15: a domain that is mounted read-only keeps its changes here and says why")
         func pendingChangesAreExplained() async throws {
             try await Installation.run { installation async throws in
                 try installation.write("text", to: "f")

@@ -146,7 +146,7 @@ extension RealMount {
         }
 
         @Test(
-            "Row 82: a source whose files are all others: 'yonder reimport --wait' keeps inodes, content and dirty data"
+            "REIMPORT-1: a source whose files are all others: 'yonder reimport --wait' keeps inodes, content and dirty data"
         )
         func aReplacedSource() async throws {
             try await Installation.run { yonder async throws in
@@ -182,7 +182,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 82: killed in the middle, it goes on, and a file that is the same is not copied")
+        @Test("REIMPORT-1: killed in the middle, it goes on, and a file that is the same is not copied")
         func killed() async throws {
             try await Installation.run { yonder async throws in
                 for number in 0..<400 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }

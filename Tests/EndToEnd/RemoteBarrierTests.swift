@@ -35,7 +35,7 @@ extension RealMount {
             try await Command(["python3", "-c", Self.writer, path, text], seconds: seconds).run().line
         }
 
-        @Test("Row 57: with --fsync remote, fsync returns when the remote has the bytes, and not before")
+        @Test("SEND-11: with --fsync remote, fsync returns when the remote has the bytes, and not before")
         func waits() async throws {
             try await ProvidedMount.run(mounted: Self.strict, { _ in }) { mount async throws in
                 #expect(try await write("one", to: mount["file"]) == "done")
@@ -65,7 +65,8 @@ extension RealMount {
             }
         }
 
-        @Test("Row 57: what the remote says against it is the errno of fsync, also on the next; else it is interrupted")
+        @Test(
+            "SEND-11: what the remote says against it is the errno of fsync, also on the next; else it is interrupted")
         func surfacesErrors() async throws {
             try await ProvidedMount.run(mounted: Self.strict, { _ in }) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
@@ -89,7 +90,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 57: without it fsync is the local disk's alone, and user.yonder.upload waits for one item or tree")
+        @Test("SEND-11: without it fsync is the local disk's alone, and user.yonder.upload waits for one item or tree")
         func attribute() async throws {
             try await ProvidedMount.run { _ in
             } _: { mount async throws in
@@ -112,7 +113,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 79: 'yonder wait DIR' waits for what is below it, and for nothing else") func waitsBelow()
+        @Test("SEND-12: 'yonder wait DIR' waits for what is below it, and for nothing else") func waitsBelow()
             async throws
         {
             try await Installation.run { yonder async throws in

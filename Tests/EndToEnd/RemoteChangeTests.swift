@@ -11,7 +11,7 @@ extension RealMount {
             try await Command(arguments).run().output
         }
 
-        @Test("Row 62: new, changed, renamed and deleted files appear") func filesAppear() async throws {
+        @Test("CHANGE-1: new, changed, renamed and deleted files appear") func filesAppear() async throws {
             try await Installation.run { yonder in
                 try yonder.write("one", to: "dir/one")
                 try await yonder.mountSource()
@@ -56,7 +56,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 66: a renamed directory keeps its inodes and its content") func directoriesMove() async throws {
+        @Test("FOLDER-2: a renamed directory keeps its inodes and its content") func directoriesMove() async throws {
             try await Installation.run { yonder in
                 try yonder.write("deep", to: "old/sub/file")
                 try yonder.write("", to: "place/empty")

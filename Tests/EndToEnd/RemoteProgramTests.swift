@@ -24,7 +24,7 @@ extension RealMount {
         }
 
         @Test(
-            "S206: git, make, sqlite3, rsync, tar, editors and python work, and all they made arrives",
+            "PATH-19: git, make, sqlite3, rsync, tar, editors and python work, and all they made arrives",
             .timeLimit(.minutes(60)), arguments: places)
         func work(at place: Place) async throws {
             try await FarRemote.run(

@@ -43,7 +43,7 @@ extension RealMount {
             #expect(links == "1\nf1\n", sourceLocation: sourceLocation)
         }
 
-        @Test("Row 83: mode dirty keeps what the remote has not got, and an import of it takes it back")
+        @Test("REMOVE-1: mode dirty keeps what the remote has not got, and an import of it takes it back")
         func dirty() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -65,7 +65,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 83: what a repair has set aside is kept, too, with the directories that it lies in")
+        @Test("REMOVE-1: what a repair has set aside is kept, too, with the directories that it lies in")
         func recovered() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -79,7 +79,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 83: what was moved into the trash and not told yet is trashed on the remote when it is taken back")
+        @Test("REMOVE-1: what was moved into the trash and not told yet is trashed on the remote when it is taken back")
         func trashed() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -111,7 +111,9 @@ extension RealMount {
             }
         }
 
-        @Test("S691: what was written in the trash is kept, and the item is trashed on the remote as the remote has it")
+        @Test(
+            "TRASH-7: what was written in the trash is kept, and the item is trashed on the remote as the remote has it"
+        )
         func writtenInTheTrash() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -133,7 +135,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 83: mode downloaded keeps all that is here, and an import of it downloads nothing again")
+        @Test("REMOVE-1: mode downloaded keeps all that is here, and an import of it downloads nothing again")
         func downloaded() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -155,7 +157,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 83: mode none keeps nothing, and refuses what only this machine has without --force")
+        @Test("REMOVE-1: mode none keeps nothing, and refuses what only this machine has without --force")
         func none() async throws {
             try await Installation.run { yonder async throws in
                 try await prepare(yonder)
@@ -197,7 +199,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 83: a removal that is cut short leaves the domain as it was, or finishes at the next start")
+        @Test("REMOVE-1: a removal that is cut short leaves the domain as it was, or finishes at the next start")
         func cutShort() async throws {
             try await Installation.run { yonder async throws in
                 for number in 0..<600 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }
@@ -235,7 +237,7 @@ extension RealMount {
     /// Plain folders that become domains.
     @Suite struct Importing {
         @Test(
-            "Row 82: a plain folder becomes a domain: nothing is downloaded, what differs is kept twice, the rest is sent"
+            "REIMPORT-1: a plain folder becomes a domain: nothing is downloaded, what differs is kept twice, the rest is sent"
         )
         func plainFolder() async throws {
             try await Installation.run { yonder async throws in
@@ -269,7 +271,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 82: an import that cannot be done leaves the folder as it was")
+        @Test("REIMPORT-1: an import that cannot be done leaves the folder as it was")
         func refused() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("a", to: "a")

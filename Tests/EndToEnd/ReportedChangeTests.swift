@@ -17,7 +17,7 @@ extension RealMount {
             return await eventually(within: .seconds(30)) { server.requests.suffix(4) == (look + look)[...] }
         }
 
-        @Test("S240: what has not changed is not listed, also by the next daemon, and what has comes in")
+        @Test("DAV-25: what has not changed is not listed, also by the next daemon, and what has comes in")
         func works() async throws {
             let server = try await DAVServer.start(.reporting)
             do {
@@ -72,7 +72,8 @@ extension RealMount {
             await server.stop()
         }
 
-        @Test("S158: where versions of directories cover what is below, a look at what has not changed is one question")
+        @Test(
+            "DAV-24: where versions of directories cover what is below, a look at what has not changed is one question")
         func versions() async throws {
             try await Installation.run { yonder async throws in
                 let yonder = yonder.with(["NETRC": "/nonexistent"])

@@ -10,7 +10,7 @@ import Testing
 extension RealMount {
     /// A remote that takes its time, or never answers: what is here works, and nobody hangs.
     @Suite(.tags(.timing)) struct SlowRemote {
-        @Test("Row 21: what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
+        @Test("ERROR-2: what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
         func nobodyHangs() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("here", content: RemoteContent("here"), identifier: "here")
@@ -56,7 +56,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 21: the reader's leaving cancels the transfer") func cancelsTransfers() async throws {
+        @Test("ERROR-2: the reader's leaving cancels the transfer") func cancelsTransfers() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: .pattern(size: 1 << 20, seed: 1), identifier: "file")
             } _: { mount async throws in
@@ -73,7 +73,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 14: ten readers at once make one transfer") func oneTransfer() async throws {
+        @Test("READ-4: ten readers at once make one transfer") func oneTransfer() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: .pattern(size: 3 << 20, seed: 2), identifier: "file")
             } _: { mount async throws in

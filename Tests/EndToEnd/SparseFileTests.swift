@@ -22,7 +22,7 @@ extension RealMount {
             return try #require(Int(outcome.output.dropLast()), "\(outcome.errors)")
         }
 
-        @Test("S320: a download from a folder and an upload to a folder keep the holes of a file") func holes()
+        @Test("READ-6: a download from a folder and an upload to a folder keep the holes of a file") func holes()
             async throws
         {
             try await Installation.run { yonder in
@@ -43,7 +43,8 @@ extension RealMount {
             }
         }
 
-        @Test("S321: st_blocks, SEEK_DATA and SEEK_HOLE tell of a local file what its content file has") func extents()
+        @Test("READ-6: st_blocks, SEEK_DATA and SEEK_HOLE tell of a local file what its content file has")
+        func extents()
             async throws
         {
             try await Installation.run { yonder in

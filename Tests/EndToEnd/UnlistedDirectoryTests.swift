@@ -23,7 +23,9 @@ extension RealMount {
             #expect(try await Command.run("ls", mount["d"]).errors.contains("No route to host"))
         }
 
-        @Test("S368, C1: items are made in a directory that was never listed while the remote is away, and sent later")
+        @Test(
+            "WRITE-14, C1: items are made in a directory that was never listed while the remote is away, and sent later"
+        )
         func made() async throws {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 try await goAway(mount)
@@ -45,7 +47,7 @@ extension RealMount {
             }
         }
 
-        @Test("S368, C1: a name that turns out to be taken is a conflict, and both contents stay") func taken()
+        @Test("WRITE-14, C1: a name that turns out to be taken is a conflict, and both contents stay") func taken()
             async throws
         {
             try await ProvidedMount.run(Self.fill) { mount async throws in

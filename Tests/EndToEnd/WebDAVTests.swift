@@ -46,7 +46,7 @@ extension RealMount {
             #expect(outcome.status == 0, "\(outcome.errors)")
         }
 
-        @Test("S150: what is on the server is read, written, renamed and deleted as in a folder") func works()
+        @Test("DAV-1: what is on the server is read, written, renamed and deleted as in a folder") func works()
             async throws
         {
             try await run { yonder, server async throws in
@@ -70,7 +70,7 @@ extension RealMount {
             }
         }
 
-        @Test("S181: a large file is on its way while it is written, and is what it was when it was closed")
+        @Test("DAV-12: a large file is on its way while it is written, and is what it was when it was closed")
         func whileItIsWritten() async throws {
             try await run { yonder, server async throws in
                 let mounted = try await mount(yonder, server.source)
@@ -97,7 +97,7 @@ extension RealMount {
             }
         }
 
-        @Test("S153: what others change on the server comes in, and keeps its inode where it was renamed")
+        @Test("DAV-8: what others change on the server comes in, and keeps its inode where it was renamed")
         func remoteChanges() async throws {
             try await run { yonder, server async throws in
                 try await fill(server)
@@ -121,7 +121,7 @@ extension RealMount {
             }
         }
 
-        @Test("S151: what keeps a source from being mounted is said, and no domain is made of it") func refusals()
+        @Test("DAV-6: what keeps a source from being mounted is said, and no domain is made of it") func refusals()
             async throws
         {
             try await run(.apache, .basic) { yonder, server async throws in
@@ -148,7 +148,7 @@ extension RealMount {
             }
         }
 
-        @Test("S152: a password is kept for its owner alone, and nowhere else") func passwords() async throws {
+        @Test("DAV-21: a password is kept for its owner alone, and nowhere else") func passwords() async throws {
             try await run(.apache, .digest) { yonder, server async throws in
                 try await fill(server)
                 let source = server.source.replacing("webdav://", with: "webdav://user@")
@@ -172,7 +172,7 @@ extension RealMount {
             }
         }
 
-        @Test("S119: 'yonder import' takes the password as 'yonder mount' does, and keeps it likewise")
+        @Test("CACHE-2: 'yonder import' takes the password as 'yonder mount' does, and keeps it likewise")
         func imports() async throws {
             try await run(.apache, .digest) { yonder, server async throws in
                 try await fill(server)
@@ -201,7 +201,7 @@ extension RealMount {
             }
         }
 
-        @Test("S154: without the server what is here is here, a known domain is mounted, and nothing is lost")
+        @Test("DAV-7: without the server what is here is here, a known domain is mounted, and nothing is lost")
         func offline() async throws {
             try await run { yonder, first async throws in
                 try await fill(first)
@@ -229,7 +229,7 @@ extension RealMount {
             }
         }
 
-        @Test("S51: symbolic links stay here, in nobody's way") func linksStayHere() async throws {
+        @Test("WRITE-13: symbolic links stay here, in nobody's way") func linksStayHere() async throws {
             try await run { yonder, server async throws in
                 #expect(try await mount(yonder, server.source).status == 0)
                 try await yonder.shell("mkdir d; echo text > d/file; ln -s file d/link; ln -s d way")
@@ -248,7 +248,7 @@ extension RealMount {
             }
         }
 
-        @Test("S141: what a server does not do is told by why", .enabled(if: DAVServer.Kind.nginx.program != nil))
+        @Test("DAV-2: what a server does not do is told by why", .enabled(if: DAVServer.Kind.nginx.program != nil))
         func remarks() async throws {
             try await run(.nginx) { yonder, server async throws in
                 try await fill(server)

@@ -51,7 +51,8 @@ extension RealMount {
             #expect(try await yonder.yonder("pending").output == "")
         }
 
-        @Test("S250: put, listed, restored and emptied, the mount's trash is the server's bin, from the first mount on")
+        @Test(
+            "BIN-1: put, listed, restored and emptied, the mount's trash is the server's bin, from the first mount on")
         func works() async throws {
             try await run { yonder, server async throws in
                 try await mount(yonder, server)
@@ -85,7 +86,7 @@ extension RealMount {
             }
         }
 
-        @Test("S251: what rm deletes is in the server's bin, and not in the mount's trash") func deletes() async throws
+        @Test("BIN-2: what rm deletes is in the server's bin, and not in the mount's trash") func deletes() async throws
         {
             try await run { yonder, server async throws in
                 try await mount(yonder, server)
@@ -108,7 +109,7 @@ extension RealMount {
             }
         }
 
-        @Test("S252: what is thrown away in the browser is in the mount's trash, and comes back from either side")
+        @Test("BIN-3: what is thrown away in the browser is in the mount's trash, and comes back from either side")
         func others() async throws {
             try await run { yonder, server async throws in
                 try await mount(yonder, server)
@@ -132,7 +133,7 @@ extension RealMount {
             }
         }
 
-        @Test("S255: what the server's bin does not take is still here") func notTaken() async throws {
+        @Test("BIN-6: what the server's bin does not take is still here") func notTaken() async throws {
             try await run { yonder, server async throws in
                 try await mount(yonder, server)
                 try await yonder.shell("echo something > file")

@@ -39,7 +39,7 @@ extension RealMount {
                 except OSError as error: print(error)
             """
 
-        @Test("Row 49: SIGKILL in the middle of four writers loses nothing that was closed, and sends nothing twice")
+        @Test("SEND-2: SIGKILL in the middle of four writers loses nothing that was closed, and sends nothing twice")
         func survivesSIGKILL() async throws {
             try await Installation.run { yonder in
                 let log = yonder.directory["log"].string
@@ -158,7 +158,7 @@ extension RealMount {
                 os.pwrite(descriptor, bytes([generation % 251]) * int(sys.argv[2]), 0)
             """
 
-        @Test("Row 59: what is rewritten without end is never half of one and half of another in the source")
+        @Test("SEND-3: what is rewritten without end is never half of one and half of another in the source")
         func sendsNoMixture() async throws {
             try await Installation.run { yonder in
                 try await yonder.mountSource()

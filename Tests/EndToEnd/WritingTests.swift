@@ -51,7 +51,7 @@ extension RealMount {
             }
         }
 
-        @Test("S157: df shows the room that the remote has, and asks it seldom") func remoteRoom() async throws {
+        @Test("MOUNT-6: df shows the room that the remote has, and asks it seldom") func remoteRoom() async throws {
             var options = InMemoryProvider.Options()
             options.quota = RemoteQuota(free: 300 << 20, total: 1000 << 20)
             try await ProvidedMount.run(options: options, { _ in }) { mount async throws in
@@ -92,7 +92,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 78: pending tells what waits, in the documented fields") func pendingFields() async throws {
+        @Test("SEND-8: pending tells what waits, in the documented fields") func pendingFields() async throws {
             try await Installation.run { yonder in
                 for name in ["edited", "renamed", "moved", "removed", "mode", "time", "own"] {
                     try yonder.write(name, to: name)
@@ -146,7 +146,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 79: while paused nothing is sent, wait gives up with 75; resuming sends it") func pauses()
+        @Test("SEND-12: while paused nothing is sent, wait gives up with 75; resuming sends it") func pauses()
             async throws
         {
             try await Installation.run { yonder in
@@ -171,7 +171,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 76: with the source away everything works, pending says why, and it drains when it is back")
+        @Test("READ-7: with the source away everything works, pending says why, and it drains when it is back")
         func worksOffline() async throws {
             try await Installation.run { yonder in
                 try yonder.write("old", to: "dir/file")
@@ -201,7 +201,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 70: what was edited here and in the source is kept both") func keepsBoth() async throws {
+        @Test("CONFLICT-1: what was edited here and in the source is kept both") func keepsBoth() async throws {
             try await Installation.run { yonder in
                 try yonder.write("first", to: "dir/file.txt")
                 try yonder.write("first", to: "dir/removed.txt")
@@ -235,7 +235,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 50: an atomic save changes the item, and makes no other") func savesAtomically() async throws {
+        @Test("SEND-6: an atomic save changes the item, and makes no other") func savesAtomically() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("file", content: RemoteContent("old"), identifier: "file")
             } _: { mount async throws in
@@ -254,7 +254,7 @@ extension RealMount {
             }
         }
 
-        @Test("Row 12: what no remote can hold stays here, and is not pending") func keepsSpecialFilesHere()
+        @Test("WRITE-13: what no remote can hold stays here, and is not pending") func keepsSpecialFilesHere()
             async throws
         {
             try await Installation.run { yonder in

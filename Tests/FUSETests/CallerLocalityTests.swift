@@ -22,7 +22,7 @@ struct CallerLocalityTests {
     }
 
     @Test(
-        "S75: who asks for one thing after the other is answered where he runs, until somebody else asks",
+        "WRITE-9: who asks for one thing after the other is answered where he runs, until somebody else asks",
         .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "there is one processor only"))
     func followsALoneCaller() async throws {
         try await Mounted.run { mount async throws in

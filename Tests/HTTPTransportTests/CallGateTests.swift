@@ -36,7 +36,7 @@ import Testing
         var all: [String] { names.withLock { $0 } }
     }
 
-    @Test("S282: what a process waits for goes before what nobody waits for, and waiting is known to the call")
+    @Test("HTTP-8: what a process waits for goes before what nobody waits for, and waiting is known to the call")
     func urgentFirst() async throws {
         let (gate, order) = (CallGate(2), Order())
         let first = [Held("one", order), Held("two", order)]

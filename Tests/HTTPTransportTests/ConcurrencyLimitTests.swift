@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("S282: a server of twenty places is soon left some of them, and loses next to nothing of its speed")
+    @Test("HTTP-8: a server of twenty places is soon left some of them, and loses next to nothing of its speed")
     func fewPlaces() {
         var client = Client(most: 64)
         client.ask(Server(places: 20), for: 5)
@@ -79,14 +79,14 @@ import Testing
         #expect(client.served - before > 30 * 400 * 7 / 10, "\(client.served - before)")
     }
 
-    @Test("S282: a server far away that serves all at once is soon asked as much as is allowed")
+    @Test("HTTP-8: a server far away that serves all at once is soon asked as much as is allowed")
     func manyPlaces() {
         var client = Client(most: 64)
         client.ask(Server(places: nil, service: 0.005, distance: 0.05), for: 1)
         #expect(client.limit.limit == 64)
     }
 
-    @Test("S282: answers that take now more, now less are not taken for a busy server")
+    @Test("HTTP-8: answers that take now more, now less are not taken for a busy server")
     func jitter() {
         var client = Client(most: 64)
         client.ask(Server(places: nil, service: 0.2, jitter: 0.6), for: 30)
@@ -94,7 +94,7 @@ import Testing
         #expect(low < 200, "\(low)")
     }
 
-    @Test("S282: errors bring the limit down at once, and it comes back when they have ended")
+    @Test("HTTP-8: errors bring the limit down at once, and it comes back when they have ended")
     func refusals() {
         var client = Client(most: 64)
         client.ask(Server(service: 0.2), for: 8)
@@ -105,7 +105,7 @@ import Testing
         #expect(client.limit.limit == 64)
     }
 
-    @Test("S282: a server that serves fewer than before is asked less, and more again later")
+    @Test("HTTP-8: a server that serves fewer than before is asked less, and more again later")
     func changes() {
         var client = Client(most: 64)
         client.ask(Server(service: 0.2), for: 8)
@@ -116,7 +116,7 @@ import Testing
         #expect(client.limit.limit == 64)
     }
 
-    @Test("S282: who asks little learns nothing of what the server could do, and does not go up")
+    @Test("HTTP-8: who asks little learns nothing of what the server could do, and does not go up")
     func littleDemand() {
         var client = Client(most: 64)
         client.ask(Server(), for: 20, atOnce: 2)

@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "S265: a server that gives a few bytes in each answer is given up, whatever ends its answers",
+        "HTTP-3: a server that gives a few bytes in each answer is given up, whatever ends its answers",
         arguments: ["/file?short=1", "/file?short=100", "/file?cut=1"])
     func givesUpWhatHardlyMoves(target: String) async throws {
         try await withServer({ $1.retries.firstPause = .milliseconds(1) }) { server, transport in

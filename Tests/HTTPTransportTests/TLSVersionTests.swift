@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "S266: a server that speaks nothing newer than TLS 1.1 is refused",
+        "HTTP-5: a server that speaks nothing newer than TLS 1.1 is refused",
         arguments: [("TLSv1", "tls1"), ("TLSv1_1", "tls1_1")])
     func refusesOldVersions(version: String, flag: String) async throws {
         let message = try await error(from: version, flag: flag)

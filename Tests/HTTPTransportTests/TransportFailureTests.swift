@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.tags(.server)) struct TransportFailureTests {
     @Test(
-        "S367: what this machine has run out of is not the server's failure",
+        "ERROR-7: what this machine has run out of is not the server's failure",
         arguments: [Errno.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace])
     func shortages(errno: Errno) {
         let failure = TransportFailure(errno, host: "server.example")
@@ -17,7 +17,7 @@ import Testing
         #expect(!failure.error.message.contains("server.example"))
     }
 
-    @Test("S367: a refused connection is the server's failure") func refused() {
+    @Test("ERROR-7: a refused connection is the server's failure") func refused() {
         #expect(TransportFailure(Errno.connectionRefused, host: "server.example").error.code == .serverUnreachable)
     }
 }

@@ -88,7 +88,7 @@ import Testing
         #expect(isRefused("<a>\(String(repeating: "<c>0123456789</c>", count: 1000))</a>"))
     }
 
-    @Test("S268: a tag with very many attributes is refused before they are compared", .timeLimit(.minutes(1)))
+    @Test("HTTP-6: a tag with very many attributes is refused before they are compared", .timeLimit(.minutes(1)))
     func capsAttributes() throws {
         func document(_ count: Int) -> [UInt8] {
             Array("<a><b \((0..<count).map { "a\($0)='1' " }.joined())/></a>".utf8)
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "S268: a long tag, comment or text that comes byte by byte is read once", .timeLimit(.minutes(1)),
+        "HTTP-6: a long tag, comment or text that comes byte by byte is read once", .timeLimit(.minutes(1)),
         arguments: ["<b a='%'/>", "<b><!--%--></b>", "<b><![CDATA[%]]></b>", "<b>%</b>", "<b><?x %?></b>"])
     func readsSmallPiecesOnce(form: String) throws {
         var reader = XMLReader()
@@ -119,7 +119,7 @@ import Testing
         #expect(found.count == 1)
     }
 
-    @Test("S268: very many small elements in one are refused") func capsElements() {
+    @Test("HTTP-6: very many small elements in one are refused") func capsElements() {
         let text = "<a><b>\(String(repeating: "<c/>", count: 200_000))</b></a>"
         #expect(throws: FileProviderError.self) { try XMLReader.document(Array(text.utf8)) }
     }

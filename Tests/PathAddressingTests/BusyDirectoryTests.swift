@@ -8,7 +8,7 @@ import Testing
 
 /// A directory in which one file after the other is written.
 @Suite struct BusyDirectoryTests {
-    @Test("S283: whoever lists a directory waits for the changes that are under way, and for none that begin later")
+    @Test("PATH-14: whoever lists a directory waits for the changes that are under way, and for none that begin later")
     func listingEnds() async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }

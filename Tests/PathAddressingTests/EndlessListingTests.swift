@@ -10,7 +10,7 @@ import Testing
 @Suite struct EndlessListingTests {
     private static let cycles = [["A"], ["A", "B"], ["A", "B", "C", "D", "E"]]
 
-    @Test("S366: a listing whose tokens go round in a cycle ends with an error", arguments: cycles)
+    @Test("NAME-8: a listing whose tokens go round in a cycle ends with an error", arguments: cycles)
     func listingEnds(cycle: [String]) async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(RemotePath(["d"]), kind: .directory) }
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("S366: a directory whose listing goes round in a cycle is not searched for ever before it is deleted")
+    @Test("NAME-8: a directory whose listing goes round in a cycle is not searched for ever before it is deleted")
     func deletingEnds() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.listsTrees = true
@@ -42,7 +42,7 @@ import Testing
 }
 
 @Suite struct CycleCheckTests {
-    @Test("S366: a cycle of any length is noticed, wherever it begins", arguments: 1...12, 0...5)
+    @Test("NAME-8: a cycle of any length is noticed, wherever it begins", arguments: 1...12, 0...5)
     func noticed(length: Int, before: Int) {
         var check = CycleCheck(from: 0)
         var steps = 0
@@ -55,7 +55,7 @@ import Testing
         #expect(steps <= 3 * (length + before) + 3)
     }
 
-    @Test("S366: a sequence that never comes back is no cycle") func longSequence() {
+    @Test("NAME-8: a sequence that never comes back is no cycle") func longSequence() {
         var check = CycleCheck<Int>()
         #expect((1...100_000).allSatisfy { !check.closes(with: $0) })
     }

@@ -28,7 +28,7 @@ import Testing
 
     private func path(_ text: String) -> RemotePath { RemotePath(text.split(separator: "/").map(String.init)) }
 
-    @Test("S220: content that was sent with a renaming, and had no answer, stays where it was sent")
+    @Test("PATH-9: content that was sent with a renaming, and had no answer, stays where it was sent")
     func renamedAndWritten() async throws {
         try await run { remote, start async throws in
             let session = start()
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("S220: what the remote has refused is all of it undone")
+    @Test("PATH-9: what the remote has refused is all of it undone")
     func refusedAfterRenaming() async throws {
         try await run { remote, start async throws in
             let session = start()
@@ -65,7 +65,8 @@ import Testing
         }
     }
 
-    @Test("S221: a renaming that had no answer is followed after a SIGKILL, too", arguments: ["lost", "not recorded"])
+    @Test(
+        "PATH-10: a renaming that had no answer is followed after a SIGKILL, too", arguments: ["lost", "not recorded"])
     func renamedBeforeAKill(_ how: String) async throws {
         try await run { remote, start async throws in
             remote.change {
@@ -102,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("S221: content that had no answer is known again after a SIGKILL, and under another name")
+    @Test("PATH-10: content that had no answer is known again after a SIGKILL, and under another name")
     func contents() throws {
         let store = ReportingStore.temporary
         let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
@@ -118,7 +119,7 @@ import Testing
         #expect(second.date("answered", tag: [2]) == nil)
     }
 
-    @Test("S221: records outlive the process, and one that cannot be read is reported and left in the store")
+    @Test("PATH-10: records outlive the process, and one that cannot be read is reported and left in the store")
     func records() throws {
         let memory = InMemoryProviderStore()
         let reports = Mutex<[String]>([])
@@ -157,7 +158,7 @@ import Testing
         #expect(records[[2]] == 2 && reports.withLock { $0 } == ["full"])
     }
 
-    @Test("S227: what was made here while its directory was listed is not taken for renamed to what looks like it")
+    @Test("PATH-4: what was made here while its directory was listed is not taken for renamed to what looks like it")
     func madeDuringAListing() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.hasTagsOfContent = true
@@ -180,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("S227: what is in another part of a listing is not gone")
+    @Test("PATH-4: what is in another part of a listing is not gone")
     func inAnotherPart() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.hasTagsOfContent = true

@@ -8,7 +8,7 @@ import Testing
 
 /// Changes that were made on a remote that knows only paths, and whose answers did not come.
 @Suite struct LostRenamingTests {
-    @Test("S136: a change that was made and never answered is known again")
+    @Test("PATH-8: a change that was made and never answered is known again")
     func lostAnswers() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("file"), kind: .file, [1]) }
@@ -40,7 +40,7 @@ import Testing
         return base
     }
 
-    @Test("S186: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
+    @Test("PATH-8: a renaming that arrived, and whose answer did not, is no reason to take anything for gone")
     func lostRenamings() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("S186: what is deleted while the renaming of its directory loses its answer is deleted in the new place")
+    @Test("PATH-8: what is deleted while the renaming of its directory loses its answer is deleted in the new place")
     func deletedDuringLostRenamings() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("S186: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
+    @Test("PATH-8: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }
             var one = try await session.find("one")
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("S192: what loses its answer in the middle of a listing is known in it as itself")
+    @Test("PATH-3: what loses its answer in the middle of a listing is known in it as itself")
     func lostDuringListings() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("S196: a directory is not kept because of what was moved there without an answer, and is removed as well")
+    @Test("PATH-12: a directory is not kept because of what was moved there without an answer, and is removed as well")
     func deletedWithUnansweredMoves() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in

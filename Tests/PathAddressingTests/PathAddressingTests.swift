@@ -26,14 +26,15 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S130: conforms, whatever the remote is like", arguments: ProviderConformance.Check.allCases, Remote.allCases)
+    @Test(
+        "PATH-1: conforms, whatever the remote is like", arguments: ProviderConformance.Check.allCases, Remote.allCases)
     func conforms(to check: ProviderConformance.Check, _ remote: Remote) async throws {
         try await ProviderConformance {
             MemoryRemoteUnderTest(remote: MemoryPathRemote(habits: remote.habits))
         }.run(check)
     }
 
-    @Test("S132: a listing in the middle of a move shows the item once, and as itself")
+    @Test("PATH-4: a listing in the middle of a move shows the item once, and as itself")
     func listingsDuringMoves() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in
@@ -61,7 +62,7 @@ struct PathAddressingTests {
     }
 
     @Test(
-        "S133: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not"
+        "PATH-5: what was written so shortly ago that it may change unseen is of another version later; what we wrote is not"
     )
     func unsettledVersions() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
@@ -85,7 +86,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S134: what the provider needs for itself is not shown, and goes when a crash left it")
+    @Test("PATH-6: what the provider needs for itself is not shown, and goes when a crash left it")
     func hiddenNames() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             let old = path(HiddenName.make())
@@ -109,7 +110,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S135: a walk is answered out of one listing of the tree, and not about what was changed here since")
+    @Test("PATH-7: a walk is answered out of one listing of the tree, and not about what was changed here since")
     func trees() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.listsTrees = true
@@ -147,7 +148,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S200: what is being moved here is not gone for somebody who finds what looks like it elsewhere")
+    @Test("PATH-4: what is being moved here is not gone for somebody who finds what looks like it elsewhere")
     func lookAlikesDuringMoves() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in
@@ -187,7 +188,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S200: what is made while its directory is listed, or is listed again, is not looked for elsewhere")
+    @Test("PATH-4: what is made while its directory is listed, or is listed again, is not looked for elsewhere")
     func notMissing() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in
@@ -215,7 +216,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S208: what was made here under a name that the remote does not list is there when it is listed again")
+    @Test("PATH-6: what was made here under a name that the remote does not list is there when it is listed again")
     func unlistedNames() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.listsHiddenNames = false
@@ -234,7 +235,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("S194: what is missing in the root is not the root")
+    @Test("PATH-11: what is missing in the root is not the root")
     func missingInTheRoot() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }

@@ -8,7 +8,7 @@ import Testing
 
 /// Who is who on a remote that knows only paths.
 @Suite struct PathIdentityTests {
-    @Test("S131: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
+    @Test("PATH-2: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
     func renames() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("S131: a directory moved by somebody keeps its identifier and those of all below it")
+    @Test("PATH-2: a directory moved by somebody keeps its identifier and those of all below it")
     func directories() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -47,7 +47,8 @@ import Testing
         }
     }
 
-    @Test("S131: of a copied tree each directory costs one look at the original, and nothing of it is taken for moved")
+    @Test(
+        "PATH-2: of a copied tree each directory costs one look at the original, and nothing of it is taken for moved")
     func copies() async throws {
         for isStrong in [true, false] {
             var habits = MemoryPathRemote.Habits()
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("S131: another directory of the same tag is another item, where it holds something else")
+    @Test("PATH-2: another directory of the same tag is another item, where it holds something else")
     func strangers() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -89,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("S131: a directory in the place of a file is another item")
+    @Test("PATH-2: a directory in the place of a file is another item")
     func takenOver() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("name"), kind: .file, [1]) }
@@ -103,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("S131: a new file under the name of one that was moved here is another item")
+    @Test("PATH-2: a new file under the name of one that was moved here is another item")
     func succeeded() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("name"), kind: .file, [1]) }
@@ -119,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("S209: what is seen for the first time is no other file of the same length and time that has gone")
+    @Test("PATH-3: what is seen for the first time is no other file of the same length and time that has gone")
     func weakTags() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.isTagStrong = false
@@ -148,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("S192: what holds nothing is not taken for something else that is gone, where no tag says so")
+    @Test("PATH-3: what holds nothing is not taken for something else that is gone, where no tag says so")
     func nothingIsLikeNothing() async throws {
         var habits = MemoryPathRemote.Habits()
         habits.hasTagsOfContent = true
@@ -183,7 +184,7 @@ import Testing
         }
     }
 
-    @Test("S197: of two items that came to be known in one place, one is gone")
+    @Test("PATH-13: of two items that came to be known in one place, one is gone")
     func oneInAPlace() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }

@@ -14,7 +14,7 @@ import Testing
         TrashedEntry(entry: entry(identifier, "binned", tag: "t1"), place: [place], wasHere: wasHere)
     }
 
-    @Test("S250: what was thrown away is what it was, until somebody else does it again") func thrown() throws {
+    @Test("BIN-1: what was thrown away is what it was, until somebody else does it again") func thrown() throws {
         let store = ReportingStore.temporary
         let book = TrashRecords(in: store)
         book.willThrow(entry("1"))
@@ -28,7 +28,7 @@ import Testing
         #expect(again.map(\.entry.tag) == [Array("t1".utf8)])
     }
 
-    @Test("S251: what was deleted is not shown; the oldest is forgotten first") func deleted() throws {
+    @Test("BIN-2: what was deleted is not shown; the oldest is forgotten first") func deleted() throws {
         let store = ReportingStore.temporary
         let book = TrashRecords(in: store, mostDeleted: 20)
         for number in 1...25 {
@@ -45,7 +45,7 @@ import Testing
         #expect(!book.settle(all, since: book.now).contains { $0.entry.stableIdentifier == "24" })
     }
 
-    @Test("S251: a listing that is older than what was done forgets nothing of it") func order() throws {
+    @Test("BIN-2: a listing that is older than what was done forgets nothing of it") func order() throws {
         let store = ReportingStore.temporary
         let book = TrashRecords(in: store)
         let before = book.now
@@ -60,7 +60,7 @@ import Testing
         #expect(anew.settle([trashed("1", at: "c")], since: anew.now).count == 1)
     }
 
-    @Test("S285: what was emptied out of a large bin is forgotten in a time that grows with its number alone")
+    @Test("BIN-9: what was emptied out of a large bin is forgotten in a time that grows with its number alone")
     func manyForgotten() throws {
         let store = ReportingStore.temporary
         let book = TrashRecords(in: store)

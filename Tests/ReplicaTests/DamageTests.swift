@@ -15,7 +15,8 @@ import Testing
         ProcessInfo.processInfo.environment["YONDER_DAMAGE_SEED"].flatMap { UInt64($0) }.map { [$0] }
         ?? Array(1...(hasTime ? 40 : 5))
 
-    @Test("S340: random damage to the database and to content files loses nothing that was not sent", arguments: seeds)
+    @Test(
+        "CHECK-4: random damage to the database and to content files loses nothing that was not sent", arguments: seeds)
     func randomDamageLosesNothingUnsent(seed: UInt64) async throws {
         var numbers = SeededNumbers(seed: seed)
         let replica = try await DamagedReplica(isClosed: Bool.random(using: &numbers))
@@ -32,7 +33,7 @@ import Testing
         #expect(remarks.isEmpty, "seed \(seed): \(done): \(found.map(\.text)): left \(remarks)")
     }
 
-    @Test("S341: a damaged byte of the database's header is restored, and what was pending is pending still")
+    @Test("CHECK-3: a damaged byte of the database's header is restored, and what was pending is pending still")
     func headerIsRestored() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
@@ -70,7 +71,7 @@ import Testing
         try #require(outcome.status == 0, "\(outcome.errors)")
     }
 
-    @Test("S342: unsent files whose row says that they have no name keep their content and are pending")
+    @Test("CHECK-5: unsent files whose row says that they have no name keep their content and are pending")
     func wrongLinkCountsCostNothing() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
@@ -87,7 +88,7 @@ import Testing
         #expect(left.isEmpty, "\(left)")
     }
 
-    @Test("S342: unsent files whose row says that their content is not here keep it", arguments: [0, 1])
+    @Test("CHECK-5: unsent files whose row says that their content is not here keep it", arguments: [0, 1])
     func wrongContentStatesCostNothing(state: Int) async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
@@ -97,7 +98,7 @@ import Testing
         #expect(replica.unsent.isSubset(of: reachable))
     }
 
-    @Test("S342: a transaction of opening that fails has removed no content file")
+    @Test("CHECK-5: a transaction of opening that fails has removed no content file")
     func failedOpeningRemovesNothing() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
@@ -114,7 +115,9 @@ import Testing
         #expect(remarks.isEmpty, "\(remarks)")
     }
 
-    @Test("S343: where its remote is comes from the database when only domain.json is damaged, else nothing is changed")
+    @Test(
+        "CHECK-6: where its remote is comes from the database when only domain.json is damaged, else nothing is changed"
+    )
     func unknownRemoteChangesNothing() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
@@ -139,7 +142,7 @@ import Testing
         #expect(record?.source == "memory:remote")
     }
 
-    @Test("S341: a damaged letter in the definition of a table is found")
+    @Test("CHECK-3: a damaged letter in the definition of a table is found")
     func damagedDefinitionIsFound() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }

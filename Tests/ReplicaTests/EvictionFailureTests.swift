@@ -52,7 +52,7 @@ import Testing
         #expect(try replica.database.inode(number)?.content == .dataless)
     }
 
-    @Test("S45: a file with a pending chmod is not evicted, and no candidate for making room")
+    @Test("SEND-8: a file with a pending chmod is not evicted, and no candidate for making room")
     func pendingChmodIsNotEvicted() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         let number = try #require(try replica.number("a"))

@@ -97,7 +97,7 @@ import Testing
         #expect(effects.invalidations.contains(.entry(parent: .root, name: "b")))
     }
 
-    @Test("Row 63: changes below a dataless directory take no space") func changesBelowADatalessDirectoryTakeNoSpace()
+    @Test("CHANGE-1: changes below a dataless directory take no space") func changesBelowADatalessDirectoryTakeNoSpace()
         async throws
     {
         try await replica.list([.directory("d")], open: fixture.open)

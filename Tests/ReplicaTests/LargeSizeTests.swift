@@ -13,7 +13,7 @@ import Testing
         fixture = try ReplicaFixture()
     }
 
-    @Test("S344: an item that is larger than 2^62 bytes is not shown and reported")
+    @Test("WRITE-7: an item that is larger than 2^62 bytes is not shown and reported")
     func tooLargeItemIsADefect() async throws {
         let replica = try fixture.replica()
         let effects = try await replica.list(
@@ -22,7 +22,7 @@ import Testing
         #expect(effects.defects.contains { $0.contains("9223372036854775807 bytes") })
     }
 
-    @Test("S344: a database that holds sizes of 2^63-1 is counted, opened and checked without a crash")
+    @Test("WRITE-7: a database that holds sizes of 2^63-1 is counted, opened and checked without a crash")
     func storedSizesAreCounted() async throws {
         let replica = try fixture.replica()
         try await replica.list([.file("a"), .file("b"), .file("c")], open: fixture.open)

@@ -14,7 +14,9 @@ extension NewFilesTests {
             new: NewInode(kind: .file, permissions: 0o640), owner: 7, group: 9, isWritten: true)
     }
 
-    @Test("S74: a name that another file got after it was checked is not given twice, whether that waits or is written")
+    @Test(
+        "WRITE-8: a name that another file got after it was checked is not given twice, whether that waits or is written"
+    )
     func nameIsGivenOnce() async throws {
         let replica = try await prepared()
         let newFiles = replica.database.newFiles
@@ -39,7 +41,7 @@ extension NewFilesTests {
         #expect(try replica.names() == ["a", "b", "d", "first"])
     }
 
-    @Test("S74: a lookup that began before a file was made does not hide the file, nor give its name twice")
+    @Test("WRITE-8: a lookup that began before a file was made does not hide the file, nor give its name twice")
     func staleLookups() async throws {
         let replica = try await prepared()
         let newFiles = replica.database.newFiles
@@ -62,7 +64,7 @@ extension NewFilesTests {
         #expect(try replica.names() == ["a", "b", "d", "first", "x"])
     }
 
-    @Test("S74: of several that make one name at once while files are being written, one gets it")
+    @Test("WRITE-8: of several that make one name at once while files are being written, one gets it")
     func manyMakeOneName() async throws {
         let replica = try await prepared()
         var given = 0

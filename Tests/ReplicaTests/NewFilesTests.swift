@@ -83,7 +83,7 @@ import Testing
         directory.appending(ReplicaDatabase.fileName).string + "-new"
     }
 
-    @Test("S74: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
+    @Test("WRITE-8: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
         let replica = try await prepared()
         let before = try #require(try replica.database.inode(.root))
         // As long as somebody else writes nobody writes it.
@@ -105,7 +105,7 @@ import Testing
         #expect(try replica.names() == ["a", "d", "first"])
     }
 
-    @Test("S74: whoever reads has them written: a listing, by number, what is pending", arguments: 0..<3)
+    @Test("WRITE-8: whoever reads has them written: a listing, by number, what is pending", arguments: 0..<3)
     func readersSeeThem(way: Int) async throws {
         let replica = try await prepared()
         let made = try #require(try make("a", in: replica))
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("S74: a crash before they are written loses none, and their bytes are there") func survivesACrash()
+    @Test("WRITE-8: a crash before they are written loses none, and their bytes are there") func survivesACrash()
         async throws
     {
         let running = try await prepared()
@@ -133,7 +133,8 @@ import Testing
         #expect(replica.findings.isEmpty)
     }
 
-    @Test("S74: what was written and removed since does not come back after a crash") func isNotMadeTwice() async throws
+    @Test("WRITE-8: what was written and removed since does not come back after a crash") func isNotMadeTwice()
+        async throws
     {
         do {
             let replica = try await prepared()
@@ -146,7 +147,7 @@ import Testing
         #expect(try replica.names() == ["b", "c", "d", "first"])
     }
 
-    @Test("S74: a record that was cut off is as if it had not been begun") func tornRecords() async throws {
+    @Test("WRITE-8: a record that was cut off is as if it had not been begun") func tornRecords() async throws {
         let first = try await prepared()
         let torn = try await crash(first) {
             _ = try #require(try make("a", in: first))
@@ -172,7 +173,7 @@ import Testing
         #expect(try replica.names().contains("z"))
     }
 
-    @Test("S74: the log of another database is not read") func anotherDatabasesLog() async throws {
+    @Test("WRITE-8: the log of another database is not read") func anotherDatabasesLog() async throws {
         let running = try await prepared()
         let image = try await crash(running) { _ = try #require(try make("a", in: running)) }
         let log = Self.log(in: image.directory)
@@ -283,7 +284,7 @@ import Testing
         #expect(try isWritten("a", in: replica))
     }
 
-    @Test("S74: directories that get files by turns have their times, and show them") func byTurns() async throws {
+    @Test("WRITE-8: directories that get files by turns have their times, and show them") func byTurns() async throws {
         let replica = try await prepared()
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
@@ -301,7 +302,7 @@ import Testing
         #expect(try replica.names().count == 12)
     }
 
-    @Test("S74: a directory that gets a file while the answer about its date is recorded keeps the later one")
+    @Test("WRITE-8: a directory that gets a file while the answer about its date is recorded keeps the later one")
     func laterThanAnAnswer() async throws {
         let replica = try await prepared()
         let directory = try #require(try replica.number("d"))
@@ -320,7 +321,8 @@ import Testing
         #expect(item.changedFields.contains(.contentModificationDate))
     }
 
-    @Test("S74: a name that is not there is not looked for again and again, whatever is made and removed in between")
+    @Test(
+        "WRITE-8: a name that is not there is not looked for again and again, whatever is made and removed in between")
     func namesAreKnown() async throws {
         let replica = try await prepared()
         let newFiles = replica.database.newFiles
@@ -348,7 +350,7 @@ import Testing
         #expect(try replica.names() == ["a", "b", "c", "d", "first"])
     }
 
-    @Test("S74: what is read while others are being written is not taken for all") func namesReadInBetween()
+    @Test("WRITE-8: what is read while others are being written is not taken for all") func namesReadInBetween()
         async throws
     {
         let replica = try await prepared()
@@ -363,7 +365,7 @@ import Testing
         #expect(!newFiles.lacks("a", in: .root) && !newFiles.lacks("b", in: .root) && !newFiles.lacks("x", in: .root))
     }
 
-    @Test("S74: of a directory with very many names they are not kept") func manyNames() {
+    @Test("WRITE-8: of a directory with very many names they are not kept") func manyNames() {
         var names = KnownNames()
         let era = NameEra()
         let directory = InodeNumber.root

@@ -46,7 +46,7 @@ import Testing
         #expect(fixture.recoveredFiles.isEmpty)
     }
 
-    @Test("Row 43: only recorded ranges count") func onlyRecordedRangesCount() async throws {
+    @Test("CRASH-1: only recorded ranges count") func onlyRecordedRangesCount() async throws {
         try await leave { replica, number in
             let beginning = try await replica.beginContent(of: number, version: nil)
             try beginning.descriptor.writeAll([UInt8](repeating: 1, count: 100).span.bytes, at: 0)

@@ -7,7 +7,7 @@ import Testing
 
 /// What is noted of a change before it is sent.
 @Suite struct SendingTests {
-    @Test("S201: a new file that was renamed before it was sent is not sent under its old name")
+    @Test("SEND-13: a new file that was renamed before it was sent is not sent under its old name")
     func renamedBeforeItIsSent() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
@@ -44,7 +44,7 @@ import Testing
         #expect(try replica.database.unanswered(ofItem: row).count == 1)
     }
 
-    @Test("S201: what was sent, not answered and removed here is not shown when news bring it")
+    @Test("SEND-13: what was sent, not answered and removed here is not shown when news bring it")
     func removedBeforeItIsAnswered() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
@@ -67,7 +67,7 @@ import Testing
         #expect(try replica.names() == ["file"])
     }
 
-    @Test("S201: content that was sent, not answered and removed here is not taken for somebody's newer one")
+    @Test("SEND-13: content that was sent, not answered and removed here is not taken for somebody's newer one")
     func removedBeforeItsContentIsAnswered() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
@@ -90,7 +90,7 @@ import Testing
         #expect(try replica.names() == ["file"])
     }
 
-    @Test("S190: what is written here stays based on one content: its version, its size and its date")
+    @Test("CONFLICT-5: what is written here stays based on one content: its version, its size and its date")
     func basesAreOfOneContent() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()

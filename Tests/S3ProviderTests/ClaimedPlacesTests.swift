@@ -41,7 +41,7 @@ import Testing
         while ledger.claimCount < count { try await Task.sleep(for: .milliseconds(1)) }
     }
 
-    @Test("S258: changes of other places are made at once, those of the same in the order they came")
+    @Test("S3-14: changes of other places are made at once, those of the same in the order they came")
     func orderOfChanges() async throws {
         let ledger = OperationLedger()
         let order = Order()
@@ -68,7 +68,7 @@ import Testing
         #expect(ledger.claimCount == 0)
     }
 
-    @Test("S258: nobody waits for ever, nor longer than he wants")
+    @Test("S3-14: nobody waits for ever, nor longer than he wants")
     func patienceAndCancellation() async throws {
         let ledger = OperationLedger(patience: .milliseconds(100))
         try await holding(.exactly("a"), of: ledger) {
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(
-        "S258: what is changed in a directory just before it is renamed comes along; who comes later is told that it has gone"
+        "S3-14: what is changed in a directory just before it is renamed comes along; who comes later is told that it has gone"
     )
     func changesWhileADirectoryIsRenamed() async throws {
         try await withBucket { bucket, remote in

@@ -9,7 +9,7 @@ import Testing
 @testable import S3Provider
 
 @Suite(.tags(.server)) struct DoubtfulWriteTests {
-    @Test("S228: what was sent, not answered and arrives after all keeps no directory; what others put there does")
+    @Test("S3-11: what was sent, not answered and arrives after all keeps no directory; what others put there does")
     func leftoversGoWithTheirDirectory() async throws {
         try await withBucket { bucket, remote in
             for (name, isOurs) in [("ours", true), ("others", false)] {
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("S228: what was answered later, or was shown, is somebody's, until it is deleted")
+    @Test("S3-11: what was answered later, or was shown, is somebody's, until it is deleted")
     func whatIsThereKeepsItsDirectory() async throws {
         try await withBucket { bucket, remote in
             for name in ["answered", "shown"] {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("S228: the tag of what is sent is the one that the server gives it")
+    @Test("S3-11: the tag of what is sent is the one that the server gives it")
     func tagsOfWhatIsSent() async throws {
         try await withBucket { bucket, remote in
             let key = bucket.prefix + "file"
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("S228: what was left in doubt is known after a SIGKILL, too, and not without end")
+    @Test("S3-11: what was left in doubt is known after a SIGKILL, too, and not without end")
     func doubtsOutliveTheProcess() throws {
         let store = ReportingStore.temporary
         func start() -> OperationLedger {

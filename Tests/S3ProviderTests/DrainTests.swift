@@ -52,7 +52,7 @@ import Testing
         return (found.0, found.1, found.2, found.3)
     }
 
-    @Test("S282: small files drain many at once to a server that takes them, each with two requests")
+    @Test("HTTP-8: small files drain many at once to a server that takes them, each with two requests")
     func manyAtOnce() async throws {
         let (most, requests, _, keys) = try await drain(400, to: "delay=0.05")
         #expect(keys == 400)
@@ -60,7 +60,7 @@ import Testing
         #expect((8...S3Remote.concurrentCalls).contains(most), "\(most)")
     }
 
-    @Test("S282: a server that refuses what is too much gets what it takes, and all of it arrives")
+    @Test("HTTP-8: a server that refuses what is too much gets what it takes, and all of it arrives")
     func busyServer() async throws {
         let (_, requests, refused, keys) = try await drain(300, to: "delay=0.05", "busy=10")
         #expect(keys == 300)

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("S226: what was acknowledged counts for more than an older listing", arguments: [true, false])
+    @Test("S3-10: what was acknowledged counts for more than an older listing", arguments: [true, false])
     func isPutRight(isFlat: Bool) async throws {
         try await withBucket { bucket, remote in
             let client = remote.client
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("S226: what somebody else has changed since is as the listing says")
+    @Test("S3-10: what somebody else has changed since is as the listing says")
     func othersCount() async throws {
         try await withBucket { bucket, remote in
             let client = remote.client

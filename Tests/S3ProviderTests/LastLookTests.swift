@@ -9,7 +9,7 @@ import Testing
 @testable import S3Provider
 
 @Suite(.tags(.server)) struct LastLookTests {
-    @Test("S172: where conditions are not checked, it is looked again before the last bytes go")
+    @Test("S3-5: where conditions are not checked, it is looked again before the last bytes go")
     func looksBeforeTheLastPiece() async throws {
         let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
         try await withSource(content) { source in
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("S172: what is larger is written so, and over nothing that is newer")
+    @Test("S3-5: what is larger is written so, and over nothing that is newer")
     func largerContentIsWritten() async throws {
         var settings = S3Remote.Settings()
         settings.largestUnwatched = 1000

@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("S360: a domain that is read-only ends no renaming that was broken off, and a later start does")
+    @Test("WRITE-15: a domain that is read-only ends no renaming that was broken off, and a later start does")
     func readOnly() async throws {
         try await withBucket { bucket, remote in
             for path in ["a/1", "b/1"] { try await bucket.put(bucket.prefix + path, "x") }
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("S225: what is half moved into a directory, or out of one, does not come along when that is moved")
+    @Test("S3-15: what is half moved into a directory, or out of one, does not come along when that is moved")
     func halfDoneBelow() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test("S258: a renaming that the server does not let us end keeps nobody from its new place")
+    @Test("S3-14: a renaming that the server does not let us end keeps nobody from its new place")
     func stuckDeletions() async throws {
         try await withBucket { bucket, remote in
             for path in ["a/1", "b/1"] { try await bucket.put(bucket.prefix + path, "x") }
@@ -164,7 +164,7 @@ import Testing
             from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now)
     }
 
-    @Test("S223: a renaming has to do with what is in its places, and not with what is called almost like them")
+    @Test("S3-16: a renaming has to do with what is in its places, and not with what is called almost like them")
     func onlyItsOwnPlacesAreOfConcern() async throws {
         let moves = MoveJournal(in: .temporary)
         try moves.save(MoveRecord(from: "top/a/", to: "top/b/c/", stage: .copying, begun: 0))
@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    @Test("S186: what was sent without an answer is known by its date after its directory was renamed, too")
+    @Test("PATH-8: what was sent without an answer is known by its date after its directory was renamed, too")
     func unansweredContentIsKnownInANewPlace() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    @Test("S258: a directory whose files are all removed at once is still there")
+    @Test("S3-14: a directory whose files are all removed at once is still there")
     func whatIsEmptiedAtOnceStays() async throws {
         try await withBucket { bucket, remote in
             let names = (0..<20).map { "file \($0)" }

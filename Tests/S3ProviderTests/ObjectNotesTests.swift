@@ -1,11 +1,12 @@
 import FileProvider
 import PathAddressing
+import TestSupport
 import Testing
 
 @testable import S3Provider
 
 @Suite(.tags(.timing)) struct ObjectNotesTests {
-    @Test("S282: what is noted of one object costs no more in a large directory than in a small one")
+    @Test("HTTP-8: what is noted of one object costs no more in a large directory than in a small one")
     func cost() throws {
         let store = ReportingStore.temporary
         let notes = ObjectNotes<Int>("notes", in: store)

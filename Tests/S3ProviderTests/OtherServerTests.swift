@@ -63,14 +63,14 @@ import Testing
     }
 
     @Test(
-        "S280: overwriting works, and finds others' changes, whatever a server makes of an ETag in a precondition",
+        "S3-6: overwriting works, and finds others' changes, whatever a server makes of an ETag in a precondition",
         arguments: ["unquoted", "refuses=right", "ignores", "plain"])
     func preconditions(on server: String) async throws {
         try await withStore(server) { remote, store in try await checkOrdinaryLife(remote, store) }
     }
 
     @Test(
-        "S281: what is written on a server that lists other ETags, or answers with others, is known as one's own",
+        "CONFLICT-3: what is written on a server that lists other ETags, or answers with others, is known as one's own",
         arguments: ["lists=other", "answers=other"])
     func otherTags(on server: String) async throws {
         try await withStore(server) { remote, store in
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("S280: Ceph's gateway gets ETags without quotes, and its condition is relied on")
+    @Test("S3-6: Ceph's gateway gets ETags without quotes, and its condition is relied on")
     func bareTags() async throws {
         try await withStore("unquoted") { remote, store in
             let first = try await write("one", remote, if: .absent)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("S280: a server that refuses the right ETag is not relied on, and the user is told so")
+    @Test("S3-6: a server that refuses the right ETag is not relied on, and the user is told so")
     func refusedRightTag() async throws {
         try await withStore("refuses=right") { remote, store in
             let first = try await write("one", remote, if: .absent)
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("S280: a refusal of the ETag that the object still has is no conflict")
+    @Test("S3-6: a refusal of the ETag that the object still has is no conflict")
     func refusalOfUnchangedObject() async throws {
         try await withStore("refuses=top/file") { remote, store in
             let first = try await write("one", remote, if: .absent)
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("S258: a renaming that cannot be ended keeps nobody from its places")
+    @Test("S3-14: a renaming that cannot be ended keeps nobody from its places")
     func renamingThatCannotBeEnded() async throws {
         try await withStore("keeps=top/a/") { remote, store in
             for name in ["a/1", "a/2"] {

@@ -7,7 +7,7 @@ import Testing
 @testable import S3Provider
 
 @Suite(.tags(.server, .timing)) struct StragglerTests {
-    @Test("S191: only who changes the place of what is on its way waits for it")
+    @Test("S3-9: only who changes the place of what is on its way waits for it")
     func waitsOnlyWhereSomethingIsOnItsWay() async throws {
         let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30))))
         func settling(_ places: [PathExtent]) async throws -> Duration {
@@ -26,7 +26,7 @@ import Testing
         #expect(try await settling([.within("top/a/")]) < .milliseconds(200))
     }
 
-    @Test("S191: what arrives late is moved with the directory that it was sent to")
+    @Test("S3-9: what arrives late is moved with the directory that it was sent to")
     func whatArrivesLateIsMovedToo() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("S191: a copy that is made late is taken back with the renaming that it is of", arguments: ["a/", "file"])
+    @Test("S3-9: a copy that is made late is taken back with the renaming that it is of", arguments: ["a/", "file"])
     func lateCopiesAreTakenBackToo(from place: String) async throws {
         try await withBucket { bucket, remote in
             let isTree = place.hasSuffix("/")
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("S224: whoever looks where something is on its way sees what comes of it")
+    @Test("S3-9: whoever looks where something is on its way sees what comes of it")
     func looksWaitToo() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("S224: the slower a server is, the longer is waited")
+    @Test("S3-9: the slower a server is, the longer is waited")
     func slowServersAreWaitedForLonger() async throws {
         let ledger = OperationLedger(LedgerState.Settings(grace: .milliseconds(50)...(.seconds(30))))
         ledger.noteResponse(after: .milliseconds(200))
@@ -93,7 +93,7 @@ import Testing
         #expect(took >= .milliseconds(590))
     }
 
-    @Test("S224: after a process that was killed something may be on its way to anywhere")
+    @Test("S3-9: after a process that was killed something may be on its way to anywhere")
     func whatAKilledProcessSentMayStillArrive() async throws {
         let store = ReportingStore.temporary
         func start(_ path: String = "any") async throws -> (OperationLedger, Duration) {

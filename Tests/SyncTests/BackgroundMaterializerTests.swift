@@ -50,7 +50,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 46: what comes and moves there later is completed too")
+        @Test("PIN-1: what comes and moves there later is completed too")
         func whatComesAndMovesThereLaterIsCompletedToo() async throws {
             try await run { fixture in
                 try await fixture.list("e")
@@ -123,7 +123,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 30: four at once and a reader goes first") func fourAtOnceAndAReaderGoesFirst() async throws {
+        @Test("READ-8: four at once and a reader goes first") func fourAtOnceAndAReaderGoesFirst() async throws {
             var options = InMemoryProvider.Options()
             options.concurrentCalls = 4
             try await EngineFixture.run(

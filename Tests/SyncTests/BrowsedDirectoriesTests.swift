@@ -32,7 +32,7 @@ import Testing
         return pauses
     }
 
-    @Test("S189: what is looked at is compared soon, then less and less often, and not for ever") func fades() {
+    @Test("CHANGE-9: what is looked at is compared soon, then less and less often, and not for ever") func fades() {
         let found = pauses(until: .seconds(3600))
         #expect(found.first == BrowsedDirectories.firstPause)
         #expect(zip(found, found.dropFirst()).allSatisfy { $0 <= $1 })
@@ -41,14 +41,14 @@ import Testing
         #expect(found.count < 40)
     }
 
-    @Test("S284: as long as somebody has looked within five minutes, no ten seconds pass without a comparison")
+    @Test("CHANGE-10: as long as somebody has looked within five minutes, no ten seconds pass without a comparison")
     func bound() {
         let found = pauses(until: BrowsedDirectories.memory)
         #expect(found.allSatisfy { $0 <= .seconds(10) })
         #expect(found.reduce(.zero, +) > BrowsedDirectories.memory - .seconds(10))
     }
 
-    @Test("S284: a comparison that takes long is made for a small part of the time, however often somebody looks")
+    @Test("CHANGE-10: a comparison that takes long is made for a small part of the time, however often somebody looks")
     func slowComparisons() {
         var browsed = BrowsedDirectories()
         var (now, count) = (start, 0)
@@ -63,12 +63,12 @@ import Testing
         #expect((8...11).contains(count), "\(count)")
     }
 
-    @Test("S189: another look makes it soon again") func again() {
+    @Test("CHANGE-9: another look makes it soon again") func again() {
         let found = pauses(until: .seconds(3600), lookingAgainAt: .seconds(100))
         #expect(found.count(where: { $0 <= BrowsedDirectories.firstPause * 2 }) >= 3)
     }
 
-    @Test("S189: who walks through everything is followed in the last places only") func walks() {
+    @Test("CHANGE-9: who walks through everything is followed in the last places only") func walks() {
         var browsed = BrowsedDirectories()
         for value in 1...1000 {
             browsed.looked(into: number(Int64(value)), at: start + .milliseconds(value))
@@ -78,7 +78,7 @@ import Testing
         #expect(due.last == number(1000))
     }
 
-    @Test("S189: where nobody looks the pauses grow to minutes, and longer where a look takes long") func idle() {
+    @Test("CHANGE-9: where nobody looks the pauses grow to minutes, and longer where a look takes long") func idle() {
         var pause = Poller.pauseWhileLooking
         for _ in 0..<20 { pause = Poller.pause(after: pause, isIdle: true, roundTook: .seconds(1)) }
         #expect(pause == Poller.longestPause)
@@ -89,7 +89,7 @@ import Testing
 
 extension EngineTests {
     @Suite("glances") struct BrowsedDirectoryComparisonTests {
-        @Test("S189: a glance brings what is new in one directory, and what went is looked for everywhere")
+        @Test("CHANGE-9: a glance brings what is new in one directory, and what went is looked for everywhere")
         func glances() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false

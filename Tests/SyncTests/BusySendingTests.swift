@@ -11,7 +11,7 @@ import Testing
 extension EngineTests {
     /// What is sent while programs go on changing files.
     @Suite(.tags(.timing)) struct BusySendingTests {
-        @Test("S361: an item that is left alone is sent within its delay while others change")
+        @Test("SEND-4: an item that is left alone is sent within its delay while others change")
         func sentWhileOthersChange() async throws {
             try await Machine.run(isInteractive: false) { machine async throws in
                 try await machine.write("first", to: "first")
@@ -27,7 +27,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: a program that makes files all the time has most of them on the remote when it ends")
+        @Test("SEND-4: a program that makes files all the time has most of them on the remote when it ends")
         func mostFilesArriveMeanwhile() async throws {
             try await Machine.run(isInteractive: false) { machine async throws in
                 let start = ContinuousClock.now
@@ -42,7 +42,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: an item that is changed again and again is sent after the longest delay")
+        @Test("SEND-4: an item that is changed again and again is sent after the longest delay")
         func anItemThatIsNeverLeftAloneIsSent() async throws {
             try await Machine.run { machine async throws in
                 try await machine.write("one", to: "n")
@@ -65,7 +65,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: a file that is never left alone is sent as it was at one moment, though it is written meanwhile")
+        @Test("SEND-4: a file that is never left alone is sent as it was at one moment, though it is written meanwhile")
         func aFileThatIsNeverLeftAloneIsCopied() async throws {
             try await Machine.run { machine async throws in
                 let number = try await machine.open("n")
@@ -85,7 +85,7 @@ extension EngineTests {
         }
 
         @Test(
-            "S692: what a program writes through a mapping after the bytes were taken is noticed",
+            "SEND-5: what a program writes through a mapping after the bytes were taken is noticed",
             arguments: [false, true])
         func writesThroughAMappingAreNoticed(_ isBeingWritten: Bool) async throws {
             try await Machine.run { machine async throws in
@@ -126,7 +126,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: a file that stays open and was written just now is due when its longest delay is over")
+        @Test("SEND-4: a file that stays open and was written just now is due when its longest delay is over")
         func anOpenFileIsDue() async throws {
             try await Machine.run { machine async throws in
                 let number = try await machine.open("n")
@@ -149,7 +149,7 @@ extension EngineTests {
         }
 
         @Test(
-            "S361: a large file that is written all the time is due after a longer delay, and sent as it was at one moment"
+            "SEND-4: a large file that is written all the time is due after a longer delay, and sent as it was at one moment"
         )
         func aLargeFileThatIsNeverLeftAloneIsSent() async throws {
             var delays = UploadDelays()
@@ -181,7 +181,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S361: what was written to a file that stays open is sent without anybody asking")
+        @Test("SEND-4: what was written to a file that stays open is sent without anybody asking")
         func anOpenFileIsSent() async throws {
             try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine async throws in
                 let number = try await machine.open("a")

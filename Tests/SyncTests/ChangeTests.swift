@@ -136,7 +136,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 67: a deleted directory goes with all below it") func aDeletedDirectoryGoesWithAllBelowIt()
+        @Test("CONFLICT-2: a deleted directory goes with all below it") func aDeletedDirectoryGoesWithAllBelowIt()
             async throws
         {
             try await run { fixture in
@@ -150,7 +150,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 61: changes come in batches") func changesComeInBatches() async throws {
+        @Test("CHANGE-8: changes come in batches") func changesComeInBatches() async throws {
             var options = InMemoryProvider.Options()
             options.pageSize = 7
             try await run(options: options) { fixture in
@@ -173,7 +173,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 61: two rounds never run at once") func twoRoundsNeverRunAtOnce() async throws {
+        @Test("CHANGE-8: two rounds never run at once") func twoRoundsNeverRunAtOnce() async throws {
             try await run { fixture in
                 fixture.provider.faults.delay(.changes, by: .milliseconds(5))
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -201,7 +201,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 65: an expired anchor compares everything and looks up what is missing")
+        @Test("CHANGE-3: an expired anchor compares everything and looks up what is missing")
         func anExpiredAnchorComparesEverythingAndLooksUpWhatIsMissing() async throws {
             try await run { fixture in
                 let moved = try fixture.number("b")

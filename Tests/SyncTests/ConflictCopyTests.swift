@@ -9,7 +9,7 @@ import Testing
 extension EngineTests {
     /// Conflict copies are few, whatever a remote makes of what is sent to it.
     @Suite struct ConflictCopyTests {
-        @Test("S281: a remote that shows what was written as something else makes no conflict copy")
+        @Test("CONFLICT-3: a remote that shows what was written as something else makes no conflict copy")
         func sameContent() async throws {
             try await Machine.run { machine in
                 machine.provider.faults.add(.applyThenFail(FileProviderError(.filenameCollision)), to: .create)
@@ -23,7 +23,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S281: where a remote keeps other content than was sent the copies end, with the reason")
+        @Test("CONFLICT-3: where a remote keeps other content than was sent the copies end, with the reason")
         func otherContent() async throws {
             try await Machine.run { machine in
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("spoiled")), to: .create)
@@ -48,7 +48,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S281: a conflict copy that was changed on both sides has no copy of its own; both contents stay")
+        @Test("CONFLICT-3: a conflict copy that was changed on both sides has no copy of its own; both contents stay")
         func copyOfACopy() async throws {
             try await Machine.run(fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
                 machine in
@@ -71,7 +71,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S281: what both sides wrote alike is no conflict")
+        @Test("CONFLICT-3: what both sides wrote alike is no conflict")
         func alike() async throws {
             var options = InMemoryProvider.Options()
             options.recognizesEqualUploads = false

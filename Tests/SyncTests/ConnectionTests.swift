@@ -80,7 +80,7 @@ extension EngineTests {
         }
 
         @Test(
-            "Row 69: however often it fails, the next try is soon, and the first success resets all",
+            "ERROR-3: however often it fails, the next try is soon, and the first success resets all",
             arguments: [
                 (FileProviderError.Code.serverUnreachable, Duration.seconds(4)), (.notAuthenticated, .seconds(60)),
             ])
@@ -100,7 +100,7 @@ extension EngineTests {
             #expect(connection.pauseBeforeProbe == .seconds(1))
         }
 
-        @Test("Row 75: a provider that says it is resolved is asked at once")
+        @Test("ERROR-9: a provider that says it is resolved is asked at once")
         func aProviderThatSaysItIsResolvedIsAskedAtOnce() async throws {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()

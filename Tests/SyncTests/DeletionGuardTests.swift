@@ -16,7 +16,7 @@ extension EngineTests {
             return (DeletionGuard(domainName: "NAME", warnings: warnings), warnings)
         }
 
-        @Test("S364: leave that is given while a round runs holds for what that round finds")
+        @Test("CHANGE-4: leave that is given while a round runs holds for what that round finds")
         func leaveDuringARound() {
             let (guardian, warnings) = make()
             guardian.beginRound()
@@ -31,7 +31,7 @@ extension EngineTests {
             #expect(!guardian.admits(gone: 200, of: 300))
         }
 
-        @Test("S364: leave that is given after a round has held something holds for the next round")
+        @Test("CHANGE-4: leave that is given after a round has held something holds for the next round")
         func leaveAfterItWasHeld() {
             let (guardian, _) = make()
             guardian.beginRound()
@@ -45,7 +45,7 @@ extension EngineTests {
             #expect(!guardian.admits(gone: 200, of: 300))
         }
 
-        @Test("S364: leave without anything held is none") func noLeaveAhead() {
+        @Test("CHANGE-4: leave without anything held is none") func noLeaveAhead() {
             let (guardian, _) = make()
             guardian.release()
             guardian.beginRound()
@@ -54,7 +54,7 @@ extension EngineTests {
             guardian.endRound()
         }
 
-        @Test("S364: a retry while a round runs removes what was held") func retryDuringARound() async throws {
+        @Test("CHANGE-4: a retry while a round runs removes what was held") func retryDuringARound() async throws {
             func many(_ tree: inout RemoteTree) {
                 tree.addDirectory("big", identifier: "big")
                 for number in 0..<150 { tree.addFile("f\(number)", in: "big", content: RemoteContent("\(number)")) }

@@ -35,7 +35,7 @@ extension EngineTests {
             try #require(failures.isEmpty)
         }
 
-        @Test("S16: an empty file that was evicted is here again for whoever wants all of it")
+        @Test("EVICT-1: an empty file that was evicted is here again for whoever wants all of it")
         func anEmptyFileComesBack() async throws {
             try await run { fixture in
                 try await fixture.list("d")
@@ -233,7 +233,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 28: a download goes on past what fails") func aDownloadGoesOnPastWhatFails() async throws {
+        @Test("EVICT-10: a download goes on past what fails") func aDownloadGoesOnPastWhatFails() async throws {
             try await run { fixture in
                 fixture.provider.faults.fail(
                     .fetch, of: "b", with: FileProviderError(.fileReadNoPermission), times: nil)

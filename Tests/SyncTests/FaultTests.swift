@@ -24,7 +24,7 @@ extension EngineTests {
             machine.provider.faults.clear()
         }
 
-        @Test("Row 49: an answer that was lost makes nothing twice") func anAnswerThatWasLostMakesNothingTwice()
+        @Test("SEND-2: an answer that was lost makes nothing twice") func anAnswerThatWasLostMakesNothingTwice()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -108,7 +108,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S193: what was made, removed, and never answered is not shown again")
+        @Test("SEND-14: what was made, removed, and never answered is not shown again")
         func whatWasRemovedBeforeItsAnswerStaysRemoved() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
@@ -124,7 +124,8 @@ extension EngineTests {
         }
 
         @Test(
-            "S193: what was removed or renamed while it was sent once more is not left there", arguments: [true, false])
+            "SEND-14: what was removed or renamed while it was sent once more is not left there",
+            arguments: [true, false])
         func whatIsRemovedWhileItIsSentAgain(isRemoved: Bool) async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
@@ -144,7 +145,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S193: what was moved, rewritten, and removed without an answer is removed there, too")
+        @Test("SEND-14: what was moved, rewritten, and removed without an answer is removed there, too")
         func whatWasMovedBeforeItsAnswerIsRemoved() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "a")
@@ -158,7 +159,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S193: what was changed without an answer, and removed, is done with when its directory is gone there")
+        @Test("SEND-14: what was changed without an answer, and removed, is done with when its directory is gone there")
         func whatIsRemovedFromWhatIsGone() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "d/x")
@@ -173,7 +174,7 @@ extension EngineTests {
 
         // MARK: - What the remote says no to
 
-        @Test("Row 73: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {
+        @Test("CONFLICT-7: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("here", to: "n.txt")
                 machine.provider.change { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
@@ -186,7 +187,7 @@ extension EngineTests {
         }
 
         @Test(
-            "Row 77: what is refused is parked and retried",
+            "ERROR-6: what is refused is parked and retried",
             arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
         func whatIsRefusedIsParkedAndRetried(code: FileProviderError.Code) async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
@@ -206,7 +207,7 @@ extension EngineTests {
         }
 
         @Test(
-            "S233: a conflict of which the remote shows nothing is tried later, and said",
+            "CONFLICT-4: a conflict of which the remote shows nothing is tried later, and said",
             arguments: [FileProviderError.Code.versionNoLongerAvailable, .localVersionConflictingWithServer])
         func aConflictWithNothingIsNoLoop(code: FileProviderError.Code) async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
@@ -224,7 +225,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: a refusal is the item's own and holds nobody up") func aRefusedItemDelaysNoOther()
+        @Test("ERROR-5: a refusal is the item's own and holds nobody up") func aRefusedItemDelaysNoOther()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -255,7 +256,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 58: a deletion that is rejected is taken back") func aDeletionThatIsRejectedIsTakenBack()
+        @Test("CONFLICT-8: a deletion that is rejected is taken back") func aDeletionThatIsRejectedIsTakenBack()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -270,7 +271,7 @@ extension EngineTests {
 
         // MARK: - Odd answers
 
-        @Test("Rows 52 and 53: what the remote cannot hold is kept here") func whatTheRemoteCannotHoldIsKeptHere()
+        @Test("WRITE-12: what the remote cannot hold is kept here") func whatTheRemoteCannotHoldIsKeptHere()
             async throws
         {
             var options = InMemoryProvider.Options()
@@ -296,7 +297,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 8: another identifier is taken over") func anotherIdentifierIsTakenOver() async throws {
+        @Test("NAME-4: another identifier is taken over") func anotherIdentifierIsTakenOver() async throws {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)
                 try await machine.rename("a", to: "n")
@@ -324,7 +325,8 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 54: what the remote made of a file is fetched") func whatTheRemoteMadeOfAFileIsFetched() async throws
+        @Test("SEND-15: what the remote made of a file is fetched") func whatTheRemoteMadeOfAFileIsFetched()
+            async throws
         {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
@@ -337,7 +339,7 @@ extension EngineTests {
 
         // MARK: - Written while it is sent
 
-        @Test("Row 59: what is written during an upload is not mixed and sent again")
+        @Test("SEND-3: what is written during an upload is not mixed and sent again")
         func whatIsWrittenDuringAnUploadIsNotMixedAndSentAgain() async throws {
             var options = InMemoryProvider.Options()
             options.uploadChunkSize = 4

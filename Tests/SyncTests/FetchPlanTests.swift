@@ -63,7 +63,7 @@ import Testing
         #expect(ByteRanges(fetches).count == fetches.reduce(0) { $0 + $1.upperBound - $1.lowerBound })
     }
 
-    @Test("S344: a size or a range at the end of 64 bits is planned without a crash", arguments: [true, false])
+    @Test("WRITE-7: a size or a range at the end of 64 bits is planned without a crash", arguments: [true, false])
     func theEndOfNumbersIsPlanned(canFetchRanges: Bool) {
         for size in [Int64.max, FileProviderItem.maximumDocumentSize] {
             let plan = FetchPlan(size: size, canFetchRanges: canFetchRanges)

@@ -20,7 +20,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S362: a file that cannot be fetched does not take the domain offline", arguments: codes)
+        @Test("ERROR-5: a file that cannot be fetched does not take the domain offline", arguments: codes)
         func aFileDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
@@ -39,7 +39,8 @@ extension EngineTests {
             }
         }
 
-        @Test("S362: a change that the remote does not take is tried later, and the others are sent", arguments: codes)
+        @Test(
+            "ERROR-5: a change that the remote does not take is tried later, and the others are sent", arguments: codes)
         func aChangeDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
             try await Machine.run(isInteractive: false, fill: files) { machine async throws in
                 machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code, "not now"), times: nil)
@@ -59,7 +60,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S362: the domain goes offline when its root cannot be asked for either", arguments: codes)
+        @Test("ERROR-5: the domain goes offline when its root cannot be asked for either", arguments: codes)
         func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
@@ -72,7 +73,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S362: calls that fail together ask for the root once") func oneProbe() async throws {
+        @Test("ERROR-5: calls that fail together ask for the root once") func oneProbe() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
                 fixture.provider.log.clear()

@@ -33,7 +33,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 4: the first entries come before the last page") func theFirstEntriesComeBeforeTheLastPage()
+        @Test("NAME-12: the first entries come before the last page") func theFirstEntriesComeBeforeTheLastPage()
             async throws
         {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
@@ -46,7 +46,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 6: an expired page starts again without duplicates or gaps")
+        @Test("NAME-12: an expired page starts again without duplicates or gaps")
         func anExpiredPageStartsAgainWithoutDuplicatesOrGaps() async throws {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
                 fixture.provider.faults.fail(.enumerate, with: FileProviderError(.pageExpired), skipping: 2)

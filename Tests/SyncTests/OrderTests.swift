@@ -17,7 +17,7 @@ extension EngineTests {
             .changeType("d"),
         ]
 
-        @Test("Row 84: every pair of changes in every order") func everyPairOfChangesInEveryOrder() async throws {
+        @Test("CONFLICT-7: every pair of changes in every order") func everyPairOfChangesInEveryOrder() async throws {
             var scripts: [Script] = []
             var pair = 0
             for local in Self.changes {
@@ -38,7 +38,7 @@ extension EngineTests {
             try await check(scripts, "every pair")
         }
 
-        @Test("Row 84: three changes on each side in many orders") func threeChangesOnEachSideInManyOrders()
+        @Test("CONFLICT-7: three changes on each side in many orders") func threeChangesOnEachSideInManyOrders()
             async throws
         {
             let seed = environment("YONDER_SEED") ?? 20_260_131

@@ -32,7 +32,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S190: what was opened for writing before news came is not written over them")
+        @Test("CONFLICT-5: what was opened for writing before news came is not written over them")
         func whatIsOpenForWritingIsBasedOnWhatWasOpened() async throws {
             try await expectBothAreKept(openForWriting: true) { machine, number in
                 try machine.put("ours", into: number)
@@ -40,7 +40,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S190: what is written while a reader keeps the old content is based on that")
+        @Test("CONFLICT-5: what is written while a reader keeps the old content is based on that")
         func whatIsWrittenBesideAReaderIsBasedOnWhatHeReads() async throws {
             try await expectBothAreKept { machine, number in
                 try await machine.beginWriting(number)
@@ -69,7 +69,9 @@ extension EngineTests {
             }
         }
 
-        @Test("S190: an atomic save beside a reader of an old version is based on the new one, which the mount shows")
+        @Test(
+            "CONFLICT-5: an atomic save beside a reader of an old version is based on the new one, which the mount shows"
+        )
         func anAtomicSaveIsBasedOnWhatItReplaces() async throws {
             try await expectNoConflict { machine in
                 try await machine.write("ours", to: "a.new")
@@ -77,7 +79,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S190: so is truncating it by its name")
+        @Test("CONFLICT-5: so is truncating it by its name")
         func truncatingIsBasedOnWhatWasThere() async throws {
             try await expectNoConflict { machine in try await machine.write("ours", to: "a") }
         }

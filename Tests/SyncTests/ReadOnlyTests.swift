@@ -34,7 +34,8 @@ extension EngineTests {
             try machine.replica.close()
         }
 
-        @Test("S360: changes made before wait while the domain is read-only, and are sent when it is writable again")
+        @Test(
+            "WRITE-15: changes made before wait while the domain is read-only, and are sent when it is writable again")
         func pendingChangesWait() async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
@@ -75,7 +76,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S360: a reimport that is under way recognizes items of a read-only domain and makes none")
+        @Test("WRITE-15: a reimport that is under way recognizes items of a read-only domain and makes none")
         func reimportMakesNothing() async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
@@ -109,7 +110,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S360: a reimport of a read-only domain is refused") func aReimportIsRefused() async throws {
+        @Test("WRITE-15: a reimport of a read-only domain is refused") func aReimportIsRefused() async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
             let provider = InMemoryProvider()
@@ -120,7 +121,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S360: a read-only provider passes no call that writes, and every call that reads")
+        @Test("WRITE-15: a read-only provider passes no call that writes, and every call that reads")
         func theProviderRefuses() async throws {
             let provider = InMemoryProvider()
             provider.change(ScriptRun.fill)

@@ -470,7 +470,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 82: killed at any moment, it goes on where it was and makes nothing twice", arguments: 0..<24)
+        @Test("REIMPORT-1: killed at any moment, it goes on where it was and makes nothing twice", arguments: 0..<24)
         func crashes(at step: Int) async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("a", machine)

@@ -14,7 +14,8 @@ extension EngineTests {
             #expect(complaints == [])
         }
 
-        @Test("Row 67: what was written here is offered again") func whatWasWrittenHereIsOfferedAgain() async throws {
+        @Test("CONFLICT-2: what was written here is offered again") func whatWasWrittenHereIsOfferedAgain() async throws
+        {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "d/x")
                 machine.provider.change { $0.delete("d") }
@@ -25,7 +26,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 66: what moves into a directory that nobody has listed keeps its place")
+        @Test("FOLDER-2: what moves into a directory that nobody has listed keeps its place")
         func anItemMovedIntoAnUnlistedDirectoryKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "a")
@@ -111,7 +112,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 68: consent is for one round") func consentIsForOneRound() async throws {
+        @Test("CHANGE-4: consent is for one round") func consentIsForOneRound() async throws {
             try await Machine.run(fill: many) { machine in
                 try await machine.engine.retry()
                 machine.provider.change { $0.delete("big") }
@@ -149,7 +150,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S222: a directory that moves while it is compared stays, though it is found nowhere just then")
+        @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
@@ -184,7 +185,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S207: a lookup that is older than an answer moves nothing back")
+        @Test("CHANGE-6: a lookup that is older than an answer moves nothing back")
         func aLookupThatIsOlderThanAnAnswerMovesNothingBack() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false

@@ -8,7 +8,7 @@ import Testing
 extension EngineTests {
     /// Programs save by renaming a new file over the old one.
     @Suite struct SavingTests {
-        @Test("S43: of the file that was saved over no attribute stays, on the remote either, nor comes back")
+        @Test("SEND-6: of the file that was saved over no attribute stays, on the remote either, nor comes back")
         func attributesGoWithTheOldFile() async throws {
             let fill: (inout RemoteTree) -> Void = { tree in
                 ScriptRun.fill(&tree)

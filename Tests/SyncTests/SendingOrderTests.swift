@@ -125,7 +125,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 49: parents are made before their children") func parentsAreMadeBeforeTheirChildren() async throws {
+        @Test("SEND-2: parents are made before their children") func parentsAreMadeBeforeTheirChildren() async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 var path = "p0"
                 try await machine.makeDirectory(path)
@@ -186,7 +186,7 @@ extension EngineTests {
 
         // MARK: - What became of a plan
 
-        @Test("S195: what was planned before a directory was renamed waits for that")
+        @Test("SEND-7: what was planned before a directory was renamed waits for that")
         func whatWasPlannedBeforeARenamingWaitsForIt() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.rename("d", to: "d2")

@@ -31,7 +31,7 @@ extension EngineTests {
             try await round.value
         }
 
-        @Test("S207: what was answered between the asking for news and their taking in is not undone by them")
+        @Test("CHANGE-6: what was answered between the asking for news and their taking in is not undone by them")
         func acknowledgementsAreNewerThanEarlierObservations() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)
@@ -57,7 +57,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S207: what was removed here and there meanwhile does not come back with news that still have it")
+        @Test("CHANGE-6: what was removed here and there meanwhile does not come back with news that still have it")
         func removalsAreNewer() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)
@@ -74,7 +74,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S207: what the news were right about, and nothing here was, is taken in when it has been looked up")
+        @Test("CHANGE-6: what the news were right about, and nothing here was, is taken in when it has been looked up")
         func nothingIsMissed() async throws {
             try await Machine.run(fill: fill) { machine in
                 _ = try await machine.names(in: .root)

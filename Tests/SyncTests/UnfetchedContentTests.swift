@@ -16,7 +16,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S365: a read while the domain is paused leaves the file dataless") func pausedRead() async throws {
+        @Test("READ-9: a read while the domain is paused leaves the file dataless") func pausedRead() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
                 await fixture.engine.pause(true)
@@ -28,7 +28,7 @@ extension EngineTests {
             }
         }
 
-        @Test("S365: a read that is refused leaves a file that is shown as dataless, while it is open as well")
+        @Test("READ-9: a read that is refused leaves a file that is shown as dataless, while it is open as well")
         func refusedRead() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()

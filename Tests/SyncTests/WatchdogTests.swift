@@ -5,7 +5,7 @@ import Testing
 @testable import Sync
 
 @Suite(.tags(.timing)) struct WatchdogTests {
-    @Test("S282: a call that waits for a place is not given up for making no progress, and one that stands still is")
+    @Test("HTTP-8: a call that waits for a place is not given up for making no progress, and one that stands still is")
     func waitingIsNoStandstill() async throws {
         let watchdog = Watchdog(patience: .milliseconds(300))
         let waiting = CallProgress()

@@ -21,7 +21,7 @@ extension EngineTests {
             return answers
         }
 
-        @Test("Row 55: a file that the provider excludes is brought here first, and deleted on the remote then")
+        @Test("ERROR-5: a file that the provider excludes is brought here first, and deleted on the remote then")
         func file() async throws {
             try await Machine.run(fill: fill) { machine in
                 let inode = try await machine.number("a")
@@ -45,7 +45,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: with a directory all below it is brought here, listed or not, and what is new in it stays, too")
+        @Test("ERROR-5: with a directory all below it is brought here, listed or not, and what is new in it stays, too")
         func directory() async throws {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.change { tree in
@@ -71,7 +71,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: what cannot be brought here is not deleted; it is pending with the reason until it can")
+        @Test("ERROR-5: what cannot be brought here is not deleted; it is pending with the reason until it can")
         func missingContent() async throws {
             try await Machine.run(fill: fill) { machine in
                 refuse(machine, "d")
@@ -96,7 +96,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: all of it comes here and stays, also where the cache may not hold so much") func cacheLimits()
+        @Test("ERROR-5: all of it comes here and stays, also where the cache may not hold so much") func cacheLimits()
             async throws
         {
             let limits = CacheLimits(bytes: 20)
@@ -121,7 +121,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: a crash between the refusal and the deletion loses nothing and deletes no more than once")
+        @Test("ERROR-5: a crash between the refusal and the deletion loses nothing and deletes no more than once")
         func crash() async throws {
             try await Machine.run(fill: fill) { machine in
                 refuse(machine, "d")
@@ -145,7 +145,7 @@ extension EngineTests {
             }
         }
 
-        @Test("Row 55: what the remote does not delete is shown beside what stays here") func deletionIsRejected()
+        @Test("ERROR-5: what the remote does not delete is shown beside what stays here") func deletionIsRejected()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -160,7 +160,7 @@ extension EngineTests {
             }
         }
 
-        @Test("R5, row 55: what is offered again and not wanted stays, with all in it that is here; the rest is gone")
+        @Test("R5, ERROR-5: what is offered again and not wanted stays, with all in it that is here; the rest is gone")
         func offered() async throws {
             try await Machine.run(fill: fill) { machine in
                 let inode = try await machine.number("d/x")

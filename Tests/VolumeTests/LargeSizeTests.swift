@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("S344: sizes and offsets beyond 2^62 are EFBIG, for truncate, write and fallocate")
+    @Test("WRITE-7: sizes and offsets beyond 2^62 are EFBIG, for truncate, write and fallocate")
     func sizesBeyondTheLimitAreRefused() async throws {
         try await replica.list([], open: fixture.open)
         let (attributes, _) = try volume.create(
@@ -63,7 +63,7 @@ import Testing
         volume.close(node, wasWriting: true, registry: nil)
     }
 
-    @Test("S344: a size of 2^63-1 that the database holds already is shown, opened and read without a crash")
+    @Test("WRITE-7: a size of 2^63-1 that the database holds already is shown, opened and read without a crash")
     func storedSizeIsShown() async throws {
         try await replica.list([.file("a")], open: fixture.open)
         // As an older version may have taken it in.
@@ -85,7 +85,8 @@ import Testing
         volume.close(shown.node, wasWriting: false, registry: nil)
     }
 
-    @Test("S344: the blocks of a whole file of 2^63-1 bytes are counted without a crash") func blocksAreCounted() throws
+    @Test("WRITE-7: the blocks of a whole file of 2^63-1 bytes are counted without a crash") func blocksAreCounted()
+        throws
     {
         var inode = InodeRecord(
             number: InodeNumber(rawValue: 2), kind: .file, size: .max, permissions: nil, owner: nil, group: nil,

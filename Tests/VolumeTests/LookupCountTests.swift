@@ -25,7 +25,7 @@ import Volume
         _ = try await replica.ingest(open: volume.openInodes) { try $0.settle(number) }
     }
 
-    @Test("S300: an inode stays until every lookup of it is forgotten", arguments: [UInt32(0o100644), 0o040755])
+    @Test("OPEN-2: an inode stays until every lookup of it is forgotten", arguments: [UInt32(0o100644), 0o040755])
     func staysUntilForgotten(mode: UInt32) async throws {
         try await replica.list([], open: fixture.open)
         let made = try volume.make("a", in: 1, mode: mode, caller: caller)
@@ -48,7 +48,8 @@ import Volume
         #expect(try replica.database.defects() == [])
     }
 
-    @Test("S300: forgetting what has a name costs nothing and keeps nothing in memory") func namedInodes() async throws
+    @Test("OPEN-2: forgetting what has a name costs nothing and keeps nothing in memory") func namedInodes()
+        async throws
     {
         try await replica.list((0..<1000).map { .file("f\($0)") }, open: fixture.open)
         let nodes = try volume.entries(of: 1, after: 0, limit: 1000, isProvided: false).map(\.attributes.node)
@@ -62,7 +63,7 @@ import Volume
         #expect(try volume.attributes(of: nodes[0]).linkCount == 1)
     }
 
-    @Test("S300: an inode that is closed before it is forgotten goes when it is, and the other way round")
+    @Test("OPEN-2: an inode that is closed before it is forgotten goes when it is, and the other way round")
     func closedAndForgotten() async throws {
         try await replica.list([.file("a"), .file("b")], open: fixture.open)
         for (name, forgetsFirst) in [("a", true), ("b", false)] {

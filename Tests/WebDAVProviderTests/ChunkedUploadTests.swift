@@ -46,7 +46,7 @@ struct ChunkedUploadTests {
         ChunkJournal(in: ReportingStore(TestManager.store(for: remote.stateDirectory)) { _ in })
     }
 
-    @Test("S243: a large file goes in chunks, a small one at once") func goes() async throws {
+    @Test("DAV-17: a large file goes in chunks, a small one at once") func goes() async throws {
         try await run { remote, session, directory in
             var template = ProviderSession.template("large")
             template.contentModificationDate = FileTimestamp(seconds: 981_173_106)
@@ -68,7 +68,7 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("S243: one that was broken off goes on with the chunk at which it was, also in the next daemon")
+    @Test("DAV-17: one that was broken off goes on with the chunk at which it was, also in the next daemon")
     func goesOn() async throws {
         try await run { remote, session, directory in
             let count = Mutex(0)
@@ -99,7 +99,7 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("S243: what others wrote meanwhile is not written over") func conditions() async throws {
+    @Test("DAV-17: what others wrote meanwhile is not written over") func conditions() async throws {
         try await run { remote, session, directory in
             let provider = try #require(session.provider as? PathAddressedProvider)
             try await remote.write([1], to: "large")
@@ -117,7 +117,7 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("S243: what nobody came back for is deleted, and what the server has forgotten begins anew")
+    @Test("DAV-17: what nobody came back for is deleted, and what the server has forgotten begins anew")
     func abandoned() async throws {
         try await run { remote, session, directory in
             var old = ChunkRecord(
@@ -135,7 +135,8 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("S243: an upload that the server forgets in the middle is sent anew, and nothing is missing because of that")
+    @Test(
+        "DAV-17: an upload that the server forgets in the middle is sent anew, and nothing is missing because of that")
     func forgotten() async throws {
         try await run { remote, session, directory in
             let base = try #require(HTTPURL(remote.url("")))
@@ -159,7 +160,7 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("S243: where no chunks are taken, or the address does not say whose they are, files go in one piece")
+    @Test("DAV-17: where no chunks are taken, or the address does not say whose they are, files go in one piece")
     func notTaken() async throws {
         #expect(UploadPlace(of: try #require(HTTPURL("https://host/remote.php/webdav/"))) == nil)
         let place = UploadPlace(of: try #require(HTTPURL("https://host/cloud/remote.php/dav/files/me%20too/a/b/")))

@@ -84,7 +84,8 @@ struct EarlyUploadTests {
     }
 
     @Test(
-        "S181: the rest is sent when the file is whole, and only then it is seen", arguments: DAVServer.Kind.installed)
+        "DAV-12: the rest is sent when the file is whole, and only then it is seen", arguments: DAVServer.Kind.installed
+    )
     func takesOver(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
@@ -100,7 +101,7 @@ struct EarlyUploadTests {
     }
 
     @Test(
-        "S181: a whole file is sent but for its end while the server is being found out",
+        "DAV-12: a whole file is sent but for its end while the server is being found out",
         .enabled(if: DAVServer.Kind.apache.program != nil), arguments: [3 << 18, 3 << 18 + 12345], [true, false])
     func offered(size: Int, isTaken: Bool) async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, sending in
@@ -125,7 +126,7 @@ struct EarlyUploadTests {
         }
     }
 
-    @Test("S181: what was written over after it had gone is sent anew", arguments: DAVServer.Kind.installed)
+    @Test("DAV-12: what was written over after it had gone is sent anew", arguments: DAVServer.Kind.installed)
     func writtenOver(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             var bytes = bytes
@@ -142,7 +143,7 @@ struct EarlyUploadTests {
     }
 
     @Test(
-        "S181: what was begun before the server was found out counts for nothing where it cannot be relied on",
+        "DAV-12: what was begun before the server was found out counts for nothing where it cannot be relied on",
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func foundOutMeanwhile() async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, _ in
@@ -161,7 +162,7 @@ struct EarlyUploadTests {
         }
     }
 
-    @Test("S181: a file that has become shorter is sent anew", arguments: DAVServer.Kind.installed)
+    @Test("DAV-12: a file that has become shorter is sent anew", arguments: DAVServer.Kind.installed)
     func shortened(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             _ = try await remote.write(
@@ -171,7 +172,8 @@ struct EarlyUploadTests {
         }
     }
 
-    @Test("S181: a file that is written again before its end has gone is not seen", arguments: DAVServer.Kind.installed)
+    @Test(
+        "DAV-12: a file that is written again before its end has gone is not seen", arguments: DAVServer.Kind.installed)
     func writtenAgain(on kind: DAVServer.Kind) async throws {
         struct Written: Error {}
         try await run(on: kind) { folder, remote, writing, bytes, _ in
@@ -185,7 +187,7 @@ struct EarlyUploadTests {
         }
     }
 
-    @Test("S181: of a file that nobody wants any more nothing is left", arguments: DAVServer.Kind.installed)
+    @Test("DAV-12: of a file that nobody wants any more nothing is left", arguments: DAVServer.Kind.installed)
     func givenUp(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, _, writing, _, sending in
             writing.growing.giveUp()
@@ -195,7 +197,7 @@ struct EarlyUploadTests {
     }
 
     @Test(
-        "S181: the name may be taken meanwhile: nothing is written over",
+        "DAV-12: the name may be taken meanwhile: nothing is written over",
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func nameTaken() async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, _ in

@@ -51,7 +51,7 @@ final class IdentifyingRemote: RequestedRemote {
 /// As ownCloud and Nextcloud document their servers; none of them is here.
 @Suite("WebDAV servers with identifiers of their own", .tags(.server), .serialized)
 struct FileIdentifierTests {
-    @Test("S158: conforms where files have identifiers") func conforms() async throws {
+    @Test("DAV-24: conforms where files have identifiers") func conforms() async throws {
         try await IdentifyingRemote.run { port, directory in
             for check in ProviderConformance.Check.allCases {
                 do {
@@ -63,7 +63,7 @@ struct FileIdentifierTests {
         }
     }
 
-    @Test("S158: an item stays itself, wherever others move it, and has the date it had")
+    @Test("DAV-24: an item stays itself, wherever others move it, and has the date it had")
     func identities() async throws {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Hidden files on a server", .tags(.server), .serialized)
 struct HiddenFileTests {
-    @Test("S260: a session that ends while the server is tried out leaves nothing on it", arguments: ["", "late"])
+    @Test("DAV-13: a session that ends while the server is tried out leaves nothing on it", arguments: ["", "late"])
     func endsDuringTrial(_ habit: String) async throws {
         try await PlainServer.run("slow=40", habit) { server async throws in
             let session = try server.session()
@@ -25,7 +25,7 @@ struct HiddenFileTests {
         }
     }
 
-    @Test("S260: an upload that is broken off by the end of the session leaves nothing on the server")
+    @Test("DAV-13: an upload that is broken off by the end of the session leaves nothing on the server")
     func endsDuringUpload() async throws {
         try await PlainServer.run("late") { server async throws in
             let session = try server.session()
@@ -46,7 +46,7 @@ struct HiddenFileTests {
         }
     }
 
-    @Test("S261: what a daemon that was killed has left is removed when the domain is connected to again")
+    @Test("DAV-14: what a daemon that was killed has left is removed when the domain is connected to again")
     func nextStart() async throws {
         try await PlainServer.run("slow=40") { server async throws in
             let killed = try server.session()
@@ -66,7 +66,7 @@ struct HiddenFileTests {
         }
     }
 
-    @Test("S360: a domain that is read-only leaves what an earlier start has left, and a later one removes it")
+    @Test("WRITE-15: a domain that is read-only leaves what an earlier start has left, and a later one removes it")
     func readOnly() async throws {
         try await PlainServer.run("slow=40") { server async throws in
             let killed = try server.session()

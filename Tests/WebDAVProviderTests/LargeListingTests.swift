@@ -112,13 +112,13 @@ struct LargeListingTests {
         return work
     }
 
-    @Test("S270: the work of listing a directory grows as the number of its entries") func isLinear() async throws {
+    @Test("DAV-23: the work of listing a directory grows as the number of its entries") func isLinear() async throws {
         let (small, large) = (try await work(for: 2000), try await work(for: 8000))
         #expect(large.first <= 5 * small.first && large.again <= 5 * small.again, "\(small) and \(large)")
         #expect(large.first <= 5 * 8000 && large.again <= 5 * 8000, "\(large)")
     }
 
-    @Test("S271: entries are given while the rest of the listing is still to come") func isStreamed() async throws {
+    @Test("DAV-23: entries are given while the rest of the listing is still to come") func isStreamed() async throws {
         try await PlainServer.run("many=6000", "hold=2500") { server async throws in
             let session = try server.session()
             let directory = try await session.find("many")

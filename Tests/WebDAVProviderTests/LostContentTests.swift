@@ -5,7 +5,7 @@ import Testing
 @testable import WebDAVProvider
 
 @Suite struct LostContentTests {
-    @Test("S221: contents whose tags nobody knows are known again after a SIGKILL, and under another name")
+    @Test("PATH-10: contents whose tags nobody knows are known again after a SIGKILL, and under another name")
     func survive() throws {
         let store = ReportingStore.temporary
         let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), WebDAVRemote.digest(of: [1, 2]))

@@ -38,7 +38,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S147: what lies elsewhere, or cannot be a name, is left out and said; the rest is listed")
+    @Test("DAV-22: what lies elsewhere, or cannot be a name, is left out and said; the rest is listed")
     func hrefs() async throws {
         try await run("elsewhere") { session, manager, _ async throws in
             let items = try await session.list()
@@ -52,7 +52,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S147: a directory that holds only what cannot be shown is not empty")
+    @Test("DAV-22: a directory that holds only what cannot be shown is not empty")
     func unshown() async throws {
         try await run("unshown") { session, _, _ async throws in
             let directory = try await session.find("unshown")
@@ -66,7 +66,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S147: half a listing is no listing")
+    @Test("DAV-22: half a listing is no listing")
     func truncated() async throws {
         try await run("truncated", "cut", "partly", "empty", "nothing", "entities") { session, _, _ async throws in
             do {
@@ -78,7 +78,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S147: what a server lists and says it has not is not there")
+    @Test("DAV-22: what a server lists and says it has not is not there")
     func innerNotFound() async throws {
         try await run("inner404") { session, _, _ async throws in
             #expect(try await session.list().map(\.filename) == ["file"])
@@ -92,7 +92,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S147: a page to log in is neither a listing nor a file")
+    @Test("DAV-22: a page to log in is neither a listing nor a file")
     func portals() async throws {
         try await run("plain") { session, _, base async throws in
             let file = try await session.find("file")
@@ -120,7 +120,7 @@ struct OddServerTests {
         }
     }
 
-    @Test("S148: ranges are right also where the server ignores them; content that is not what was listed is refused")
+    @Test("READ-1: ranges are right also where the server ignores them; content that is not what was listed is refused")
     func contents() async throws {
         try await run("plain", "anonymous") { session, _, _ async throws in
             let file = try await session.find("file")

@@ -35,7 +35,7 @@ struct OtherMakeTests {
     }
 
     @Test(
-        "S262: a server that closes the connection after each answer serves all requests",
+        "DAV-3: a server that closes the connection after each answer serves all requests",
         arguments: ["close", "http10"])
     func closesAfterEachAnswer(_ habit: String) async throws {
         try await PlainServer.run(habit) { server async throws in
@@ -48,7 +48,7 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("S263: a server whose answer to one probe is no HTTP is written to, and names of that kind are not moved")
+    @Test("DAV-4: a server whose answer to one probe is no HTTP is written to, and names of that kind are not moved")
     func oneProbeIsAnsweredWithNonsense() async throws {
         try await PlainServer.run("location") { server async throws in
             let session = try server.session()
@@ -62,7 +62,7 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("S263: a server that breaks the connection of one probe each time is written to")
+    @Test("DAV-4: a server that breaks the connection of one probe each time is written to")
     func oneProbeBreaksTheConnection() async throws {
         try await PlainServer.run("breaks") { server async throws in
             let session = try server.session { $0.retries.attempts = 2 }
@@ -74,7 +74,8 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("S264: no connection is kept busy by a probe that was broken off", arguments: ["location", "breaks", "late"])
+    @Test(
+        "DAV-5: no connection is kept busy by a probe that was broken off", arguments: ["location", "breaks", "late"])
     func brokenProbesHoldNoConnections(_ habit: String) async throws {
         try await PlainServer.run(habit) { server async throws in
             let session = try server.session { $0.retries.attempts = 2 }
@@ -91,7 +92,7 @@ struct OtherMakeTests {
     private static let credentials = WebDAVCredentials(user: "user", password: "word")
 
     @Test(
-        "S269: where a server offers several ways to be let in, the next is taken when one is refused",
+        "DAV-19: where a server offers several ways to be let in, the next is taken when one is refused",
         arguments: ["basic", "session", "stale"])
     func fallsBack(_ kind: String) async throws {
         try await PlainServer.run("auth=\(kind)") { server async throws in
@@ -105,7 +106,7 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("S269: when all ways are refused the request fails, and each way was tried once") func refusesAll()
+    @Test("DAV-19: when all ways are refused the request fails, and each way was tried once") func refusesAll()
         async throws
     {
         try await PlainServer.run("auth=none") { server async throws in
@@ -124,7 +125,7 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("S269: a refused digest is not followed by the password where others can read it")
+    @Test("DAV-19: a refused digest is not followed by the password where others can read it")
     func neverInTheClear() async throws {
         let fields: HTTPFields = [
             "WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", algorithm=MD5-sess, qop=auth, Basic realm=\"r\""

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("WebDAV servers that report what has changed", .tags(.server), .serialized)
 struct ReportTests {
-    @Test("S140: conforms on xandikos", .enabled(if: DAVServer.Kind.xandikos.program != nil))
+    @Test("DAV-1: conforms on xandikos", .enabled(if: DAVServer.Kind.xandikos.program != nil))
     func conformsOnXandikos() async throws {
         let server = try await DAVServer.start(.xandikos)
         for check in ProviderConformance.Check.allCases {
@@ -26,7 +26,7 @@ struct ReportTests {
         await server.stop()
     }
 
-    @Test("S140: conforms on sabre/dav with reports", .enabled(if: DAVServer.Kind.reporting.program != nil))
+    @Test("DAV-1: conforms on sabre/dav with reports", .enabled(if: DAVServer.Kind.reporting.program != nil))
     func conformsOnSabre() async throws {
         let server = try await DAVServer.start(.reporting)
         // All of them are asked of sabre/dav without reports.
@@ -47,7 +47,7 @@ struct ReportTests {
     }
 
     @Test(
-        "S240: the directories are named in which something came, went or changed, at any depth",
+        "DAV-25: the directories are named in which something came, went or changed, at any depth",
         .enabled(if: DAVServer.Kind.reporting.program != nil))
     func wholeTrees() async throws {
         try await ServedFolder.run(on: .reporting) { folder, session async throws in
@@ -91,7 +91,7 @@ struct ReportTests {
     }
 
     @Test(
-        "S241: a mark that is refused is none, and a report that is cut short says nothing",
+        "DAV-26: a mark that is refused is none, and a report that is cut short says nothing",
         .enabled(if: DAVServer.Kind.reporting.program != nil))
     func refusals() async throws {
         try await ServedFolder.run(on: .reporting) { folder, session async throws in
@@ -115,7 +115,7 @@ struct ReportTests {
     }
 
     @Test(
-        "S242: one directory is asked about where no more is reported, and what is left out is found out",
+        "DAV-27: one directory is asked about where no more is reported, and what is left out is found out",
         .enabled(if: DAVServer.Kind.reportingMembers.program != nil))
     func members() async throws {
         try await ServedFolder.run(on: .reportingMembers) { folder, session async throws in
@@ -136,7 +136,7 @@ struct ReportTests {
     }
 
     @Test(
-        "S242: xandikos tells of files in a directory, and of directories in it nothing",
+        "DAV-27: xandikos tells of files in a directory, and of directories in it nothing",
         .enabled(if: DAVServer.Kind.xandikos.program != nil))
     func xandikos() async throws {
         let server = try await DAVServer.start(.xandikos)

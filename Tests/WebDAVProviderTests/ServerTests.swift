@@ -13,7 +13,7 @@ import Testing
 
 @Suite("WebDAV servers", .tags(.server), .serialized)
 struct ServerTests {
-    @Test("S140: conforms on every server that is installed", arguments: DAVServer.Kind.installed)
+    @Test("DAV-1: conforms on every server that is installed", arguments: DAVServer.Kind.installed)
     func conforms(on kind: DAVServer.Kind) async throws {
         let server = try await DAVServer.start(kind)
         for check in ProviderConformance.Check.allCases {
@@ -28,7 +28,7 @@ struct ServerTests {
         await server.stop()
     }
 
-    @Test("S141: what a server does with conditions and tags is found out", arguments: DAVServer.Kind.installed)
+    @Test("DAV-2: what a server does with conditions and tags is found out", arguments: DAVServer.Kind.installed)
     func capabilities(of kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             let made = try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
@@ -71,7 +71,7 @@ struct ServerTests {
     }
 
     @Test(
-        "S142: what others write in the moment of an upload is not written over",
+        "DAV-9: what others write in the moment of an upload is not written over",
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func conditionsInTheProtocol() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
@@ -94,7 +94,7 @@ struct ServerTests {
         }
     }
 
-    @Test("S143: an upload that breaks off leaves nothing", arguments: DAVServer.Kind.installed)
+    @Test("DAV-10: an upload that breaks off leaves nothing", arguments: DAVServer.Kind.installed)
     func brokenUploads(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             struct Broken: Error {}
@@ -114,7 +114,7 @@ struct ServerTests {
     }
 
     @Test(
-        "S180: what is new and small goes to its place at once where the server shows only what is whole",
+        "DAV-11: what is new and small goes to its place at once where the server shows only what is whole",
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func atOnce() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
@@ -148,7 +148,7 @@ struct ServerTests {
     }
 
     @Test(
-        "S133: another content of the same length within the second is seen in the end",
+        "PATH-5: another content of the same length within the second is seen in the end",
         arguments: DAVServer.Kind.installed)
     func sameSecond(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
@@ -169,7 +169,7 @@ struct ServerTests {
     }
 
     @Test(
-        "S156: dates and modes are kept where the server keeps properties, for other machines too",
+        "DAV-16: dates and modes are kept where the server keeps properties, for other machines too",
         arguments: DAVServer.Kind.installed)
     func attributes(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
@@ -217,7 +217,7 @@ struct ServerTests {
         }
     }
 
-    @Test("S156: what is written now with a usual mode costs no request more", arguments: DAVServer.Kind.installed)
+    @Test("DAV-16: what is written now with a usual mode costs no request more", arguments: DAVServer.Kind.installed)
     func usualAttributes(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { _, session async throws in
             var template = ProviderSession.template("file")
@@ -232,7 +232,7 @@ struct ServerTests {
         }
     }
 
-    @Test("S157: says how much room there is", .enabled(if: DAVServer.Kind.wsgidav.program != nil))
+    @Test("MOUNT-6: says how much room there is", .enabled(if: DAVServer.Kind.wsgidav.program != nil))
     func quota() async throws {
         try await ServedFolder.run(on: .wsgidav) { folder, session async throws in
             let room = try #require(try await session.provider.quota())
@@ -244,7 +244,7 @@ struct ServerTests {
         }
     }
 
-    @Test("S144: a deep tree is deleted", .enabled(if: DAVServer.Kind.apache.program != nil))
+    @Test("DAV-15: a deep tree is deleted", .enabled(if: DAVServer.Kind.apache.program != nil))
     func deepTrees() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
             var path = "deep"
@@ -264,7 +264,7 @@ struct ServerTests {
 struct CredentialTests {
     private static let right = WebDAVCredentials(user: "user", password: "secret word")
 
-    @Test("S145: lets itself in as the server wants it", arguments: [DAVServer.Admission.basic, .digest])
+    @Test("DAV-18: lets itself in as the server wants it", arguments: [DAVServer.Admission.basic, .digest])
     func admission(_ admission: DAVServer.Admission) async throws {
         try await ServedFolder.run(on: .apache, admission, credentials: Self.right) { folder, session async throws in
             try await folder.write([1, 2, 3], to: "file")
@@ -276,7 +276,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("S145: says who was not let in, and asks again when the credentials have changed")
+    @Test("DAV-18: says who was not let in, and asks again when the credentials have changed")
     func refusal() async throws {
         for admission in [DAVServer.Admission.basic, .digest] {
             for credentials in [nil, WebDAVCredentials(user: "user", password: "guess")] {
@@ -295,7 +295,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("S145: new credentials are looked up at the next attempt")
+    @Test("DAV-18: new credentials are looked up at the next attempt")
     func change() async throws {
         let server = try await DAVServer.start(.apache, .digest)
         do {
@@ -316,7 +316,7 @@ struct CredentialTests {
         await server.stop()
     }
 
-    @Test("S146: a certificate that nobody vouches for is refused; SSL_CERT_FILE names who vouches")
+    @Test("DAV-20: a certificate that nobody vouches for is refused; SSL_CERT_FILE names who vouches")
     func certificates() async throws {
         try await ServedFolder.run(on: .apache, isSecure: true) { _, session async throws in
             do {

@@ -6,7 +6,7 @@ import Testing
 @testable import WebDAVProvider
 
 @Suite struct StatusTests {
-    @Test("S363: a server that fails for one request is asked again", arguments: [408, 425, 429, 500, 505, 599])
+    @Test("ERROR-6: a server that fails for one request is asked again", arguments: [408, 425, 429, 500, 505, 599])
     func temporaryFailures(status: Int) throws {
         let url = try #require(HTTPURL("http://server.example/f"))
         let response = HTTPResponse(head: HTTPResponseHead(status: status, fields: [:], url: url), body: [])

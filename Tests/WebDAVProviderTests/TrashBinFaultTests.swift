@@ -28,7 +28,7 @@ struct TrashBinFaultTests {
     }
 
     @Test(
-        "S254: a lost answer to throwing away changes nothing: the next attempt finds it",
+        "BIN-5: a lost answer to throwing away changes nothing: the next attempt finds it",
         arguments: ["lose", "refuse"])
     func lostThrowing(fault: String) async throws {
         try await BinnedRemote.run(attempts: 1) { remote, session, manager in
@@ -51,7 +51,7 @@ struct TrashBinFaultTests {
     }
 
     @Test(
-        "S254: bringing back goes on where it was broken off, with nothing lost and nothing twice",
+        "BIN-5: bringing back goes on where it was broken off, with nothing lost and nothing twice",
         arguments: ["lose", "refuse"], [1, 2])
     func lostRestoring(fault: String, at step: Int) async throws {
         try await BinnedRemote.run(attempts: 1) { remote, session, manager in
@@ -80,7 +80,7 @@ struct TrashBinFaultTests {
     }
 
     @Test(
-        "S254: new content goes in whatever was lost, on the way into the trash and out of it",
+        "BIN-5: new content goes in whatever was lost, on the way into the trash and out of it",
         arguments: ["lose", "refuse"])
     func lostContent(fault: String) async throws {
         try await BinnedRemote.run(attempts: 1) { remote, session, manager in
@@ -119,7 +119,7 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("S254: nothing is brought back over anything, nor content over what others wrote") func collisions()
+    @Test("BIN-5: nothing is brought back over anything, nor content over what others wrote") func collisions()
         async throws
     {
         try await BinnedRemote.run { remote, session, _ in
@@ -153,7 +153,8 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("S255: a bin that is turned off deletes nothing; without one there is no trash") func turnedOff() async throws
+    @Test("BIN-6: a bin that is turned off deletes nothing; without one there is no trash") func turnedOff()
+        async throws
     {
         try await BinnedRemote.run { remote, session, manager in
             try await remote.write([1], to: "file")
@@ -173,7 +174,7 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("S255: what the bin does not take is said, and what is shared or mounted does not go there") func notTaken()
+    @Test("BIN-6: what the bin does not take is said, and what is shared or mounted does not go there") func notTaken()
         async throws
     {
         try await BinnedRemote.run { remote, session, manager in
@@ -200,7 +201,7 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("S256: a bin that lists nonsense is not believed, and nothing is deleted by it") func nonsense() async throws
+    @Test("BIN-7: a bin that lists nonsense is not believed, and nothing is deleted by it") func nonsense() async throws
     {
         try await BinnedRemote.run { remote, session, manager in
             for name in ["good", "up", "slash", "long"] { try await remote.write([1], to: name) }
@@ -232,7 +233,8 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("S257: an ownCloud's bin lists, brings back and deletes, and lets nobody read") func ownCloud() async throws {
+    @Test("BIN-8: an ownCloud's bin lists, brings back and deletes, and lets nobody read") func ownCloud() async throws
+    {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await BinnedRemote(port: port, in: directory)
             try await remote.fault("bin", "owncloud")

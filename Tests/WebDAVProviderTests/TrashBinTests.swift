@@ -13,7 +13,7 @@ import Testing
 /// As Nextcloud documents its trash bin, and as its source and ownCloud's say; none of them is here.
 @Suite("trash bins of WebDAV servers", .tags(.server), .serialized)
 struct TrashBinTests {
-    @Test("S250: conforms where the server has a trash bin") func conforms() async throws {
+    @Test("BIN-1: conforms where the server has a trash bin") func conforms() async throws {
         try await IdentifyingRemote.run { port, directory in
             for check in ProviderConformance.Check.allCases {
                 do {
@@ -25,7 +25,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S250: what is thrown away is in the server's bin, whole, and comes back to any place")
+    @Test("BIN-1: what is thrown away is in the server's bin, whole, and comes back to any place")
     func throwsAwayAndBringsBack() async throws {
         try await BinnedRemote.run { remote, session, manager in
             #expect(session.provider.features.trash)
@@ -70,7 +70,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S250: two of one name within a second are both kept, and so is a name that the bin has to cut")
+    @Test("BIN-1: two of one name within a second are both kept, and so is a name that the bin has to cut")
     func names() async throws {
         try await BinnedRemote.run { remote, session, _ in
             let long = String(repeating: "ä", count: 120) + ".txt"
@@ -107,7 +107,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S251: what is deleted stays in the server's bin and is none of the mount's trash, also in the next daemon")
+    @Test("BIN-2: what is deleted stays in the server's bin and is none of the mount's trash, also in the next daemon")
     func deletions() async throws {
         try await BinnedRemote.run { remote, session, manager in
             try await remote.write([1], to: "deleted")
@@ -141,7 +141,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S252: what others throw away, bring back or delete for good is seen so") func others() async throws {
+    @Test("BIN-3: what others throw away, bring back or delete for good is seen so") func others() async throws {
         try await BinnedRemote.run { remote, session, _ in
             try await remote.makeDirectory("d")
             try await remote.write(Array("one".utf8), to: "d/one")
@@ -171,7 +171,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S250: directories that a bin keeps, and nobody threw away, are none of the trash; what lies in them is")
+    @Test("BIN-1: directories that a bin keeps, and nobody threw away, are none of the trash; what lies in them is")
     func nested() async throws {
         try await BinnedRemote.run { remote, session, _ in
             try await remote.fault("bin", "nested")
@@ -195,7 +195,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("S253: a mount of one folder has in its trash what lay there, and brings that back whatever became of it")
+    @Test("BIN-4: a mount of one folder has in its trash what lay there, and brings that back whatever became of it")
     func folders() async throws {
         try await IdentifyingRemote.run { port, directory in
             let whole = try await BinnedRemote(port: port, in: directory, named: "top")

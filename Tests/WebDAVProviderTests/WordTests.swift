@@ -25,7 +25,7 @@ struct WordTests {
         }
     }
 
-    @Test("S209: a tag of a whole second tells no more than a date")
+    @Test("PATH-3: a tag of a whole second tells no more than a date")
     func tagsOfWholeSeconds() {
         #expect(ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_000, radix: 16))\"", 1_577_836_800))
         #expect(!ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_001, radix: 16))\"", 1_577_836_800))

@@ -25,7 +25,8 @@ package final class Replica: Sendable {
     package let ordering = RemoteOrdering()
 
     init(
-        _ database: ReplicaDatabase, _ providerStore: ProviderDatabase, _ contents: ContentStore, in directory: FilePath,
+        _ database: ReplicaDatabase, _ providerStore: ProviderDatabase, _ contents: ContentStore,
+        in directory: FilePath,
         findings: [String]
     ) {
         self.database = database
