@@ -54,7 +54,7 @@ import Testing
                 clock = max(clock, request.answered)
                 served += 1
                 if running.count >= most {
-                    limit.noteOverload(at: instant(clock))
+                    limit.noteOverload(startedAt: instant(request.sent), at: instant(clock))
                 } else {
                     limit.note(
                         .init(

@@ -22,7 +22,7 @@ final class CallGate: Sendable {
 
         /// The server has refused the request because it has too much to do, or has broken the connection.
         func noteOverload() {
-            gate.change { $0.limit.noteOverload(at: .now) }
+            gate.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
         }
     }
 

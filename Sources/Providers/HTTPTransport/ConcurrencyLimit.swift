@@ -91,11 +91,13 @@ struct ConcurrencyLimit: Sendable {
     /// A limit that is not reached says nothing about the server; background calls leave a quarter free.
     private func isInUse(_ running: Int) -> Bool { Double(running) >= (exact * 0.75).rounded(.down) }
 
-    /// The server has refused a request because it has too much to do, or has broken the connection.
-    mutating func noteOverload(at now: Instant) {
-        if let last = lastOverloadAt, now - last < Self.overloadPause { return }
+    /// The server refused a request because it has too much to do, or broke the connection.
+    mutating func noteOverload(startedAt: Instant, at now: Instant) {
+        // Requests that were sent before the limit was lowered say nothing about the lower limit.
+        if let last = lastOverloadAt, startedAt < last { return }
+        let isSameOverload = lastOverloadAt.map { now - $0 < Self.overloadPause } ?? false
         lastOverloadAt = now
-        lower(to: max(1, exact / 2), at: now)
+        lower(to: max(1, exact / 2), at: now, isSameOverload: isSameOverload)
     }
 
     private mutating func close(at now: Instant) {
@@ -133,11 +135,11 @@ struct ConcurrencyLimit: Sendable {
         return weight > 0 ? total / weight : nil
     }
 
-    private mutating func lower(to limit: Double, at now: Instant) {
+    private mutating func lower(to limit: Double, at now: Instant, isSameOverload: Bool = false) {
         exact = min(exact, limit)
         isStarting = false
         ceiling = (exact, now + pause)
-        pause = min(Self.longestPause, pause * 2)
+        if !isSameOverload { pause = min(Self.longestPause, pause * 2) }
         changedAt = now
         slowWindows = 0
         window = Window()

@@ -22,6 +22,8 @@ final class Connections: @unchecked Sendable {
         writer = try DatabaseQueue(path: path, configuration: writing)
         var reading = configuration
         reading.readonly = true
+        // The readers share the kernel's page cache; each keeps no more than the upper pages of the trees.
+        reading.prepareDatabase { db in try db.execute(sql: "PRAGMA cache_size = -2048") }
         readerConfiguration = reading
         self.path = path
         most = max(1, readers)

@@ -83,6 +83,7 @@ extension Ingestion {
         let content = try db.inode(directory)?.content
         guard content != .dataless else { return false }
         let isCompared = content == .materialized
+        isFirstListing = !isCompared
         let highest = try highestItem(in: directory)
         for item in items where !isKnownBetter(item.itemIdentifier) { try place(item, in: directory) }
         // The kernel may have kept the names of a directory that was listed before.

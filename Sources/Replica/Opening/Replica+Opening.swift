@@ -19,7 +19,7 @@ extension Replica {
             do {
                 var recovery = Recovery(database: database, contents: contents, logger: logger)
                 try recovery.run()
-                let (store, finding) = try database.openProviderStore(in: directory, contents)
+                let (store, finding) = try database.openProviderStore(in: directory, recovered: contents.recovered)
                 return (database, store, recovery.findings + [finding].compactMap(\.self))
             } catch {
                 try? database.close()

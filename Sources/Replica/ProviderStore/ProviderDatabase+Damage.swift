@@ -179,12 +179,14 @@ extension ProviderDatabase {
 
 extension ReplicaDatabase {
     /// Opens the provider's store beside the database. What was wrong with it is kept with the other findings.
+    ///
+    /// - Parameter recovered: the directory to which a damaged store is moved.
     func openProviderStore(
-        in directory: FilePath, _ contents: ContentStore
+        in directory: FilePath, recovered: FilePath
     ) throws -> (store: ProviderDatabase, finding: String?) {
         let wasMade = try hasProviderStore
         let (store, finding) = try ProviderDatabase.open(
-            in: directory, wasMade: wasMade, recovered: contents.recovered, reserve: reserve)
+            in: directory, wasMade: wasMade, recovered: recovered, reserve: reserve)
         if !wasMade { try set(.hasProviderStore, to: "1") }
         if let finding { try keep(findings: [finding], at: FileTimestamp.now) }
         return (store, finding)

@@ -18,6 +18,8 @@ package struct Ingestion {
     var upcoming: Set<ItemIdentifier> = []
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
     var listing: Int64?
+    /// Whether that listing is of a directory whose names are not here yet.
+    var isFirstListing = false
     var effects = ReplicaEffects()
     private let turn: WriteTurn?
     private let ordering: RemoteOrdering?
@@ -175,7 +177,8 @@ package struct Ingestion {
         if let listing { try db.noteSeen(row, in: listing) }
         if isForTrash { try noteTrashed(newItem: row, as: item, named: name, in: parent) }
         try setExtendedAttributes(item.extendedAttributes, of: number)
-        effects.invalidations.append(.entry(parent: parent, name: name))
+        // While a directory is listed for the first time, the kernel gets no negative dentries of it.
+        if !isFirstListing { effects.invalidations.append(.entry(parent: parent, name: name)) }
         // A listing that is under way is not cached yet; one that is here is.
         if listing == nil { effects.invalidations.append(.contents(parent)) }
     }
