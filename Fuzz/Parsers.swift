@@ -36,10 +36,6 @@ enum Parser: String, CaseIterable, Sendable {
     /// `~/.aws/credentials`.
     case credentials
 
-    /// Whether the process survives any input. TOMLKit's parser (toml++) stops the process with an assertion on some malformed files,
-    /// such as `a = 1979-05-27Tx`, so only `scripts/fuzz` gives it random bytes.
-    var isSafe: Bool { self != .configuration }
-
     /// A result that contradicts itself.
     struct Contradiction: Error {
         var description: String

@@ -65,6 +65,7 @@ struct Configuration: Sendable {
 
     /// - Throws: the error in the text.
     init(text: String) throws {
+        try ConfigurationSyntax.check(text)
         let file = try TOMLDecoder().decode(File.self, from: text)
         if let section = file.materialization {
             if section.usualList == false { rules = MaterializationRules() }
