@@ -16,6 +16,19 @@ public struct ProviderSession: Sendable {
         try await provider.item(for: identifier, request: request)
     }
 
+    /// Repeats a call that fails temporarily, as the system does. Some servers answer 500 to a listing while a file is
+    /// being deleted.
+    private func repeatingTemporaryFailures<Value>(_ body: () async throws -> Value) async throws -> Value {
+        for _ in 0..<2 {
+            do {
+                return try await body()
+            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
+                try await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        return try await body()
+    }
+
     /// Lists a directory completely.
     ///
     /// - Throws: ``ConformanceFailure`` for an invalid page; the provider's errors.
@@ -30,7 +43,9 @@ public struct ProviderSession: Sendable {
         var visited: Set<FileProviderPage> = [.initial]
         var page = FileProviderPage.initial
         while true {
-            let answer = try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: pageSize)
+            let answer = try await repeatingTemporaryFailures { [page] in
+                try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: pageSize)
+            }
             try expect(answer.items.count <= 100 * pageSize, "a page of \(answer.items.count) items")
             for item in answer.items {
                 try expect(item.defect == nil, "'\(item.filename)' cannot be shown: \(item.defect?.description ?? "")")

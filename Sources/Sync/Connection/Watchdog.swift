@@ -57,8 +57,9 @@ struct Watchdog: Sendable {
                 // A sleep that is cancelled leaves its timer behind until it would have ended.
                 try await Task.sleep(until: min(due, .now + Self.longestSleep), clock: .continuous)
             }
-            work.cancel()
+            // Before the cancellation, whose error would be the answer otherwise.
             answer.give(.failure(FileProviderError(.timedOut, "the remote made no progress for \(patience)")))
+            work.cancel()
         }
         defer { watch.cancel() }
         return try await withTaskCancellationHandler {
