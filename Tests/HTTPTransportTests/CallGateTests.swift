@@ -36,7 +36,7 @@ import Testing
         var all: [String] { names.withLock { $0 } }
     }
 
-    @Test("HTTP-8: what a process waits for goes before what nobody waits for, and waiting is known to the call")
+    @Test("HTTP-8: requests that a process waits for go before background requests, and the call records the waiting")
     func urgentFirst() async throws {
         let (gate, order) = (CallGate(2), Order())
         let first = [Held("one", order), Held("two", order)]

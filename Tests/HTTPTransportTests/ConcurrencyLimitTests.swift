@@ -7,7 +7,7 @@ import Testing
 @Suite(.tags(.timing)) struct ConcurrencyLimitTests {
     /// A server that serves so many requests at once, each in so many seconds; the others wait for it.
     private struct Server {
-        /// Nil for more than anybody asks for.
+        /// Nil for no limit.
         var places: Int?
         var service = 0.05
         /// On the way there and back.

@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func whatTheSinkThrowsIsThrown() async throws {
+    @Test func errorsOfTheSinkAreThrown() async throws {
         try await withServer { server, transport in
             let sink = CollectingSink { throw FileProviderError(.posix, "full", errno: .noSpace) }
             let url = try server.at("/file")

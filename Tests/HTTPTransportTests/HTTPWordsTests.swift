@@ -15,7 +15,7 @@ import Testing
         "ftp://host/", "http://", "http:///path", "http://user:password@host/", "http://host:0/", "http://host:99999/",
         "http://host:x/", "http://ho st/", "host/path", "http://host/\u{7F}", "http://host/ä", "http://[::1",
     ])
-    func whatIsNoAddressIsRefused(text: String) {
+    func refusesInvalidAddresses(text: String) {
         #expect(HTTPURL(text) == nil)
     }
 

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs what may wait for a disk away from Swift's own threads.
+/// Runs operations that may block outside of Swift's cooperative thread pool.
 package enum BlockingWork {
     private static let queue = DispatchQueue(label: "yonder.http.disk", attributes: .concurrent)
 

@@ -1,17 +1,17 @@
 import FileProvider
 import Synchronization
 
-/// Lets as many requests in at once as suit the server; the others wait in line, those for which a process waits in front.
-/// Requests that nobody waits for leave a quarter of the places free.
+/// Admits as many concurrent requests as suit the server. The others queue, those for which a process waits in front.
+/// Background requests, for which no process waits, leave a quarter of the slots free.
 final class CallGate: Sendable {
-    /// A request that was let in.
+    /// An admitted request.
     struct Pass: Sendable {
         fileprivate let gate: CallGate
         fileprivate let startedAt: ContinuousClock.Instant
 
-        /// The server has begun to answer.
+        /// Records the time of a response.
         ///
-        /// - Parameter kind: what is compared with each other; nil for what says nothing of how busy the server is.
+        /// - Parameter kind: the requests with which the time is compared; nil for one whose time says nothing about the load.
         func noteAnswer(_ kind: String?) {
             guard let kind else { return }
             gate.change { state in
@@ -20,7 +20,7 @@ final class CallGate: Sendable {
             }
         }
 
-        /// The server has refused the request because it has too much to do, or has broken the connection.
+        /// Records that the server refused the request because of overload, or broke the connection.
         func noteOverload() {
             gate.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
         }
@@ -29,7 +29,7 @@ final class CallGate: Sendable {
     private struct Waiter {
         var ticket: UInt64
         var context: CallContext?
-        /// Resumed with whether it was let in, and as one of those that nobody waits for; nil when it was cancelled.
+        /// Resumed with whether the request was admitted as a background one; with nil when it was cancelled.
         var continuation: CheckedContinuation<Bool?, Never>
 
         var isUrgent: Bool { context?.isUrgent ?? true }
@@ -41,10 +41,10 @@ final class CallGate: Sendable {
         var runningInBackground = 0
         var line: [Waiter] = []
         var lastTicket: UInt64 = 0
-        /// Who was cancelled before taking a place in the line.
+        /// The tickets that were cancelled before they were queued.
         var cancelled: Set<UInt64> = []
 
-        /// Whether there is a place.
+        /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
             let limit = limit.limit
             return running < limit && (isUrgent || runningInBackground < max(1, limit - max(1, limit / 4)))
@@ -56,8 +56,8 @@ final class CallGate: Sendable {
         }
     }
 
-    /// Whether the task serves a request that was let in: what it asks for on the way needs no place of its own, for which it
-    /// might wait for ever.
+    /// Whether the task produces the body of an admitted request. Its own requests need no slot, because waiting for one could
+    /// be a deadlock.
     @TaskLocal static var isInside = false
 
     private let state: Mutex<State>
@@ -66,7 +66,7 @@ final class CallGate: Sendable {
         state = Mutex(State(limit: ConcurrencyLimit(most: most)))
     }
 
-    /// How many requests are let in at once at present.
+    /// The present number of concurrent requests.
     var limit: Int { state.withLock { $0.limit.limit } }
 
     func run<Value>(_ body: (Pass) async throws -> Value) async throws -> Value {
@@ -76,12 +76,12 @@ final class CallGate: Sendable {
         return try await body(Pass(gate: self, startedAt: .now))
     }
 
-    /// - Returns: whether it is one that nobody waits for.
+    /// - Returns: whether it is a background request.
     private func enter() async throws -> Bool {
         let context = CallContext.current
         let isUrgent = context?.isUrgent ?? true
         let ticket = state.withLock { state -> UInt64? in
-            // Whoever came before goes first.
+            // Earlier requests go first.
             if state.admits(isUrgent: isUrgent), !state.line.contains(where: { !isUrgent || $0.isUrgent }) {
                 state.take(isUrgent: isUrgent)
                 return nil
@@ -111,7 +111,7 @@ final class CallGate: Sendable {
             }
             waiting?.resume(returning: nil)
         }
-        // A cancellation that came too late to keep it out has left its mark.
+        // A cancellation after the admission has left its ticket.
         state.withLock { _ = $0.cancelled.remove(ticket) }
         guard let answer else { throw CancellationError() }
         return answer
@@ -124,7 +124,7 @@ final class CallGate: Sendable {
         }
     }
 
-    /// Changes the state, and lets in those for whom there is a place then.
+    /// Changes the state, and admits queued requests for which there is a slot then.
     private func change(_ body: (inout State) -> Void) {
         let admitted = state.withLock { state in
             body(&state)

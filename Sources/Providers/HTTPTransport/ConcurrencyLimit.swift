@@ -1,60 +1,59 @@
-/// How many requests a server is sent at once: more while it answers as quickly as before, fewer when it has too much to do.
+/// The number of concurrent requests to a server: it rises while response times stay the same and falls on overload.
 ///
-/// By Little's law a server that serves C requests at once answers L > C of them L / C times as slowly, and serves no more of
-/// them in a second. So the time that answers take says how many the server serves, and the limit goes below that: a server
-/// has other clients. Which of its answers are slow by nature the kind of a request says; each kind is compared with
-/// itself.
+/// By Little's law a server that processes C requests concurrently responds L / C times as slowly to L > C requests, with the
+/// same throughput. So response times show how many requests the server processes. The limit stays below, because a server has
+/// other clients. Requests of different kinds take different times; each kind is compared with itself.
 struct ConcurrencyLimit: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// A request that was answered.
+    /// A request with its response time.
     struct Answer {
-        /// What is compared with each other.
+        /// The kind of requests with which it is compared.
         var kind: String
         var startedAt: Instant
         var answeredAt: Instant
-        /// How many requests were under way at the end, with this one.
+        /// The number of requests in flight at the end, including this one.
         var running: Int
     }
 
-    /// The answers of a while.
+    /// The response times since the last decision.
     private struct Window {
         var count = 0
         var peak = 0
         var times: [String: (count: Int, sum: Double, quickest: Double)] = [:]
     }
 
-    /// How long answers of one kind take while nothing is too much for the server: the best of the last windows.
+    /// The response time of one kind without overload: the best of the last windows.
     private struct Baseline {
         var best: Double
-        /// The best of the time before.
+        /// The best of the previous period.
         var previous: Double
         var since: Instant
     }
 
     private let most: Double
     private var exact: Double
-    /// Until the server is too slow for the first time, each quick answer allows one request more, as TCP's slow start does.
+    /// Until the first overload, each quick response raises the limit by one, as in TCP's slow start.
     private var isStarting = true
     /// The quickest answer of each kind while the limit is starting. Answers on new connections take several round trips;
     /// the quickest comes on an open connection, and is late only when the server is busy.
     private var quickest: [String: Double] = [:]
     private var window = Window()
     private var baselines: [String: Baseline] = [:]
-    /// Answers to what was sent before say nothing about the present limit.
+    /// Responses to earlier requests say nothing about the present limit.
     private var changedAt: Instant?
     private var slowWindows = 0
-    /// Above this the server was too slow; not tried again before that moment.
+    /// The limit at which the server was overloaded; it is not exceeded before that time.
     private var ceiling: (limit: Double, until: Instant)?
     private var pause = Self.firstPause
     private var lastOverloadAt: Instant?
 
-    /// Below it only errors bring the limit: answers are late for other reasons, too, such as a busy machine here.
+    /// Only errors lower the limit further, because responses are also late for other reasons, such as local load.
     private static let leastByTime = 10.0
     private static let first = 16.0
-    /// So many times as long as the best may answers take.
+    /// The ratio to the best response time that is no overload.
     private static let tolerance = 1.4
-    /// What part of its places a server is left with when it has been too slow.
+    /// The part of the server's capacity that is used after an overload.
     private static let share = 0.9
     private static let baselineLife = Duration.seconds(30)
     private static let firstPause = Duration.seconds(1)
@@ -66,7 +65,7 @@ struct ConcurrencyLimit: Sendable {
         exact = min(Self.first, self.most)
     }
 
-    /// How many requests may be under way now.
+    /// The present limit.
     var limit: Int { max(1, Int(exact)) }
 
     mutating func note(_ answer: Answer) {
@@ -88,10 +87,10 @@ struct ConcurrencyLimit: Sendable {
         exact = min(most, exact + 1)
     }
 
-    /// A limit that is not reached says nothing about the server; background calls leave a quarter free.
+    /// Whether the limit is nearly reached: otherwise it says nothing about the server. Background calls leave a quarter free.
     private func isInUse(_ running: Int) -> Bool { Double(running) >= (exact * 0.75).rounded(.down) }
 
-    /// The server refused a request because it has too much to do, or broke the connection.
+    /// Records that the server refused a request because of overload, or broke the connection.
     mutating func noteOverload(startedAt: Instant, at now: Instant) {
         // Requests that were sent before the limit was lowered say nothing about the lower limit.
         if let last = lastOverloadAt, startedAt < last { return }
@@ -106,7 +105,7 @@ struct ConcurrencyLimit: Sendable {
         guard let slowness = slowness(of: ended, at: now) else { return }
         let inUse = min(exact, Double(ended.peak))
         if slowness > Self.tolerance {
-            // One slow window may be one of new connections, or chance.
+            // One slow window may be due to new connections or chance.
             slowWindows += 1
             guard slowWindows > 1, inUse > Self.leastByTime else { return }
             lower(to: max(inUse / 2, Self.share * inUse / slowness, Self.leastByTime), at: now)
@@ -116,7 +115,7 @@ struct ConcurrencyLimit: Sendable {
         }
     }
 
-    /// How many times as long as usual the answers of a window have taken; nil where nothing can be compared.
+    /// The ratio of a window's response times to the usual ones; nil without comparable requests.
     private mutating func slowness(of window: Window, at now: Instant) -> Double? {
         var (weight, total) = (0.0, 0.0)
         for (kind, times) in window.times where times.count >= 3 {

@@ -2,7 +2,7 @@ import AsyncHTTPClient
 import FileProvider
 import NIOCore
 
-/// The body of an answer, piece by piece as it arrives. Used by one task, inside the call that gave it.
+/// The body of a response, piece by piece as it arrives. Used by one task, within the call that it was passed to.
 package final class HTTPBodyReader {
     private var iterator: HTTPClientResponse.Body.AsyncIterator
     private let movement: Movement
@@ -27,7 +27,7 @@ package final class HTTPBodyReader {
         }
     }
 
-    /// All that comes.
+    /// The rest of the body.
     ///
     /// - Throws: `malformedResponse` for more than `limit` bytes.
     package func all(upTo limit: Int) async throws -> [UInt8] {
@@ -41,7 +41,7 @@ package final class HTTPBodyReader {
         return bytes
     }
 
-    /// Runs what waits for this machine and not for the network, as a write to a disk, on a thread that may block.
+    /// Runs a local operation that may block, such as a write to a disk, on a thread of its own. Its time is no stall.
     package func locally<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         movement.pause()
         defer { movement.resume() }
@@ -65,14 +65,14 @@ package struct HTTPChunk: Sendable {
         bytes.append(contentsOf: buffer.readableBytesView)
     }
 
-    /// Without so many bytes at the beginning.
+    /// The chunk without its first bytes.
     package func dropFirst(_ count: Int) -> HTTPChunk {
         var rest = buffer
         rest.moveReaderIndex(forwardBy: min(count, rest.readableBytes))
         return HTTPChunk(buffer: rest)
     }
 
-    /// No more than so many bytes.
+    /// At most the first bytes of the chunk.
     package func prefix(_ count: Int) -> HTTPChunk {
         HTTPChunk(buffer: buffer.getSlice(at: buffer.readerIndex, length: min(count, buffer.readableBytes)) ?? buffer)
     }

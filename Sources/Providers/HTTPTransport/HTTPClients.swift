@@ -5,24 +5,31 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// The clients behind a transport: one for each way out, made when it is first taken.
+/// The clients of a transport: one for direct connections and one for each proxy, created on first use.
 final class HTTPClients: Sendable {
     private struct State {
         var clients: [HTTPClient.Configuration.Proxy?: HTTPClient] = [:]
         var isClosed = false
     }
 
-    private let configuration: HTTPTransport.Configuration
+    private let connections: Int
+    private let connectTimeout: Duration
+    private let environment: [String: String]
     private let proxies: ProxySettings
     private let state = Mutex(State())
 
-    init(_ configuration: HTTPTransport.Configuration, _ proxies: ProxySettings) {
-        self.configuration = configuration
+    /// - Parameters:
+    ///   - connections: the number of concurrent requests to one server.
+    ///   - environment: has `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    init(connections: Int, connectTimeout: Duration, environment: [String: String], _ proxies: ProxySettings) {
+        self.connections = connections
+        self.connectTimeout = connectTimeout
+        self.environment = environment
         self.proxies = proxies
     }
 
     deinit {
-        // Whoever forgot to close it has no calls under way any more.
+        // No request is in flight, because each holds a reference.
         let clients = state.withLock { Array($0.clients.values) }
         guard !clients.isEmpty else { return }
         Task { for client in clients { try? await client.shutdown() } }
@@ -54,20 +61,20 @@ final class HTTPClients: Sendable {
     private func settings(with proxy: HTTPClient.Configuration.Proxy?) -> HTTPClient.Configuration {
         var settings = HTTPClient.Configuration(
             redirectConfiguration: .disallow,
-            timeout: .init(connect: .nanoseconds(configuration.connectTimeout.wholeNanoseconds)),
+            timeout: .init(connect: .nanoseconds(connectTimeout.wholeNanoseconds)),
             proxy: proxy, decompression: .disabled)
         settings.httpVersion = .automatic
         settings.connectionPool.idleTimeout = .seconds(10)
-        // The gate lets no more than half of that in, and each may make another on its way: so no request waits in the
-        // pool, where its time to connect would run.
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 2 * configuration.connections
+        // The gate admits half as many, and each request may make another one. So no request waits in the pool, where its
+        // connect timeout would run.
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 2 * connections
         settings.connectionPool.retryConnectionEstablishment = false
         var tls = TLSConfiguration.makeClientConfiguration()
         // RFC 8996: older versions are broken.
         tls.minimumTLSVersion = .tlsv12
-        if let file = configuration.environment["SSL_CERT_FILE"], !file.isEmpty {
+        if let file = environment["SSL_CERT_FILE"], !file.isEmpty {
             tls.trustRoots = .file(file)
-        } else if let folder = configuration.environment["SSL_CERT_DIR"], !folder.isEmpty {
+        } else if let folder = environment["SSL_CERT_DIR"], !folder.isEmpty {
             tls.trustRoots = .file(folder.hasSuffix("/") ? folder : folder + "/")
         }
         settings.tlsConfiguration = tls
@@ -76,7 +83,7 @@ final class HTTPClients: Sendable {
         return settings
     }
 
-    /// Megabytes that wait in the kernel for a slow line would look as if nothing moved.
+    /// Limits the unsent bytes in the kernel: megabytes that wait for a slow network would look like a stall.
     private static let keepLittleUnsent: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
         // TCP_NOTSENT_LOWAT, see tcp(7).
         let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: 25))
@@ -84,8 +91,4 @@ final class HTTPClients: Sendable {
             channel.eventLoop.makeSucceededVoidFuture()
         }
     }
-}
-
-extension Duration {
-    var wholeNanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
 }

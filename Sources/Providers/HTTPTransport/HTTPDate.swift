@@ -1,4 +1,4 @@
-/// Dates as HTTP and S3 write them, read without a formatter: listings have a hundred thousand of them.
+/// The dates of HTTP and S3, parsed without a formatter, because listings have a hundred thousand of them.
 package enum HTTPDate {
     /// Seconds since 1970 of a date in one of the three forms of RFC 9110 (`Sun, 06 Nov 1994 08:49:37 GMT`,
     /// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`); nil for anything else.
@@ -21,7 +21,7 @@ package enum HTTPDate {
         return seconds(year: year, month: month + 1, day: day, hour: clock[0], minute: clock[1], second: clock[2])
     }
 
-    /// The form that all servers of today write, read by its places; nil for any other.
+    /// Parses the form that all present servers write, by offsets; nil for any other.
     private static func usual(_ bytes: [UInt8]) -> Int64? {
         guard bytes.count == 29, bytes[3] == UInt8(ascii: ","), bytes[4] == 0x20, bytes[7] == 0x20, bytes[11] == 0x20,
             bytes[16] == 0x20, bytes[19] == UInt8(ascii: ":"), bytes[22] == UInt8(ascii: ":"), bytes[25] == 0x20
@@ -80,7 +80,7 @@ package enum HTTPDate {
             + padded(rest / 60 % 60, 2) + padded(rest % 60, 2) + "Z"
     }
 
-    /// A time in the first of the forms that HTTP has.
+    /// A time in the preferred form of RFC 9110.
     package static func text(_ seconds: Int64) -> String {
         let (days, rest) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = civil(days)
@@ -114,7 +114,7 @@ package enum HTTPDate {
         return days(year, Int64(month), day) * 86_400 + hour * 3600 + minute * 60 + second
     }
 
-    /// Days since 1970 in the calendar we have, counted in eras of 400 years that begin in March.
+    /// Days since 1970 in the Gregorian calendar, counted in eras of 400 years that begin in March.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let y = month <= 2 ? year - 1 : year
         let (era, yearOfEra) = y.flooredDivision(by: 400)

@@ -1,4 +1,4 @@
-/// The fields of a request or a response, in their order. Names are compared without regard to case.
+/// The headers of a request or a response, in order. Names are case-insensitive.
 package struct HTTPFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, Sequence {
     private var fields: [Field] = []
 
@@ -13,7 +13,7 @@ package struct HTTPFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, S
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a field. Setting it replaces all there are.
+    /// The first value of a header. Setting it replaces all values.
     package subscript(name: String) -> String? {
         get { fields.first { $0.name.isSameField(as: name) }?.value }
         set {
@@ -26,12 +26,12 @@ package struct HTTPFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, S
         fields.append(Field(name: name, value: value))
     }
 
-    /// All values of a field.
+    /// All values of a header.
     package func values(of name: String) -> [String] {
         fields.filter { $0.name.isSameField(as: name) }.map(\.value)
     }
 
-    /// The members of a field that holds a list, without the blanks around them.
+    /// The members of a header that is a list, without blanks around them.
     package func list(of name: String) -> [String] {
         values(of: name).flatMap { $0.split(separator: ",") }.map { $0.trimmingBlanks() }.filter { !$0.isEmpty }
     }

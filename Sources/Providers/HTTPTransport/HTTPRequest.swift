@@ -1,29 +1,28 @@
 import FileProvider
 
-/// A question to a server.
+/// A request to a server.
 package struct HTTPRequest: Sendable {
     package var method: String
     package var url: HTTPURL
-    /// `Host`, `Content-Length` and `User-Agent` are seen to.
+    /// Without `Host`, `Content-Length` and `User-Agent`, which are added.
     package var fields: HTTPFields
     package var body: HTTPBody?
-    /// When the request may be made again by itself.
+    /// When the request may be repeated.
     package var repetition: Repetition
-    /// The answers that say "not now": waited for and asked again, as long as `repetition` and the configuration allow.
+    /// The statuses after which the request is repeated later, as far as the configuration allows.
     package var passingStatuses: Set<Int> = [429, 503]
-    /// Whether redirects are followed: with the method kept, a limited number of them, and to another server only to
-    /// read, without any field of this request but `Range`; never from `https` to `http`.
+    /// Whether redirects are followed: with the same method, a limited number of them, and to another server only to read,
+    /// with no header of this request but `Range`; never from `https` to `http`.
     package var followsRedirects = true
-    /// How long nothing may move, where that is not the usual time: a server copies or moves much before it answers.
+    /// The stall timeout, where it is not that of the configuration: a server copies or moves much before it responds.
     package var patience: Duration?
-    /// Signs the request or adds credentials each time it goes out, and only to the server it is meant for.
+    /// Signs the request or adds credentials each time it is sent, and only to its own server.
     package var authorizer: (any RequestAuthorizer)?
 
-    /// What is known about making a request twice.
     package enum Repetition: Sendable, Hashable {
-        /// Twice is as good as once.
+        /// The request is idempotent.
         case harmless
-        /// Only when it is certain that the server has not acted: it could not be connected to, or it said so.
+        /// Only when the server has certainly not acted: there was no connection, or its response says so.
         case ifNotDone
     }
 
@@ -43,8 +42,7 @@ package struct HTTPRequest: Sendable {
         }
     }
 
-    /// What changes something on a condition is not made again: the second time the condition would not hold, because
-    /// of the first.
+    /// A conditional change is not repeated: the condition may not hold the second time because of the first.
     private static func usualRepetition(of method: String, _ fields: HTTPFields) -> Repetition {
         switch method {
         case "GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT", "SEARCH": .harmless
@@ -55,26 +53,26 @@ package struct HTTPRequest: Sendable {
     }
 }
 
-/// Gives requests what proves who makes them.
+/// Adds credentials or a signature to requests.
 package protocol RequestAuthorizer: Sendable {
     /// Called before every attempt, with the request as it was given.
     func authorize(_ request: inout HTTPRequest) async throws
 }
 
-/// What a request brings along.
+/// The body of a request.
 package enum HTTPBody: Sendable {
     case bytes([UInt8])
-    /// A range of a file's content, read as it goes out. Before its last byte has gone the content is confirmed, when the
-    /// range reaches to its end.
+    /// A range of a file's content, read while it is sent. If the range includes the end, the content is confirmed before its
+    /// last byte is sent.
     case content(ContentSource, Range<Int64>)
-    /// What comes piece by piece, until it gives nil: so many bytes in all, or nobody knows how many. It is asked for the
-    /// next piece when the one before has gone, and once at the most: such a request is never made again by itself.
+    /// Pieces that a closure returns until it returns nil, with their total length if it is known. A piece is requested when
+    /// the previous one was sent, and only once: the request is never repeated.
     case pieces(count: Int64?, next: @Sendable () async throws -> [UInt8]?)
 
     /// All of a file's content.
     package static func content(_ source: ContentSource) -> HTTPBody { .content(source, 0..<source.size) }
 
-    /// How many bytes; nil where nobody knows.
+    /// The number of bytes; nil if it is unknown.
     package var count: Int64? {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)
@@ -89,19 +87,25 @@ package enum HTTPBody: Sendable {
     }
 }
 
-/// What a server answers before the body.
+/// The status and headers of a response.
 package struct HTTPResponseHead: Sendable, Hashable {
     package var status: Int
     package var fields: HTTPFields
-    /// Where it came from at last, after redirects.
+    /// The URL that sent it, after redirects.
     package var url: HTTPURL
 
     package var isSuccess: Bool { (200..<300).contains(status) }
 
     package var contentLength: Int64? { fields["Content-Length"].flatMap { Int64($0) } }
+
+    /// The length of the whole content in a response to GET; nil where the server does not send it.
+    package var wholeLength: Int64? { status == 206 ? ContentRange(fields["Content-Range"])?.total : contentLength }
+
+    /// `Last-Modified`, in seconds since 1970.
+    package var lastModified: Int64? { fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) } }
 }
 
-/// A whole answer.
+/// A response with its body.
 package struct HTTPResponse: Sendable, Hashable {
     package var head: HTTPResponseHead
     package var body: [UInt8]

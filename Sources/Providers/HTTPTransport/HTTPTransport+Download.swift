@@ -2,7 +2,7 @@ import FileProvider
 import Logging
 import Synchronization
 
-/// A file's content, or a range of it, to be fetched.
+/// A download of a file's content or of a range of it.
 package struct HTTPDownload: Sendable {
     /// A GET without `Range`.
     package var request: HTTPRequest
@@ -10,10 +10,10 @@ package struct HTTPDownload: Sendable {
     package var range: Range<Int64>?
     /// How long the whole content is, where that is known.
     package var size: Int64?
-    /// Whether an answer is the content that is wanted, by its fields; asked of every answer with content. Throws when it
-    /// is not, `versionNoLongerAvailable` as a rule.
+    /// Called with the head of each response with content. Throws if it is not the requested content, normally
+    /// `versionNoLongerAvailable`.
     package var check: @Sendable (HTTPResponseHead) throws -> Void
-    /// The error for an answer without content.
+    /// The error for a response without content.
     package var failure: @Sendable (HTTPResponse) -> any Error
 
     package init(
@@ -30,13 +30,13 @@ package struct HTTPDownload: Sendable {
 }
 
 extension HTTPTransport {
-    /// Fetches content into a sink as it arrives. Where the connection breaks it goes on from there, as long as each
-    /// attempt brings something, and many together enough; the content must then still be what it was at first, by its
-    /// `ETag` or `Last-Modified`.
+    /// Downloads content into a sink as it arrives. After a broken connection it continues from there, as long as each
+    /// attempt makes progress and many attempts together make enough. The content must then be unchanged by its `ETag` or
+    /// `Last-Modified`.
     ///
-    /// - Returns: the first answer's head.
-    /// - Throws: what `check` and `failure` say; `versionNoLongerAvailable` when it changed in the middle;
-    ///   `malformedResponse` for too few or too many bytes, also in each of many answers; what the sink throws.
+    /// - Returns: the head of the first response.
+    /// - Throws: the errors of `check`, `failure` and the sink; `versionNoLongerAvailable` when the content changed;
+    ///   `malformedResponse` for too few or too many bytes, also on average over many responses.
     package func download(_ download: HTTPDownload, into sink: any ContentSink) async throws -> HTTPResponseHead {
         let progress = DownloadProgress(start: download.range?.lowerBound ?? 0)
         var fruitless = 0
@@ -75,12 +75,12 @@ extension HTTPTransport {
         }
     }
 
-    /// So many requests may bring as little as they like.
+    /// The number of requests that may return any number of bytes.
     private static let freeRequests = 64
-    /// How many bytes each must bring on the average when there are more.
+    /// The average number of bytes of a response when there are more.
     private static let leastPerRequest: Int64 = 1024
 
-    /// One request for what is missing, as far as it gets.
+    /// Requests the missing part once.
     private func fetch(
         _ download: HTTPDownload, _ progress: DownloadProgress, into sink: any ContentSink
     ) async throws {
@@ -106,23 +106,23 @@ extension HTTPTransport {
     }
 }
 
-/// How far a download has come. Used by one attempt after the other.
+/// The progress of a download over its attempts, which do not overlap.
 private final class DownloadProgress: Sendable {
-    private let state: Mutex<DownloadState>
+    private let state: Mutex<(position: Int64, first: HTTPResponseHead?, end: Int64?)>
     private let start: Int64
 
     init(start: Int64) {
         self.start = start
-        state = Mutex(DownloadState(position: start))
+        state = Mutex((start, nil, nil))
     }
 
     var first: HTTPResponseHead? { state.withLock { $0.first } }
     var position: Int64 { state.withLock { $0.position } }
-    /// How many bytes have come.
+    /// The number of bytes that arrived.
     var count: Int64 { position - start }
     var end: Int64? { state.withLock { $0.end } }
 
-    /// - Throws: when the content is not the one of the first answer.
+    /// - Throws: `versionNoLongerAvailable` when the content is not that of the first response.
     func begin(_ head: HTTPResponseHead, end: Int64?) throws {
         try state.withLock { state in
             guard let first = state.first else {
@@ -140,7 +140,7 @@ private final class DownloadProgress: Sendable {
         }
     }
 
-    /// A tag without its mark of weakness: Apache gives that to one content for a second, and then no more.
+    /// A tag without its weakness mark, which Apache sets only in the first second after a change.
     private static func opaque(_ tag: String?) -> String? {
         guard let tag, tag.utf8.starts(with: "W/".utf8) else { return tag }
         return String(tag.utf8.dropFirst(2))
@@ -172,28 +172,22 @@ private final class DownloadProgress: Sendable {
     }
 }
 
-private struct DownloadState {
-    var position: Int64
-    var first: HTTPResponseHead?
-    var end: Int64?
-}
-
-/// What one answer brings of the content.
+/// The part of the content that one response contains.
 private struct DownloadPart {
-    /// How many bytes come before the ones that are wanted.
+    /// The number of bytes before the requested ones.
     var skip: Int64 = 0
-    /// Where the wanted ones in it end; nil where only the end of the answer says so.
+    /// The end of the requested bytes in it; nil where only the end of the response shows it.
     var end: Int64?
-    /// Where all that is wanted ends.
+    /// The end of all requested bytes.
     var goal: Int64?
-    /// More may follow, and is not wanted.
+    /// Bytes that were not requested may follow.
     var mayExceed = false
     private let host: String
 
     init(_ head: HTTPResponseHead, from start: Int64, range: Range<Int64>?, size: Int64?) throws {
         host = head.url.host
         if let coding = head.fields["Content-Encoding"], !coding.isSameField(as: "identity") {
-            throw wrong("content in a coding that nobody asked for")
+            throw wrong("content in a coding that was not requested")
         }
         let total: Int64?
         if head.status == 206 {
@@ -219,25 +213,5 @@ private struct DownloadPart {
 
     func wrong(_ what: String) -> FileProviderError {
         FileProviderError(.malformedResponse, "\(host) gives \(what)")
-    }
-}
-
-/// `bytes 0-99/200`.
-package struct ContentRange: Hashable, Sendable {
-    package var range: Range<Int64>
-    package var total: Int64?
-
-    package init?(_ text: String?) {
-        guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
-        let parts = text.dropFirst(6).split(separator: "/")
-        let bounds =
-            parts.first?.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0.trimmingBlanks()) }
-            ?? []
-        guard parts.count == 2, bounds.count == 2, let first = bounds[0], let last = bounds[1], first >= 0,
-            first <= last, last < Int64.max
-        else { return nil }
-        range = first..<last + 1
-        total = Int64(parts[1].trimmingBlanks())
-        if let total, total < range.upperBound { return nil }
     }
 }

@@ -1,13 +1,13 @@
 import FileProvider
 
 extension HTTPTransport {
-    /// Where an answer sends a request; nil when it does not, or when that is the caller's affair.
+    /// The target of a redirect; nil for a response that is none, or one that the caller handles.
     func redirect(_ request: HTTPRequest, _ head: HTTPResponseHead, soFar: Int) throws -> HTTPURL? {
         guard [301, 302, 303, 307, 308].contains(head.status), let location = head.fields["Location"] else {
             return nil
         }
         let isReading = request.method == "GET" || request.method == "HEAD"
-        // 303 says that the answer is elsewhere, not the thing that was to be changed.
+        // 303 refers to another resource than the one to be changed.
         guard head.status != 303 || isReading else { return nil }
         let host = request.url.host
         guard let target = request.url.resolving(location) else {
@@ -28,13 +28,13 @@ extension HTTPTransport {
             FileProviderError(.malformedResponse, "\(host) redirects \(how), which is not followed"), isBroken: false)
     }
 
-    /// Whether what is meant for one address may be sent to another: to the same server, reached at least as safely.
+    /// Whether the credentials for one URL may be sent to another: to the same server, over a connection at least as secure.
     static func mayHaveCredentials(_ url: HTTPURL, of origin: HTTPURL) -> Bool {
         url.hasSameOrigin(as: origin)
             || url.host == origin.host && url.isSecure && !origin.isSecure && url.port == 443 && origin.port == 80
     }
 
-    /// The request for where it was sent. Another server gets to see nothing but which bytes are wanted.
+    /// The request after a redirect. Another server receives no header but `Range`.
     static func redirected(_ request: HTTPRequest, to url: HTTPURL) throws -> HTTPRequest {
         var next = request
         next.url = url
@@ -47,7 +47,7 @@ extension HTTPTransport {
 }
 
 extension HTTPBodyReader {
-    /// Reads what is left, when it is little, so that the connection can be used again.
+    /// Reads the rest of a small body, so that the connection can be used again.
     func drain() async {
         var left = 64 << 10
         while left > 0, let chunk = try? await next() { left -= chunk.count }

@@ -1,20 +1,20 @@
 import FileProvider
 
-/// What an XML answer consisted of, besides the children of its root that were handed over.
+/// An XML response without the children of its root, which were passed on as they arrived.
 package struct XMLAnswer: Sendable {
     package var head: HTTPResponseHead
     package var root: XMLElement
 }
 
 extension HTTPTransport {
-    /// Makes a request, and takes the XML of the answer apart as it arrives.
+    /// Makes a request and parses the XML of the response as it arrives.
     ///
     /// - Parameters:
-    ///   - isWanted: whether an answer is the XML that was asked for.
-    ///   - isMuch: whether taking it may block, as for a disk: then it is done on a thread that may.
-    ///   - take: given the children of the root, as they come. What it throws ends the request.
-    ///   - failure: the error for any other answer.
-    /// - Throws: `malformedResponse` for what is no XML, also when it ends early.
+    ///   - isWanted: whether a response is the requested XML.
+    ///   - isMuch: `take` may block, for example for a disk, and runs on a thread of its own.
+    ///   - take: called with children of the root as they arrive. An error of it ends the request.
+    ///   - failure: the error for any other response.
+    /// - Throws: `malformedResponse` for invalid XML, also for a document that ends early.
     package func sendForXML(
         _ request: HTTPRequest, limits: XMLLimits = XMLLimits(), isMuch: Bool = false,
         isWanted: @escaping @Sendable (HTTPResponseHead) -> Bool,

@@ -6,27 +6,25 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// Requests to the servers of one domain: over connections that are kept, HTTP/2 where it is offered, with TLS that is
-/// verified, by the proxies of the environment.
+/// Requests to the servers of one domain, over persistent connections, by HTTP/2 where it is offered, with verified TLS,
+/// through the proxies of the environment.
 ///
-/// What can be made again without harm is made again, with growing pauses. Nothing has an end in time but what does not
-/// move: a connection that is not made, a transfer in which no byte goes either way. A task that is cancelled ends its
-/// request at once.
+/// Idempotent requests are repeated with backoff. Only a stall is a timeout: a connection that is not established, a transfer
+/// in which no byte moves in either direction. Cancelling a task cancels its request at once.
 ///
 /// All calls throw ``FileProviderError``s: `serverUnreachable`, `timedOut`, `notAuthenticated` (of a proxy),
 /// `malformedResponse`, `userCancelled`; messages name the host and the cause, never a field or a query.
 package final class HTTPTransport: Sendable {
     package struct Configuration: Sendable {
-        /// At most so many requests to one server at once. How many there are in fact depends on how the server serves them:
-        /// see ``ConcurrencyLimit``.
+        /// The largest number of concurrent requests. The present number adapts to the server; see ``ConcurrencyLimit``.
         package var connections = 16
         package var connectTimeout: Duration = .seconds(10)
-        /// How long no byte may move in either direction.
+        /// The time without a moved byte in either direction after which a request fails.
         package var stallTimeout: Duration = .seconds(30)
         package var retries = Retries()
         package var redirects = 5
         package var userAgent = "yonder"
-        /// Where `http_proxy` and its like, `SSL_CERT_FILE` and `SSL_CERT_DIR` are looked up.
+        /// Has the proxy variables, `SSL_CERT_FILE` and `SSL_CERT_DIR`.
         package var environment: [String: String] = ProcessInfo.processInfo.environment
 
         package init() {}
@@ -42,29 +40,31 @@ package final class HTTPTransport: Sendable {
         self.logger = logger
         let proxies = ProxySettings(environment: configuration.environment)
         for complaint in proxies.complaints { logger.warning("\(complaint)") }
-        clients = HTTPClients(configuration, proxies)
+        clients = HTTPClients(
+            connections: configuration.connections, connectTimeout: configuration.connectTimeout,
+            environment: configuration.environment, proxies)
         gate = CallGate(configuration.connections)
     }
 
-    /// The last call; what is under way ends with `userCancelled`.
+    /// Closes all connections. Requests in flight fail with `userCancelled`.
     package func close() async {
         await clients.close()
     }
 
-    /// Makes a request, and reads all of the answer.
+    /// Makes a request and reads the whole response.
     ///
-    /// - Parameter limit: `malformedResponse` for a body with more bytes.
-    /// - Returns: an answer of any status but those that were waited out or followed.
+    /// - Parameter limit: the largest number of bytes in the body; `malformedResponse` for more.
+    /// - Returns: a response of any status, after redirects and retries.
     package func send(_ request: HTTPRequest, bodyLimit limit: Int = 4 << 20) async throws -> HTTPResponse {
         try await exchange(request, mayReceiveAgain: true) { head, body in
             HTTPResponse(head: head, body: try await body.all(upTo: limit))
         }
     }
 
-    /// Makes a request, and hands the answer over as it arrives.
+    /// Makes a request and passes the response on as it arrives.
     ///
-    /// - Parameter receive: called once, with an answer of any status but those that were waited out or followed. What
-    ///   it leaves of the body is not received; what it throws is thrown.
+    /// - Parameter receive: called once, with a response of any status, after redirects and retries. The part of the body
+    ///   that it does not read is discarded; its errors are thrown.
     package func send<Value: Sendable>(
         _ request: HTTPRequest,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
@@ -123,7 +123,7 @@ package final class HTTPTransport: Sendable {
         case notNow(status: Int, pause: Duration)
     }
 
-    /// One request and its answer, watched for standing still.
+    /// Makes a request once, with a watchdog for stalls.
     private func attempt<Value: Sendable>(
         _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int, _ pass: CallGate.Pass,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
@@ -163,7 +163,7 @@ package final class HTTPTransport: Sendable {
             response = try await clients.client(for: request.url)
                 .execute(outgoing(request, movement, upload), deadline: .distantFuture)
         } catch {
-            // What stopped the upload says more than that it was stopped.
+            // The cause of the aborted upload, rather than that it was aborted.
             if let failure = upload.error { throw failure }
             let failure = TransportFailure(error, host: request.url.host)
             if failure.error.code == .serverUnreachable { pass.noteOverload() }
@@ -194,15 +194,9 @@ package final class HTTPTransport: Sendable {
         return .answered(try await receive(head, body))
     }
 
-    /// Which requests take a server alike long; nil for one with much content in it or in its answer.
+    /// The kind of requests whose response times are compared; nil for one with much content in it or in its response.
     private static func kind(of request: HTTPRequest, _ head: HTTPResponseHead) -> String? {
-        let sent =
-            switch request.body {
-            case nil: Int64(0)
-            case .bytes(let bytes): Int64(bytes.count)
-            case .content(_, let range): Int64(range.count)
-            case .pieces(let count, _): count ?? .max
-            }
+        let sent = request.body.map { $0.count ?? .max } ?? 0
         guard sent <= largestTimed, head.contentLength ?? 0 <= largestTimed || request.method == "HEAD" else {
             return nil
         }
@@ -225,12 +219,10 @@ package final class HTTPTransport: Sendable {
         case .bytes(let bytes): outgoing.body = .bytes(ByteBuffer(bytes: bytes))
         case .content(let source, let range):
             outgoing.body = .stream(
-                ContentUpload(source: source, range: range, movement: movement, failure: failure),
-                length: .known(Int64(range.count)))
+                UploadStream(.reading(source, range), movement, failure), length: .known(Int64(range.count)))
         case .pieces(let count, let next):
             outgoing.body = .stream(
-                PiecesUpload(next: next, movement: movement, failure: failure),
-                length: count.map { .known($0) } ?? .unknown)
+                UploadStream(.calling(next), movement, failure), length: count.map { .known($0) } ?? .unknown)
         }
         return outgoing
     }

@@ -1,5 +1,5 @@
-/// The address of something on an HTTP server. Path and query are percent-encoded already and go out as they stand: `//`,
-/// `..` and `%2F` are the server's to interpret, and a signature is made of exactly these bytes.
+/// The URL of a resource on an HTTP server. Path and query are percent-encoded and sent unchanged: `//`, `..` and `%2F` are
+/// the server's to interpret, and a signature covers exactly these bytes.
 package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     /// `https`, else `http`.
     package var isSecure: Bool
@@ -19,11 +19,10 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
         self.query = query
     }
 
-    /// An `http` or `https` address. A fragment is dropped; one with a user name or a password in it is refused, for
-    /// what is secret has no place in an address.
+    /// An `http` or `https` URL. A fragment is dropped. A user name or a password is refused, because URLs are logged.
     package init?(_ text: String) {
         var rest = Substring(text)
-        guard let scheme = rest.range(ofFirst: "://") else { return nil }
+        guard let scheme = rest.firstRange(of: "://") else { return nil }
         switch rest[..<scheme.lowerBound].lowercased() {
         case "http": isSecure = false
         case "https": isSecure = true
@@ -65,18 +64,18 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 
     package var scheme: String { isSecure ? "https" : "http" }
 
-    /// The host as a `Host` field has it: with the port where it is not the usual one.
+    /// The value of `Host`: with the port where it is not the default.
     package var authority: String {
         let name = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// Path and query as they go out.
+    /// Path and query as they are sent.
     package var target: String { query.map { "\(path)?\($0)" } ?? path }
 
     package var description: String { "\(scheme)://\(authority)\(target)" }
 
-    /// Whether what is sent there stays on this machine, as far as the address itself says so.
+    /// Whether the host is this machine by its name or address.
     package var isLoopback: Bool {
         let name = host.lowercased()
         if name == "localhost" || name.hasSuffix(".localhost") || name == "::1" || name == "[::1]" { return true }
@@ -84,14 +83,14 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
-    /// Whether both lie on one server, reached in one way.
+    /// Whether scheme, host and port are the same.
     package func hasSameOrigin(as other: HTTPURL) -> Bool {
         isSecure == other.isSecure && host == other.host && port == other.port
     }
 
-    /// What a reference (a `Location`, an `href`) means on this page; nil for what is no HTTP address.
+    /// The URL that a reference (`Location`, `href`) has relative to this one; nil for an invalid one.
     package func resolving(_ reference: String) -> HTTPURL? {
-        if reference.range(ofFirst: "://") != nil, let whole = HTTPURL(reference) { return whole }
+        if reference.contains("://"), let whole = HTTPURL(reference) { return whole }
         if reference.hasPrefix("//") { return HTTPURL("\(scheme):\(reference)") }
         var base = "\(scheme)://\(authority)"
         if reference.hasPrefix("/") {
@@ -105,7 +104,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
         return HTTPURL(base)
     }
 
-    /// Only for references relative to a page: an absolute path is taken as it stands.
+    /// Removes dot segments, for relative references only: an absolute path is unchanged.
     private static func withoutDots(_ path: String) -> String {
         let (way, tail) =
             path.firstIndex { $0 == "?" || $0 == "#" }.map { (path[..<$0], path[$0...]) } ?? (path[...], "")
@@ -125,20 +124,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-extension StringProtocol {
-    fileprivate func range(ofFirst text: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if utf8[start...].starts(with: text.utf8) {
-                return start..<utf8.index(start, offsetBy: text.utf8.count)
-            }
-            start = utf8.index(after: start)
-        }
-        return nil
-    }
-}
-
-/// Bytes as text in an address and back.
+/// Percent-encoding of the bytes in a URL.
 package enum PercentEncoding {
     /// Every byte that is neither a letter, a digit nor one of `-._~`, as `%XX`; `also` names more that stay.
     package static func encode(_ text: some StringProtocol, keeping also: StaticString = "") -> String {
@@ -157,7 +143,7 @@ package enum PercentEncoding {
         return String(decoding: out, as: UTF8.self)
     }
 
-    /// The bytes that a text stands for; nil where a `%` is not followed by two digits.
+    /// The decoded bytes; nil where a `%` is not followed by two digits.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var out: [UInt8] = []
         var bytes = text.utf8.makeIterator()

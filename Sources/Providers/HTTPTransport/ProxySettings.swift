@@ -1,13 +1,13 @@
 import AsyncHTTPClient
 
-/// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say, as curl understands them.
+/// The proxies in `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, interpreted as by curl.
 package struct ProxySettings: Sendable {
     private let proxies: [String: HTTPClient.Configuration.Proxy]
     private let exceptions: [Substring]
-    /// What could not be understood: a sentence without what may be secret.
+    /// A sentence about each invalid variable, without its value, which may be secret.
     package let complaints: [String]
 
-    /// Names in lower case come first; `HTTP_PROXY` in upper case means nothing, for a CGI's client can set it.
+    /// Lower-case names take precedence. `HTTP_PROXY` in upper case is ignored, because the client of a CGI program can set it.
     package init(environment: [String: String]) {
         var proxies: [String: HTTPClient.Configuration.Proxy] = [:]
         var complaints: [String] = []

@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in fields:
             self.send_header(name, value)
-        # With 204 there is none, and who sends one all the same spoils the next answer.
+        # A response with 204 has no body: one would be read as the next response.
         if status == 204:
             return self.end_headers()
         self.send_header("Content-Length", str(len(body)))
@@ -182,7 +182,7 @@ def main():
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[2], sys.argv[3])
         if len(sys.argv) > 4:
-            # Old versions sign with SHA-1, which OpenSSL lets nobody do without this.
+            # Old versions sign with SHA-1, which OpenSSL refuses without this.
             context.set_ciphers("ALL:@SECLEVEL=0")
             context.minimum_version = context.maximum_version = ssl.TLSVersion[sys.argv[4]]
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

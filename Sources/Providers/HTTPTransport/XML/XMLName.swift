@@ -1,4 +1,4 @@
-/// A name with the namespace it is in, as XML compares names.
+/// An expanded XML name.
 package struct XMLName: Hashable, Sendable, CustomStringConvertible {
     /// Empty for none.
     package var namespace: String
@@ -20,20 +20,20 @@ package struct XMLName: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// An element with all that is in it.
+/// An XML element with its content.
 package struct XMLElement: Sendable, Hashable {
     package var name: XMLName
-    /// Without the declarations of namespaces.
+    /// Without namespace declarations.
     package var attributes: [XMLName: String] = [:]
     package var children: [XMLElement] = []
-    /// Its own text, that of its children left out.
+    /// The element's own text, without that of its children.
     package var text: String = ""
 
     package init(_ name: XMLName) {
         self.name = name
     }
 
-    /// The first child of a name.
+    /// The first child with a name.
     package func child(_ namespace: String, _ local: String) -> XMLElement? {
         children.first { $0.name.isCalled(local, in: namespace) }
     }
@@ -42,7 +42,7 @@ package struct XMLElement: Sendable, Hashable {
         children.filter { $0.name.isCalled(local, in: namespace) }
     }
 
-    /// The first child with this local name, in whatever namespace.
+    /// The first child with a local name, in any namespace.
     package func child(_ local: String) -> XMLElement? {
         children.first { $0.name.local.utf8.elementsEqual(local.utf8) }
     }
@@ -68,14 +68,14 @@ extension UInt8 {
     var isXMLSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
 }
 
-/// How much of XML is taken from a server.
+/// Limits for XML from a server.
 package struct XMLLimits: Sendable, Hashable {
     package var depth = 64
-    /// Of one tag, declarations of namespaces among them.
+    /// The attributes of one tag, including namespace declarations.
     package var attributes = 256
     /// The bytes of one piece: a tag, an element's text.
     package var piece = 1 << 20
-    /// The bytes of one child of the root with all that is in it, and 64 for each element.
+    /// The bytes of one child of the root with its content, and 64 for each element.
     package var element = 8 << 20
     package var total: Int64 = 4 << 30
 

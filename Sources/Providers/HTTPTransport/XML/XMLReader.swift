@@ -1,12 +1,12 @@
 import FileProvider
 
-/// Reads an XML document as it arrives, and gives away each child of its root as soon as it is whole: an answer with a
-/// hundred thousand of them never lies in memory.
+/// Parses an XML document as it arrives, and returns each child of its root as soon as it is complete, so that a response with a
+/// hundred thousand of them is never in memory as a whole.
 package struct XMLReader {
     private struct Open {
         var element: XMLElement
         var text: [UInt8] = []
-        /// The name as it stands in the document.
+        /// The name with its prefix.
         var tag: [UInt8]
         /// The namespaces that were declared here, by prefix.
         var namespaces: [String: String] = [:]
@@ -17,10 +17,10 @@ package struct XMLReader {
     private var open: [Open] = []
     private var root: XMLElement?
     private var elementBytes = 0
-    /// The parts of names that were met: a listing has few, many thousand times.
+    /// A cache of split names: a listing has few names, many thousand times.
     private var parts: [[UInt8]: (prefix: String, local: String)] = [:]
     private static let mostParts = 256
-    /// What an element takes in memory beside its text: thousands of empty ones are not nothing.
+    /// The memory of an element besides its text, so that thousands of empty ones count.
     private static let ownBytes = 64
 
     package init(limits: XMLLimits = XMLLimits()) {
@@ -28,13 +28,13 @@ package struct XMLReader {
         tokenizer = XMLTokenizer(limits: limits)
     }
 
-    /// The root, without the children that were given away; nil while its start has not been read.
+    /// The root without the returned children; nil before its start tag.
     package var rootElement: XMLElement? { root ?? open.first?.element }
 
-    /// Reads on.
+    /// Parses further bytes.
     ///
-    /// - Returns: the children of the root that are whole by now, in their order.
-    /// - Throws: `malformedResponse` for what is no XML, or more than the limits allow.
+    /// - Returns: the children of the root that were completed, in order.
+    /// - Throws: `malformedResponse` for invalid XML, or more than the limits allow.
     package mutating func feed(_ bytes: some Collection<UInt8>) throws -> [XMLElement] {
         var found: [XMLElement] = []
         var tokens: [XMLTokenizer.Token] = []
@@ -43,18 +43,18 @@ package struct XMLReader {
         return found
     }
 
-    /// All has been read.
+    /// Ends the document.
     ///
-    /// - Returns: the root, without the children that were given away.
-    /// - Throws: `malformedResponse` when the document is not whole.
+    /// - Returns: the root without the returned children.
+    /// - Throws: `malformedResponse` when the document is incomplete.
     package mutating func finish() throws -> XMLElement {
-        // A few bytes of white space after the root are waiting for more.
+        // The tokenizer may hold back a few bytes of white space.
         _ = try feed(CollectionOfOne(UInt8(ascii: "\n")))
         guard let root, open.isEmpty, !tokenizer.hasRest else { throw XMLTokenizer.wrong("it ends in the middle") }
         return root
     }
 
-    /// A whole document that is small.
+    /// Parses a small document.
     package static func document(_ bytes: [UInt8], limits: XMLLimits = XMLLimits()) throws -> XMLElement {
         var reader = XMLReader(limits: limits)
         let children = try reader.feed(bytes)
@@ -137,7 +137,7 @@ package struct XMLReader {
         return XMLName("", local)
     }
 
-    /// What stands before the colon of a name, and after it.
+    /// The prefix and the local part of a name.
     private mutating func split(_ tag: [UInt8]) throws -> (prefix: String, local: String) {
         if let known = parts[tag] { return known }
         let pieces = tag.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

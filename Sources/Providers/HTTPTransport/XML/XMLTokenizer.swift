@@ -1,8 +1,7 @@
 import FileProvider
 
-/// Takes XML apart as it arrives, in one pass. It is strict, and knows no more than data needs: UTF-8, namespaces, CDATA,
-/// the five entities that XML itself has. A document type is refused, and with it every other entity, so that nothing
-/// can be made to grow and nothing is ever fetched.
+/// Tokenizes XML as it arrives, in one pass. It is strict and supports only UTF-8, namespaces, CDATA and the five predefined
+/// entities. A document type is refused, and with it every other entity, so that nothing expands and nothing is fetched.
 struct XMLTokenizer {
     enum Token {
         case start(name: [UInt8], attributes: [(name: [UInt8], value: [UInt8])], isEmpty: Bool)
@@ -12,10 +11,10 @@ struct XMLTokenizer {
 
     private let limits: XMLLimits
     private var pending: [UInt8] = []
-    /// Where `pending` has been read up to.
+    /// The index in `pending` of the next token.
     private var position = 0
-    /// Up to where the end of the token that begins at `position` has been looked for in vain, and the quote that is open
-    /// there. So a token that comes in many small pieces is looked at once.
+    /// The index up to which the end of that token was searched for, and the open quote there. So the bytes of a token that
+    /// arrives in many small pieces are scanned once.
     private var scanned = 0
     private var quote: UInt8 = 0
     private var seen: Int64 = 0
@@ -25,13 +24,13 @@ struct XMLTokenizer {
         self.limits = limits
     }
 
-    /// Whether something is left that is neither a whole token nor white space.
+    /// Whether there is an incomplete token other than white space.
     var hasRest: Bool { !pending[position...].allSatisfy(\.isXMLSpace) }
 
     mutating func feed(_ bytes: some Collection<UInt8>, _ take: (Token) throws -> Void) throws {
         seen += Int64(bytes.count)
         guard seen <= limits.total else { throw Self.wrong("it is larger than \(limits.total) bytes") }
-        // What has been read goes when it is most of it: each byte is moved once.
+        // Tokenized bytes are removed when they are at least half: each byte is moved once.
         if position > 0, position >= pending.count / 2 {
             pending.removeSubrange(..<position)
             scanned = max(0, scanned - position)
@@ -45,7 +44,7 @@ struct XMLTokenizer {
         guard pending.count - position <= limits.piece else { throw Self.wrong("a piece of it is too long") }
     }
 
-    /// A token, or a part that means nothing; nil when more bytes are needed.
+    /// The next token, or a part without meaning such as a comment; nil when more bytes are needed.
     private mutating func next() throws -> (value: Token?, Void)? {
         if isAtStart {
             guard pending.count - position >= 4 else { return nil }
@@ -66,7 +65,7 @@ struct XMLTokenizer {
         }
     }
 
-    /// Where a sequence begins, from a position on.
+    /// The index of the first occurrence of a sequence after a position.
     private mutating func find(_ wanted: StaticString, from start: Int) -> Int? {
         let bytes = wanted.description.utf8
         guard let first = bytes.first else { return nil }
@@ -90,7 +89,7 @@ struct XMLTokenizer {
         var end = position
         while end < pending.count, pending[end] != UInt8(ascii: "<") { end += 1 }
         if end == pending.count {
-            // A reference, a line's end or a character may be cut in two here: those wait for the rest.
+            // A reference, a line end or a character that is cut here waits for the rest.
             guard end - position > 1024 else { return nil }
             end -= 32
             while end > position, pending[end] & 0xC0 == 0x80 { end -= 1 }
@@ -111,8 +110,8 @@ struct XMLTokenizer {
         let content = pending[position + 2..<end]
         if content.starts(with: "xml ".utf8) {
             let words = String(decoding: content, as: UTF8.self).lowercased()
-            if let named = words.range(after: "encoding=") {
-                let encoding = named.dropFirst().prefix { $0 != "\"" && $0 != "'" }
+            if let named = words.firstRange(of: "encoding=") {
+                let encoding = words[named.upperBound...].dropFirst().prefix { $0 != "\"" && $0 != "'" }
                 guard ["utf-8", "utf8", "us-ascii", "ascii"].contains(encoding) else {
                     throw Self.wrong("it is in \(encoding.prefix(20)), not in UTF-8")
                 }
@@ -182,7 +181,7 @@ struct XMLTokenizer {
         return (.start(name: try Self.checked(name), attributes: attributes, isEmpty: isEmpty), ())
     }
 
-    /// Where the tag ends that begins here: a `>` in quotes ends nothing.
+    /// The index of the tag's end: a `>` in quotes does not end it.
     private mutating func endOfTag() -> Int? {
         var index = max(position + 1, scanned)
         defer { scanned = index }
@@ -214,7 +213,7 @@ struct XMLTokenizer {
         return Array(name)
     }
 
-    /// Text with what its references stand for.
+    /// The text with its references resolved.
     private func resolved(_ raw: ArraySlice<UInt8>) throws -> [UInt8] {
         guard raw.contains(UInt8(ascii: "&")) else { return Self.withPlainLineEnds(Array(raw)) }
         var out: [UInt8] = []
@@ -243,7 +242,7 @@ struct XMLTokenizer {
                 name.hasPrefix("#x")
                 ? UInt32(name.dropFirst(2), radix: 16)
                 : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
-            // Control characters are no XML 1.0, and servers send them all the same: names have them.
+            // Control characters are not allowed in XML 1.0, but servers send them in names.
             guard let number, number != 0, let scalar = Unicode.Scalar(number) else {
                 throw wrong("it has a reference to something that is not in it")
             }
@@ -266,16 +265,5 @@ struct XMLTokenizer {
 
     static func wrong(_ what: String) -> FileProviderError {
         FileProviderError(.malformedResponse, "the answer's XML is refused: \(what)")
-    }
-}
-
-extension String {
-    fileprivate func range(after text: String) -> Substring? {
-        var rest = self[...]
-        while !rest.isEmpty {
-            if rest.hasPrefix(text) { return rest.dropFirst(text.count) }
-            rest = rest.dropFirst()
-        }
-        return nil
     }
 }
