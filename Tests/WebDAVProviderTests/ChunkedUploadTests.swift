@@ -117,7 +117,7 @@ struct ChunkedUploadTests {
         }
     }
 
-    @Test("DAV-17: what nobody came back for is deleted, and what the server has forgotten begins anew")
+    @Test("DAV-17: an abandoned upload is deleted, and one that the server has deleted starts again")
     func abandoned() async throws {
         try await run { remote, session, directory in
             var old = ChunkRecord(
@@ -162,13 +162,14 @@ struct ChunkedUploadTests {
 
     @Test("DAV-17: where no chunks are taken, or the address does not say whose they are, files go in one piece")
     func notTaken() async throws {
-        #expect(UploadPlace(of: try #require(HTTPURL("https://host/remote.php/webdav/"))) == nil)
-        let place = UploadPlace(of: try #require(HTTPURL("https://host/cloud/remote.php/dav/files/me%20too/a/b/")))
-        #expect(place?.collection.description == "https://host/cloud/remote.php/dav/uploads/me%20too/")
+        #expect(OwnCloudAccount(of: try #require(HTTPURL("https://host/remote.php/webdav/"))) == nil)
+        let account = OwnCloudAccount(
+            of: try #require(HTTPURL("https://host/cloud/remote.php/dav/files/me%20too/a/b/")))
+        #expect(account?.uploads.url.description == "https://host/cloud/remote.php/dav/uploads/me%20too/")
         #expect(ChunkedUploads.chunkSize(for: 25 << 20) == 10 << 20)
         #expect((1 << 40) / ChunkedUploads.chunkSize(for: 1 << 40) < 10_000)
         try await IdentifyingRemote.run { port, directory in
-            let remote = try await IdentifyingRemote(port: port, in: directory, below: "dav/files/nobody/")
+            let remote = try await IdentifyingRemote(port: port, in: directory, below: "dav/files/guest/")
             let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
             let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
             _ = try await session.create(ProviderSession.template("large"), content: bytes)

@@ -37,7 +37,7 @@ struct EarlyUploadTests {
             try bytes.withUnsafeBytes { _ = try descriptor.writeAll(toAbsoluteOffset: offset, $0) }
         }
 
-        /// The whole file, when nobody writes any more.
+        /// The whole file, when it is no longer written.
         func content(size: Int, confirm: @escaping @Sendable () throws -> Void = {}) -> ContentSource {
             ContentSource(
                 descriptor: descriptor, size: Int64(size), growing: growing, confirm: confirm, progress: { _ in })
@@ -147,9 +147,9 @@ struct EarlyUploadTests {
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func foundOutMeanwhile() async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, _ in
-            var capabilities = try await remote.capabilities(probingIn: .root)
+            var capabilities = try await remote.prober.capabilities(probingIn: .root)
             capabilities.takesAnyLength = false
-            remote.capabilityStore.keep(capabilities)
+            remote.server.capabilityStore.keep(capabilities)
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             _ = try await remote.write(
                 writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
@@ -187,7 +187,7 @@ struct EarlyUploadTests {
         }
     }
 
-    @Test("DAV-12: of a file that nobody wants any more nothing is left", arguments: DAVServer.Kind.installed)
+    @Test("DAV-12: nothing is left of a file whose upload was cancelled", arguments: DAVServer.Kind.installed)
     func givenUp(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, _, writing, _, sending in
             writing.growing.giveUp()

@@ -34,7 +34,7 @@ struct HiddenFileTests {
             let change = Task {
                 try await session.modify(made.item, .contents, content: [UInt8](repeating: 7, count: 60 << 20))
             }
-            #expect(await eventually { session.webDAV?.hiddenFiles.all.isEmpty == false })
+            #expect(await eventually { session.webDAV?.server.hiddenFiles.all.isEmpty == false })
             change.cancel()
             _ = try? await change.value
             await session.provider.invalidate()
@@ -55,7 +55,7 @@ struct HiddenFileTests {
             }
             #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
             // Nothing of it comes to the server any more.
-            await killed.webDAV?.client.transport.close()
+            await killed.webDAV?.server.client.transport.close()
             _ = try? await creation.value
             #expect(try await server.state().hidden != [])
 
@@ -74,7 +74,7 @@ struct HiddenFileTests {
                 try await killed.create(ProviderSession.template("file"), content: [1, 2, 3])
             }
             #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
-            await killed.webDAV?.client.transport.close()
+            await killed.webDAV?.server.client.transport.close()
             _ = try? await creation.value
             let left = Set(try await server.state().hidden)
             #expect(!left.isEmpty)
@@ -108,5 +108,5 @@ struct HiddenFileTests {
 
 extension ProviderSession {
     /// Whether nothing hidden is noted to be on the server.
-    fileprivate var isClean: Bool { webDAV?.hiddenFiles.all.isEmpty == true }
+    fileprivate var isClean: Bool { webDAV?.server.hiddenFiles.all.isEmpty == true }
 }

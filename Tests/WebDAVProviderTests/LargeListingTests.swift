@@ -144,7 +144,7 @@ struct LargeListingTests {
         }
     }
 
-    @Test("A listing that nobody wants any more ends, and one that failed begins again")
+    @Test("An invalidated listing ends, and one that failed starts again")
     func endsWhenUnwanted() async throws {
         try await PlainServer.run("many=6000", "hold=2500") { server async throws in
             let session = try server.session()
@@ -152,7 +152,7 @@ struct LargeListingTests {
             let enumerator = try session.provider.enumerator(
                 for: directory.itemIdentifier, request: FileProviderRequest(reason: .listing))
             let first = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 1000)
-            // The one who asks is busy himself.
+            // One of them is the request for the state.
             #expect(try await server.state().connections.busy == 2)
             enumerator.invalidate()
             let next = try #require(first.nextPage)
@@ -167,7 +167,7 @@ struct LargeListingTests {
         }
     }
 
-    @Test("Entries that nobody takes go to a file, and come back in their order") func spool() throws {
+    @Test("Entries that are not consumed go to a file, and come back in order") func spool() throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         var spool = EntrySpool(in: directory.path)

@@ -5,10 +5,10 @@ import Testing
 @testable import WebDAVProvider
 
 @Suite struct LostContentTests {
-    @Test("PATH-10: contents whose tags nobody knows are known again after a SIGKILL, and under another name")
+    @Test("PATH-10: contents with unknown tags are recognized after a SIGKILL, and under another name")
     func survive() throws {
         let store = ReportingStore.temporary
-        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), WebDAVRemote.digest(of: [1, 2]))
+        let (date, mark) = (FileTimestamp(seconds: 7, nanoseconds: 8), LostUploads.digest(of: [1, 2]))
         let first = SentContents(in: store)
         first.note("name", mark, size: 2, date: date)
         first.note("dated", .seconds(7), size: 2, date: date)

@@ -112,7 +112,7 @@ struct OddServerTests {
                     }
                     Issue.record("\(attempt) succeeds")
                 } catch let error as FileProviderError {
-                    // It is not this file or that directory: nobody is asked again and again.
+                    // The cause is not one file or directory: no request is repeated.
                     #expect(error.code == .serverUnreachable, "\(attempt): \(error)")
                     #expect(error.message.contains("a page to log in?"), "\(attempt): \(error)")
                 }

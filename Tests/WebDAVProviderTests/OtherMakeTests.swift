@@ -53,7 +53,7 @@ struct OtherMakeTests {
         try await PlainServer.run("location") { server async throws in
             let session = try server.session()
             try await work(session)
-            let capabilities = try #require(session.webDAV?.capabilityStore.capabilities)
+            let capabilities = try #require(session.webDAV?.server.capabilityStore.capabilities)
             #expect(capabilities.oddNames[.controlCharacters] != .kept)
             #expect(
                 capabilities.oddNames[.hash] == .kept && capabilities.refusesOverwriting && capabilities.showsOnlyWhole)
@@ -67,7 +67,7 @@ struct OtherMakeTests {
         try await PlainServer.run("breaks") { server async throws in
             let session = try server.session { $0.retries.attempts = 2 }
             try await work(session)
-            let capabilities = try #require(session.webDAV?.capabilityStore.capabilities)
+            let capabilities = try #require(session.webDAV?.server.capabilityStore.capabilities)
             #expect(capabilities.oddNames[.percent] == .lost)
             #expect(capabilities.oddNames[.hash] == .kept && capabilities.refusesOverwriting)
             await session.provider.invalidate()

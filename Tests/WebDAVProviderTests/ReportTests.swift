@@ -129,7 +129,7 @@ struct ReportTests {
             try await folder.makeDirectory("a/new")
             #expect(try await reporter.changes(since: mark, in: a).changed == [a])
             #expect(session.provider.remarks.contains { $0.contains("not known to tell") })
-            // Whoever writes finds out.
+            // The first write probes it.
             _ = try await session.create(ProviderSession.template("mine"), content: [1])
             #expect(try await reporter.changeReports() == .ofDirectories(areComplete: true))
         }

@@ -60,7 +60,7 @@ extension RequestedRemote {
         return base + name + "/" + names.joined(separator: "/")
     }
 
-    /// Makes a request of somebody else's.
+    /// Makes a request as another client.
     ///
     /// - Returns: the answer's body.
     @discardableResult

@@ -39,7 +39,7 @@ final class ServedFolder: RemoteUnderTest {
 
     private func makeFolder(_ path: String) throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        // For whomever the server runs as.
+        // The server may run as another user.
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
     }
 

@@ -35,7 +35,7 @@ struct ServerTests {
             #expect(folder.names == ["file"])
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
-            let capabilities = try #require(remote.capabilityStore.capabilities)
+            let capabilities = try #require(remote.server.capabilityStore.capabilities)
             #expect(capabilities.refusesOverwriting)
             let controls: ServerCapabilities.NameFate =
                 switch kind {
@@ -63,7 +63,7 @@ struct ServerTests {
             #expect(provider.remarks.isEmpty == (kind == .apache), "\(provider.remarks)")
             // The next instance knows it already.
             let again = try #require(try folder.makePathProvider(for: session.manager).remote as? WebDAVRemote)
-            #expect(again.capabilityStore.capabilities == capabilities)
+            #expect(again.server.capabilityStore.capabilities == capabilities)
             await again.close()
             let stored = try await session.modify(made.item, .contents, content: [4])
             #expect(stored.item.itemIdentifier == made.item.itemIdentifier)
@@ -180,7 +180,7 @@ struct ServerTests {
             let made = try await session.create(template, content: [1, 2], fields: fields)
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
-            let keeps = try #require(remote.capabilityStore.capabilities).keepsAttributes
+            let keeps = try #require(remote.server.capabilityStore.capabilities).keepsAttributes
             #expect(keeps == (kind == .apache || kind == .lighttpd))
             #expect(provider.remarks.contains { $0.contains("keeps no properties") } == !keeps)
             guard keeps else { return #expect(made.stillPending == fields) }
@@ -228,7 +228,7 @@ struct ServerTests {
             #expect(made.stillPending == fields)
             #expect(try await session.find("file").permissions == nil)
             let provider = try #require(session.provider as? PathAddressedProvider)
-            #expect((provider.remote as? WebDAVRemote)?.capabilityStore.capabilities?.hasAttributes == false)
+            #expect((provider.remote as? WebDAVRemote)?.server.capabilityStore.capabilities?.hasAttributes == false)
         }
     }
 
@@ -316,7 +316,7 @@ struct CredentialTests {
         await server.stop()
     }
 
-    @Test("DAV-20: a certificate that nobody vouches for is refused; SSL_CERT_FILE names who vouches")
+    @Test("DAV-20: a certificate of an unknown authority is refused; SSL_CERT_FILE names an authority")
     func certificates() async throws {
         try await ServedFolder.run(on: .apache, isSecure: true) { _, session async throws in
             do {

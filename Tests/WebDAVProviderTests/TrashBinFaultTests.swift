@@ -61,7 +61,7 @@ struct TrashBinFaultTests {
             let to = try await session.find("to").itemIdentifier
             let file = try await session.find("from/file")
             let trashed = try await session.trash(file)
-            // Somebody has its name by now: the server calls it otherwise on its way.
+            // Another item has its name: the server restores it under a different one first.
             try await remote.write(Array("other".utf8), to: "from/file")
             // The first request takes it out of the bin, the second to where it is wanted.
             try await remote.fault(fault, step == 1 ? "MOVE" : "MOVE2")
@@ -102,7 +102,7 @@ struct TrashBinFaultTests {
             #expect(trashed.isTrashed)
             #expect(trashed.itemIdentifier == file.itemIdentifier)
             #expect(try await session.fetch(file.itemIdentifier).bytes == Array("two".utf8))
-            // The item is back, and its new content is not, or nobody knows.
+            // The item is back, and its new content is not, or its state is unknown.
             try await remote.fault(fault, "PUT")
             let second = await code {
                 _ = try await session.restore(trashed, to: to, as: "back", content: Array("three".utf8))
@@ -233,8 +233,7 @@ struct TrashBinFaultTests {
         }
     }
 
-    @Test("BIN-8: an ownCloud's bin lists, brings back and deletes, and lets nobody read") func ownCloud() async throws
-    {
+    @Test("BIN-8: an ownCloud's bin lists, restores and deletes, and refuses to be read") func ownCloud() async throws {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await BinnedRemote(port: port, in: directory)
             try await remote.fault("bin", "owncloud")

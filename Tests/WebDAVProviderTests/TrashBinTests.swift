@@ -125,7 +125,7 @@ struct TrashBinTests {
             #expect(listed.map(\.filename) == ["thrown"])
             // It still shows which content that is.
             #expect(listed.first?.itemVersion == thrown.itemVersion)
-            // Brought back by somebody, and thrown away again by him: that is news.
+            // Another client restores it and deletes it again: that is a change.
             let place = try #require(try await remote.binned().first { $0.hasPrefix("deleted") })
             try await remote.restore(place)
             #expect(try await next.find("deleted").itemIdentifier == deleted.itemIdentifier)
@@ -148,14 +148,14 @@ struct TrashBinTests {
             try await remote.write(Array("two".utf8), to: "two")
             let (one, directory) = (try await session.find("d/one"), try await session.find("d"))
             try await remote.delete("d/one")
-            // Whoever misses it finds it there.
+            // It is still in the bin.
             let found = try await session.item(one.itemIdentifier)
             #expect(found.isTrashed)
             #expect(found.filename == "one")
             #expect(
                 try await session.fetch(one.itemIdentifier, version: found.itemVersion.contentVersion).bytes
                     == Array("one".utf8))
-            // Nobody knows whether that is what was read before.
+            // It is unknown whether that is the content that was read before.
             await #expect(throws: FileProviderError.self) {
                 _ = try await session.fetch(one.itemIdentifier, version: one.itemVersion.contentVersion)
             }
@@ -171,7 +171,7 @@ struct TrashBinTests {
         }
     }
 
-    @Test("BIN-1: directories that a bin keeps, and nobody threw away, are none of the trash; what lies in them is")
+    @Test("BIN-1: directories in a bin that were not deleted are not in the trash; their deleted members are")
     func nested() async throws {
         try await BinnedRemote.run { remote, session, _ in
             try await remote.fault("bin", "nested")

@@ -72,15 +72,15 @@ struct WordTests {
         #expect(Netrc.credentials(for: "EXAMPLE.org", user: nil, in: text)?.password == "a \"quoted\" word")
         #expect(Netrc.credentials(for: "example.org", user: "second", in: text)?.password == "two")
         #expect(Netrc.credentials(for: "third.org", user: nil, in: text)?.user == "any")
-        #expect(Netrc.credentials(for: "third.org", user: "somebody", in: text) == nil)
+        #expect(Netrc.credentials(for: "third.org", user: "another", in: text) == nil)
         #expect(Netrc.credentials(for: "example.org", user: nil, in: "machine example.org") == nil)
     }
 
     @Test("tags that are only a date and a length are known for that")
     func tags() {
-        #expect(WebDAVRemote.tag(.file, "\"6b017be3-5\"", 0x6b01_7be3, 5) == "m1795259363-5")
-        #expect(WebDAVRemote.tag(.file, "16534100-1795259376-5", 1_795_259_376, 5) == "m1795259376-5")
-        #expect(WebDAVRemote.tag(.file, "W/\"5-660c7641322c0\"", 1_795_259_376, 5) == "e5-5-660c7641322c0")
-        #expect(WebDAVRemote.tag(.file, nil, 7, 5) == "m7-5")
+        #expect(ETag.contentTag(.file, "\"6b017be3-5\"", 0x6b01_7be3, 5) == "m1795259363-5")
+        #expect(ETag.contentTag(.file, "16534100-1795259376-5", 1_795_259_376, 5) == "m1795259376-5")
+        #expect(ETag.contentTag(.file, "W/\"5-660c7641322c0\"", 1_795_259_376, 5) == "e5-5-660c7641322c0")
+        #expect(ETag.contentTag(.file, nil, 7, 5) == "m7-5")
     }
 }

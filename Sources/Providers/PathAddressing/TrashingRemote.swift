@@ -44,14 +44,9 @@ package protocol TrashingRemote: PathRemote {
 
     /// Deletes for good, a directory with all below it. What is gone already is a success.
     func deleteTrashed(_ entry: TrashedEntry) async throws
-}
 
-extension TrashingRemote {
-    /// Deletes for good, as far as that can be done now, what lies in the trash under names that begin so.
-    package func clearTrash(ofNamesBeginningWith prefix: String) async {
-        guard traits.hasTrash, let all = try? await trashedEntries() else { return }
-        for found in all where found.entry.name.utf8.starts(with: prefix.utf8) { try? await deleteTrashed(found) }
-    }
+    /// Deletes for good, as far as possible now, the items in the trash whose names begin with a prefix.
+    func clearTrash(ofNamesBeginningWith prefix: String) async
 }
 
 /// What a remote says of something in its trash.

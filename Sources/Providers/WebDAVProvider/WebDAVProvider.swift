@@ -6,75 +6,70 @@ import SystemPackage
 
 /// The provider for collections on WebDAV servers.
 package enum WebDAVProvider {
-    /// What was found out about a server by trying it out, and has to be known before it is asked again.
+    /// What was detected about a server before its domain exists.
     package struct Findings: Hashable, Sendable {
         var trashBin: TrashBin.Kind?
     }
 
-    /// Makes the provider of a domain. Asks nothing of the server.
+    /// Makes the provider of a domain, without a request.
     ///
     /// - Parameters:
-    ///   - findings: of a server that was just tried out.
-    ///   - credentials: what was given for the domain; without any `~/.netrc` is looked at. Called whenever the server
-    ///     wants credentials.
-    /// - Throws: `providerNotFound` for a source that is none.
+    ///   - findings: the result of ``tryOut(_:configuration:credentials:logger:)``, if it was called.
+    ///   - credentials: the credentials of the domain, looked up whenever the server requires them; without any, those in
+    ///     `~/.netrc` are used.
+    /// - Throws: `providerNotFound` for an invalid source.
     package static func make(
         for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
         findings: Findings? = nil, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
     ) throws -> PathAddressedProvider {
+        var settings = configuration ?? HTTPTransport.Configuration()
+        settings.connections = WebDAVServer.concurrentCalls
         let remote = try remote(
-            for: manager, configuration: configuration, findings: findings, credentials: credentials, logger: logger)
+            manager.domain.source, settings, store: ReportingStore(of: manager),
+            spoolDirectory: manager.stateDirectory, isReadOnly: manager.domain.isReadOnly, credentials, logger,
+            report: { manager.report($0) })
+        if let findings { remote.server.trash.store.note(findings.trashBin) }
         return PathAddressedProvider(remote: remote, manager: manager)
     }
 
-    /// Connects to a server, and leaves it again.
+    /// Connects to a server and disconnects again.
     ///
-    /// - Throws: what keeps the source from being mounted, in words for the user.
+    /// - Throws: why the source cannot be mounted, in words for the user.
     @discardableResult
     package static func tryOut(
         _ source: String, configuration: HTTPTransport.Configuration? = nil,
         credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
     ) async throws -> Findings {
-        let source = try WebDAVSource(source)
         var settings = configuration ?? HTTPTransport.Configuration()
-        let environment = settings.environment
-        // Somebody waits.
+        // The user waits for the result.
         settings.retries.attempts = 2
-        let remote = WebDAVRemote(
-            source: source, transport: HTTPTransport(settings, logger: logger), store: .temporary,
-            spoolDirectory: "/nonexistent",
-            credentials: {
-                credentials()
-                    ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)
-            },
-            report: { _ in })
+        let remote = try remote(
+            source, settings, store: .temporary, spoolDirectory: "/nonexistent", isReadOnly: false, credentials,
+            logger, report: { _ in })
         do {
-            try await remote.connect()
+            try await remote.server.connect()
         } catch {
             await remote.close()
             throw error
         }
         await remote.close()
-        return Findings(trashBin: remote.trashBins.bin?.kind)
+        return Findings(trashBin: remote.server.trash.store.bin?.kind)
     }
 
-    /// The remote alone.
-    package static func remote(
-        for manager: any FileProviderManager, configuration: HTTPTransport.Configuration? = nil,
-        findings: Findings? = nil, credentials: @escaping @Sendable () -> WebDAVCredentials?, logger: Logger
+    private static func remote(
+        _ source: String, _ settings: HTTPTransport.Configuration, store: ReportingStore, spoolDirectory: FilePath,
+        isReadOnly: Bool, _ credentials: @escaping @Sendable () -> WebDAVCredentials?, _ logger: Logger,
+        report: @escaping @Sendable (String) -> Void
     ) throws -> WebDAVRemote {
-        let source = try WebDAVSource(manager.domain.source)
-        var settings = configuration ?? HTTPTransport.Configuration()
-        settings.connections = WebDAVRemote.concurrentCalls
+        let source = try WebDAVSource(source)
         let environment = settings.environment
         return WebDAVRemote(
-            source: source, transport: HTTPTransport(settings, logger: logger),
-            store: ReportingStore(of: manager), spoolDirectory: manager.stateDirectory, findings: findings,
-            isReadOnly: manager.domain.isReadOnly,
+            source: source, transport: HTTPTransport(settings, logger: logger), store: store,
+            spoolDirectory: spoolDirectory, isReadOnly: isReadOnly,
             credentials: {
                 credentials()
                     ?? Netrc.credentials(for: source.url.host, user: source.user, environment: environment)
             },
-            report: { manager.report($0) })
+            report: report)
     }
 }

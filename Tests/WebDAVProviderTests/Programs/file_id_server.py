@@ -54,7 +54,7 @@ class Node:
 
 root = Node({
     "remote.php": Node({"dav": Node({"files": Node({"user": Node({})})})}),
-    "dav": Node({"files": Node({"nobody": Node({})})})})
+    "dav": Node({"files": Node({"guest": Node({})})})})
 UPLOADS = ["remote.php", "dav", "uploads", "user"]
 FILES = ["remote.php", "dav", "files", "user"]
 LEAST_CHUNK = 5 << 20

@@ -1,0 +1,39 @@
+import FileProvider
+import PathAddressing
+import Synchronization
+
+/// Probes the capabilities of the server when they are first needed, once for all callers.
+final class CapabilityProber: Sendable {
+    let changes: ChangeRequests
+    private let probe = Mutex<Task<ServerCapabilities, any Error>?>(nil)
+
+    init(_ changes: ChangeRequests) {
+        self.changes = changes
+    }
+
+    /// - Parameter directory: the directory of the hidden files of a probe.
+    /// - Throws: the error for which files cannot be created in the directory.
+    func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
+        let store = changes.server.capabilityStore
+        if let capabilities = store.capabilities { return capabilities }
+        let task = probe.withLock { probe in
+            if let probe { return probe }
+            let task = Task { [changes] in try await CapabilityProbe(changes, in: directory).run() }
+            probe = task
+            return task
+        }
+        let result = await task.result
+        probe.withLock { if $0 == task { $0 = nil } }
+        try Task.checkCancellation()
+        let capabilities = try result.get()
+        store.keep(capabilities)
+        return capabilities
+    }
+
+    /// - Returns: the probe that was in progress.
+    func cancel() -> Task<ServerCapabilities, any Error>? {
+        let task = probe.withLock { $0 }
+        task?.cancel()
+        return task
+    }
+}

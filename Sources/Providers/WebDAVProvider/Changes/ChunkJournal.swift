@@ -1,0 +1,46 @@
+import FileProvider
+import Foundation
+import PathAddressing
+
+/// A chunked upload in progress.
+struct ChunkRecord: Codable, Hashable, Sendable {
+    /// The name of its directory on the server.
+    var folder: String
+    /// The path in the URL of the file.
+    var target: String
+    var size: Int64
+    var chunkSize: Int64
+    /// Seconds since 1970.
+    var begun: Int64
+    /// SHA-256 of the acknowledged chunks, by their numbers.
+    var digests: [Int: String] = [:]
+}
+
+/// The chunked uploads in progress, with the chunks that the server has acknowledged.
+struct ChunkJournal: Sendable {
+    private let store: ReportingStore
+    private static let uploads = ProviderStoreNamespace<ChunkRecord>("webdav.chunks")
+
+    init(in store: ReportingStore) {
+        self.store = store
+    }
+
+    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
+
+    /// Records with impossible numbers are damaged and left out.
+    var records: [ChunkRecord] {
+        store.all(in: Self.uploads).map(\.record).filter { $0.size >= 0 && $0.chunkSize > 0 && $0.begun >= 0 }
+    }
+
+    func record(for target: String) -> ChunkRecord? {
+        records.first { $0.target.utf8.elementsEqual(target.utf8) }
+    }
+
+    func save(_ record: ChunkRecord) throws {
+        try store.store.put(record, at: ProviderStoreKey(record.folder), in: Self.uploads)
+    }
+
+    func remove(_ record: ChunkRecord) {
+        store.attempt { try $0.remove(ProviderStoreKey(record.folder), in: Self.uploads) }
+    }
+}

@@ -1,0 +1,220 @@
+import Crypto
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// Sends large files in chunks, so that an interrupted upload continues, by Nextcloud's chunked upload, version 2: each upload
+/// has a directory with numbered chunks, and a move of their concatenation to the file's path ends it.
+final class ChunkedUploads: Sendable {
+    private let journal: ChunkJournal
+    private let changes: ChangeRequests
+    /// Nil where the server's URL does not name the user.
+    private let uploads: CollectionAddress?
+    private let state = Mutex((isRefused: false, isTidy: false, inProgress: Set<String>()))
+
+    /// Smaller files are sent in one piece.
+    static let smallest: Int64 = 20 << 20
+    private static let chunk: Int64 = 10 << 20
+    private static let mostChunks: Int64 = 10_000
+    /// Servers delete an unfinished upload after a day.
+    private static let lifetime: Int64 = 86_400
+
+    init(_ journal: ChunkJournal, _ changes: ChangeRequests) {
+        self.journal = journal
+        self.changes = changes
+        uploads = OwnCloudAccount(of: changes.server.client.root.url)?.uploads
+    }
+
+    private var server: WebDAVServer { changes.server }
+    private var client: WebDAVClient { server.client }
+
+    static func chunkSize(for size: Int64) -> Int64 {
+        let least = (size + mostChunks - 1) / mostChunks
+        return max(chunk, (least + (1 << 20) - 1) / (1 << 20) * (1 << 20))
+    }
+
+    /// One upload in progress.
+    private struct Upload {
+        var record: ChunkRecord
+        var directory: CollectionAddress
+        /// The path of the file, and its URL.
+        var path: RemotePath
+        var target: HTTPURL
+
+        /// The server concatenates the chunks in the order of their names.
+        func chunk(_ number: Int) -> HTTPURL {
+            let digits = String(number)
+            return directory.url(
+                of: RemotePath([String(repeating: "0", count: max(0, 5 - digits.utf8.count)) + digits]))
+        }
+    }
+
+    /// Writes a large file.
+    ///
+    /// - Returns: false when the file is not large, or the server accepts no chunks: then nothing was done.
+    /// - Throws: ``RemoteConditionFailure``; `providerDomainTemporarilyUnavailable` when the server has lost a chunk;
+    ///   the errors of ``ContentSource``.
+    func write(
+        _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> Bool {
+        let (target, name) = (client.root.url(of: path), path.name ?? "/")
+        guard contents.size >= Self.smallest, let uploads,
+            state.withLock({ !$0.isRefused && $0.inProgress.insert(target.path).inserted })
+        else { return false }
+        defer { state.withLock { _ = $0.inProgress.remove(target.path) } }
+        await deleteAbandoned(in: uploads)
+        guard let begun = try await begin(contents.size, path, target, in: uploads) else { return false }
+        var upload = begun.upload
+        try await sendChunks(of: contents, &upload, begun.present)
+        try contents.confirm()
+        // The item may have changed since the upload began, an hour ago.
+        try await server.require(condition, at: path)
+        var fields: HTTPFields = [
+            "Destination": target.description, "OC-Total-Length": String(contents.size),
+            "Overwrite": condition == .absent ? "F" : "T",
+        ]
+        if let date = attributes.contentModificationDate { fields["X-OC-Mtime"] = String(date.seconds) }
+        let response = try await client.send(
+            "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true)
+        if response.head.isSuccess {
+            journal.remove(upload.record)
+            return true
+        }
+        if [400, 404, 409, 412].contains(response.status) { await abandon(upload.record, in: uploads) }
+        let refusal = try await changes.refusal(response, at: path)
+        if [400, 404, 409].contains(response.status) {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "\(client.host) has lost a part of '\(name)' (\(response.status)): it is sent anew")
+        }
+        throw refusal
+    }
+
+    /// - Parameter present: the lengths of the chunks that the server has.
+    private func sendChunks(of contents: ContentSource, _ upload: inout Upload, _ present: [Int: Int64]) async throws {
+        let size = upload.record.chunkSize
+        let count = Int(max(0, contents.size - 1) / size + 1)
+        for number in 1...count {
+            let offset = Int64(number - 1) * size
+            let range = offset..<(offset + min(size, contents.size - offset))
+            let digest = try await BlockingWork.run { try Self.digest(of: contents, range) }
+            if upload.record.digests[number] == digest, present[number] == Int64(range.count) {
+                contents.advance(by: Int64(range.count))
+                continue
+            }
+            // From now on the chunk of this number is not the one that was recorded.
+            if upload.record.digests.removeValue(forKey: number) != nil { try journal.save(upload.record) }
+            let response = try await client.send(
+                "PUT", upload.chunk(number),
+                [
+                    "Destination": upload.target.description, "OC-Total-Length": String(contents.size),
+                    "Content-Type": "application/octet-stream",
+                ], body: .content(contents, range))
+            guard response.head.isSuccess else {
+                let name = upload.path.name ?? "/"
+                guard [404, 409].contains(response.status) else {
+                    throw WebDAVClient.failure(response, of: name, isChange: true)
+                }
+                // The upload's directory was removed, not that of the file.
+                journal.remove(upload.record)
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable,
+                    "\(client.host) has forgotten what it had of '\(name)': it is sent anew")
+            }
+            // The digest is that of the sent bytes only if the file was not written since.
+            try contents.confirm()
+            upload.record.digests[number] = digest
+            try journal.save(upload.record)
+        }
+    }
+
+    private static func digest(of contents: ContentSource, _ range: Range<Int64>) throws -> String {
+        var hash = SHA256()
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let count = Int(min(1 << 20, range.upperBound - offset))
+            let bytes = try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                filled = try contents.descriptor.read(fromAbsoluteOffset: offset, into: .init(buffer))
+            }
+            guard !bytes.isEmpty else { throw FileProviderError.posix(.ioError, "the content ends early") }
+            hash.update(data: bytes)
+            offset += Int64(bytes.count)
+        }
+        return hash.finalize().hexadecimal
+    }
+
+    /// Continues the upload to a path, or begins one.
+    ///
+    /// - Returns: the upload with the lengths of the chunks that the server has; nil when it accepts no chunks.
+    private func begin(
+        _ size: Int64, _ path: RemotePath, _ target: HTTPURL, in uploads: CollectionAddress
+    ) async throws -> (upload: Upload, present: [Int: Int64])? {
+        let chunkSize = Self.chunkSize(for: size)
+        func upload(_ record: ChunkRecord) -> Upload {
+            Upload(record: record, directory: uploads.directory(record.folder), path: path, target: target)
+        }
+        if let known = journal.record(for: target.path) {
+            if known.size == size, known.chunkSize == chunkSize, let present = try await chunks(of: known, in: uploads)
+            {
+                return (upload(known), present)
+            }
+            await abandon(known, in: uploads)
+        }
+        let record = ChunkRecord(
+            folder: "yonder-" + String(UInt64.random(in: .min ... .max), radix: 16), target: target.path, size: size,
+            chunkSize: chunkSize, begun: ChunkJournal.now)
+        let response = try await client.send(
+            "MKCOL", uploads.directory(record.folder).url, ["Destination": target.description])
+        if response.head.isSuccess {
+            try journal.save(record)
+            return (upload(record), [:])
+        }
+        // The server has no such collection, or not for this user.
+        guard [400, 403, 404, 405, 409, 501].contains(response.status) else {
+            throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+        }
+        state.withLock { $0.isRefused = true }
+        return nil
+    }
+
+    /// The lengths of the chunks that the server has; nil when it has deleted the upload.
+    private func chunks(of record: ChunkRecord, in uploads: CollectionAddress) async throws -> [Int: Int64]? {
+        try await client.ifExists {
+            let members = try await client.members(
+                of: RemotePath([record.folder]), in: uploads, .usual, what: record.folder)
+            return members.reduce(into: [Int: Int64]()) { chunks, member in
+                guard let number = member.path.name.flatMap({ Int($0) }), !member.resource.isCollection else { return }
+                chunks[number] = member.resource.length
+            }
+        }
+    }
+
+    private func abandon(_ record: ChunkRecord, in uploads: CollectionAddress) async {
+        // In a task of its own, because the caller may have been cancelled.
+        let isGone = await Task { [client] in
+            let response = try? await client.send("DELETE", uploads.directory(record.folder).url, isLong: true)
+            return response.map { $0.head.isSuccess || $0.status == 404 } ?? false
+        }.value
+        if isGone || ChunkJournal.now - record.begun > Self.lifetime { journal.remove(record) }
+    }
+
+    /// Deletes old unfinished uploads, once after each start.
+    private func deleteAbandoned(in uploads: CollectionAddress) async {
+        let isFirst = state.withLock { state in
+            defer { state.isTidy = true }
+            return !state.isTidy
+        }
+        guard isFirst else { return }
+        for record in journal.records where ChunkJournal.now - record.begun > Self.lifetime {
+            await abandon(record, in: uploads)
+        }
+    }
+}
+
+extension CollectionAddress {
+    fileprivate func directory(_ name: String) -> CollectionAddress {
+        CollectionAddress(url(of: RemotePath([name]), isDirectory: true))
+    }
+}

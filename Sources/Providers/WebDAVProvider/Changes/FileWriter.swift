@@ -1,0 +1,183 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Writes files. A file appears complete or not at all: it is sent under a hidden name beside its path, and moved there.
+struct FileWriter: Sendable {
+    let prober: CapabilityProber
+    let attributes: AttributeStorage
+    let earlyUploads: EarlyUploads
+    let chunkedUploads: ChunkedUploads
+    /// Content up to this size is held in memory and sent in one piece.
+    private static let mostInPlace: Int64 = 8 << 20
+
+    private var changes: ChangeRequests { prober.changes }
+    private var server: WebDAVServer { changes.server }
+    private var client: WebDAVClient { server.client }
+
+    func write(
+        _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        try await server.connect()
+        if server.hasIdentifiers {
+            contents.growing?.giveUp()
+            return try await replace(contents, at: path, attributes, if: condition)
+        }
+        let capabilities = try await earlyUploads.capabilities(toWrite: contents, in: path.parent)
+        if capabilities.fate(of: path.name ?? "/") != .kept {
+            contents.growing?.giveUp()
+            return try await writeInPlace(contents, to: path, if: condition, capabilities)
+        }
+        if condition == .absent, contents.size <= LostUploads.mostBytes, capabilities.showsOnlyWhole,
+            capabilities.refusesReplacing
+        {
+            contents.growing?.giveUp()
+            return try await create(contents, at: path, attributes, capabilities)
+        }
+        return try await writeHidden(contents, to: path, attributes, if: condition, capabilities)
+    }
+
+    /// Sends the content under a hidden name, and moves it to its path.
+    private func writeHidden(
+        _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition,
+        _ capabilities: ServerCapabilities
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        let sentContents = server.lostUploads.contents
+        let early = try await earlyUploads.finish(contents, capabilities)
+        let hidden = try early ?? server.hiddenFiles.make(in: path.parent)
+        var stored: StoredAttributes?
+        do {
+            if early == nil { try await changes.put(.content(contents), at: hidden, for: path) }
+            // Not every server reports that it has lost a part. Where a move keeps the tag, this look-up replaces the one
+            // after the move.
+            let isLookedUp =
+                capabilities.tagsSurviveMoves || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
+            let sent = isLookedUp ? try await server.propfind(hidden) : nil
+            guard !isLookedUp || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
+                throw FileProviderError(.malformedResponse, "\(client.host) has not taken all of '\(name)'")
+            }
+            if let sent, capabilities.keepsAttributes {
+                stored = await self.attributes.storeIfWorthIt(attributes, of: sent.resource, at: hidden)
+            }
+            if let sent, capabilities.tagsSurviveMoves {
+                sentContents.note(name, .tag(sent.entry.tag), date: attributes.contentModificationDate)
+            }
+            try await publish(hidden, at: path, if: condition, capabilities)
+            server.hiddenFiles.remove(hidden)
+            if let sent { sentContents.forget(name, tag: sent.entry.tag) }
+            if let sent, capabilities.tagsSurviveMoves {
+                var entry = sent.entry.with(stored)
+                entry.name = name
+                return entry
+            }
+        } catch {
+            server.hiddenFiles.delete(hidden)
+            if !capabilities.tagsSurviveMoves {
+                await server.lostUploads.note(contents, named: name, attributes, because: error)
+            }
+            throw error
+        }
+        return try await recordingLoss(of: contents, named: name, attributes) {
+            guard let found = try await lookUp(path, capabilities) else { throw RemoteConditionFailure(present: nil) }
+            return try Self.requireSize(of: contents, found.entry).with(stored)
+        }
+    }
+
+    /// Creates a small file directly, where the server shows only complete files and does not overwrite.
+    private func create(
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes,
+        _ capabilities: ServerCapabilities
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        // Reading the end confirms that the content is of one generation.
+        let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
+        return try await recordingLoss(of: contents, bytes, named: name, attributes) {
+            try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
+            guard let made = try await lookUp(path, capabilities) else {
+                throw FileProviderError(.malformedResponse, "\(client.host) has not taken '\(name)'")
+            }
+            let entry = try Self.requireSize(of: contents, made.entry)
+            guard capabilities.keepsAttributes else { return entry }
+            return entry.with(await self.attributes.storeIfWorthIt(attributes, of: made.resource, at: path))
+        }
+    }
+
+    /// Writes to an ownCloud or Nextcloud server. There a file that is overwritten by a move becomes another one, and an
+    /// upload is visible only when it is complete.
+    private func replace(
+        _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        var fields: HTTPFields = [:]
+        if condition == .absent {
+            fields["If-None-Match"] = "*"
+        } else if let etag = try await server.require(condition, at: path)?.etag {
+            fields = ETag.condition(.match, etag, of: client.root.url(of: path))
+        }
+        // These servers take the date with the content, in seconds.
+        if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
+        return try await recordingLoss(of: contents, named: path.name ?? "/", attributes, isDated: true) {
+            if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
+                try await changes.put(.content(contents), at: path, fields)
+            }
+            return try Self.requireSize(of: contents, try await server.entry(at: path))
+        }
+    }
+
+    /// Writes a file with a name that nothing can be moved to.
+    private func writeInPlace(
+        _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition,
+        _ capabilities: ServerCapabilities
+    ) async throws -> RemoteEntry {
+        let name = path.name ?? "/"
+        guard capabilities.fate(of: name) == .sent else { throw ItemChanges.oddName(name, on: server) }
+        try await server.require(condition, at: path)
+        // A reader must not see a part: only content that was confirmed before is sent.
+        let bytes = try await BlockingWork.run {
+            try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace)))
+        }
+        guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(name, on: server) }
+        try await changes.put(.bytes(bytes), at: path)
+        return try Self.requireSize(of: contents, try await server.entry(at: path))
+    }
+
+    // MARK: - Parts
+
+    private func lookUp(_ path: RemotePath, _ capabilities: ServerCapabilities) async throws -> WebDAVServer.Found? {
+        capabilities.headsAreTrue ? try await server.head(path) : try await server.propfind(path)
+    }
+
+    /// - Throws: ``RemoteConditionFailure`` for an item that is not the content that was sent.
+    private static func requireSize(of contents: ContentSource, _ entry: RemoteEntry) throws -> RemoteEntry {
+        guard entry.kind == .file, entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
+        return entry
+    }
+
+    /// Runs the part of an upload after which the content may be at its path, and records it when there is no response.
+    private func recordingLoss(
+        of contents: ContentSource, _ bytes: [UInt8]? = nil, named name: String, _ attributes: RemoteAttributes,
+        isDated: Bool = false, _ body: () async throws -> RemoteEntry
+    ) async throws -> RemoteEntry {
+        do {
+            return try await body()
+        } catch {
+            await server.lostUploads.note(contents, bytes, named: name, attributes, isDated: isDated, because: error)
+            throw error
+        }
+    }
+
+    /// Moves a hidden file to its path.
+    private func publish(
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ capabilities: ServerCapabilities
+    ) async throws {
+        let isAbsent = condition == .absent
+        let there = isAbsent && capabilities.refusesOverwriting ? nil : try await server.require(condition, at: path)
+        let etag = capabilities.movesConditionally ? there?.etag : nil
+        do {
+            try await changes.move(hidden, to: path, kind: .file, overwriting: !isAbsent, ifTargetHas: etag)
+        } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
+            // The server refuses the ETag that the file has: no other client has changed the file.
+            try await changes.move(hidden, to: path, kind: .file, overwriting: true)
+        }
+    }
+}

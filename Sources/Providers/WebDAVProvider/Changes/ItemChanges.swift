@@ -1,0 +1,96 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Creates directories, moves and deletes items.
+struct ItemChanges: Sendable {
+    let prober: CapabilityProber
+    let attributes: AttributeStorage
+    private let deletionTimes = DeletionTimes()
+
+    init(_ prober: CapabilityProber, _ attributes: AttributeStorage) {
+        self.prober = prober
+        self.attributes = attributes
+    }
+
+    private var changes: ChangeRequests { prober.changes }
+    private var server: WebDAVServer { changes.server }
+
+    /// - Parameter isAllowed: the fates that a name may have.
+    /// - Throws: `cannotSynchronize` for a name that the server does not preserve.
+    func requireName(of path: RemotePath, _ isAllowed: (ServerCapabilities.NameFate) -> Bool) async throws {
+        guard let name = path.name, ServerCapabilities.isOdd(name) else { return }
+        let fate = try await prober.capabilities(probingIn: path.parent).fate(of: name)
+        if !isAllowed(fate) { throw Self.oddName(name, on: server) }
+    }
+
+    static func oddName(_ name: String, on server: WebDAVServer) -> FileProviderError {
+        FileProviderError(
+            .cannotSynchronize, "\(server.client.host) does not keep names like '\(name)': give it another one")
+    }
+
+    func makeDirectory(at path: RemotePath, _ attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try await server.connect()
+        if let name = path.name, HiddenName.isOne(name) { try server.hiddenFiles.add(path, isDirectory: true) }
+        // The capabilities are needed for what will be created in it.
+        async let probe = prober.capabilities(probingIn: path.parent)
+        try await requireName(of: path) { $0 != .lost }
+        let made = try await changes.makeDirectory(at: path)
+        var entry = made.entry
+        if server.capabilityStore.capabilities?.keepsAttributes == true {
+            entry = entry.with(await self.attributes.storeIfWorthIt(attributes, of: made.resource, at: path))
+        }
+        _ = try? await probe
+        return entry
+    }
+
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        try await server.connect()
+        let capabilities = try await prober.capabilities(probingIn: newPath.parent)
+        try await requireName(of: newPath) { $0 == .kept }
+        if let name = path.name, let newName = newPath.name { server.lostUploads.contents.carry(name, to: newName) }
+        // The probe does not cover overwriting a directory.
+        if kind == .directory || !capabilities.refusesOverwriting { try await server.require(.absent, at: newPath) }
+        try await changes.move(path, to: newPath, kind: kind, overwriting: false)
+        guard let moved = try await server.propfind(newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind
+        else {
+            throw FileProviderError(
+                .malformedResponse, "\(server.client.host) has lost '\(newPath.name ?? "/")' in a move")
+        }
+        return moved
+    }
+
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await server.connect()
+        try await delete(path, kind: kind, if: condition, isKept: false)
+        if let name = path.name, HiddenName.isOne(name) { server.hiddenFiles.remove(path) }
+    }
+
+    /// Moves an item to the server's trash bin.
+    func trash(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await server.connect()
+        try await server.trash.requireBin()
+        _ = try await server.requireItem(path, isDirectory: kind == .directory)
+        try await delete(path, kind: kind, if: condition, isKept: true)
+    }
+
+    /// - Parameter isKept: the item has to be in the server's trash bin afterwards.
+    private func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition, isKept: Bool) async throws {
+        var fields: HTTPFields = [:]
+        if case .unchanged(let tag) = condition {
+            let conditions = try await prober.capabilities(probingIn: path.parent).deletions
+            guard let there = try await server.propfind(path) else { return }
+            guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
+            fields = there.etag.map { ETag.condition(conditions, $0, of: server.client.root.url(of: path)) } ?? [:]
+        }
+        try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
+            do {
+                try await changes.delete(path, isDirectory: kind == .directory, fields)
+            } catch let failure as RemoteConditionFailure where condition.isOf(failure.present?.tag) && !fields.isEmpty
+            {
+                // The server refuses the ETag that the file has: no other client has changed the file.
+                try await changes.delete(path, isDirectory: kind == .directory, [:])
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+import SystemPackage
+
+/// The listing of one directory while it arrives. A task reads the response as fast as the server sends it, so that no
+/// connection waits for the consumer; an ``EntrySpool`` holds the entries until then.
+final class ListingStream: Sendable {
+    private struct State {
+        var spool: EntrySpool
+        /// Whether the listed item is a directory; nil before the server has described it.
+        var isDirectory: Bool?
+        var leavesOut = false
+        var result: Result<Void, any Error>?
+        var waiter: CheckedContinuation<Void, Never>?
+        /// The number of entries that the consumer waits for.
+        var wanted = 0
+        var task: Task<Void, Never>?
+
+        /// Whether the consumer can continue.
+        var isReady: Bool { result != nil || isDirectory == false || isDirectory == true && spool.count >= wanted }
+
+        /// The waiting consumer, if it can continue.
+        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
+            guard isReady else { return nil }
+            defer { waiter = nil }
+            return waiter
+        }
+    }
+
+    /// A part of a listing.
+    struct Part {
+        var entries: [RemoteEntry]
+        var leavesOut: Bool
+        var isLast: Bool
+    }
+
+    private let state: Mutex<State>
+    /// After this time a part has the entries that have arrived, even if they are few.
+    private static let patience = Duration.milliseconds(100)
+
+    /// - Parameter directory: the directory of the spool's file.
+    init(in directory: FilePath) {
+        state = Mutex(State(spool: EntrySpool(in: directory)))
+    }
+
+    // MARK: - Arriving
+
+    /// Starts the task that reads the response.
+    func start(_ body: @escaping @Sendable () async throws -> Void) {
+        let task = Task {
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await body())
+            } catch {
+                result = .failure(error)
+            }
+            wake { $0.result = result }
+        }
+        state.withLock { $0.task = task }
+    }
+
+    func add(_ entry: RemoteEntry) throws {
+        let waiter = try state.withLock { state in
+            try state.spool.append(entry)
+            return state.takeWaiter()
+        }
+        waiter?.resume()
+    }
+
+    /// Records whether the listed item is a directory.
+    func noteOwn(isDirectory: Bool) { wake { $0.isDirectory = $0.isDirectory ?? isDirectory } }
+
+    /// Records that the directory has a member that is left out.
+    func noteLeftOut() { state.withLock { $0.leavesOut = true } }
+
+    private func wake(_ change: (inout State) -> Void) {
+        let waiter = state.withLock { state in
+            change(&state)
+            return state.takeWaiter()
+        }
+        waiter?.resume()
+    }
+
+    // MARK: - Taking
+
+    /// Returns the next entries.
+    ///
+    /// - Parameters:
+    ///   - limit: the largest number of entries; `Int.max` waits for all.
+    ///   - what: the directory, for messages.
+    /// - Throws: the errors of the request; `noSuchItem` for an item that is no directory; `malformedResponse` for a response
+    ///   that does not describe it.
+    func next(_ limit: Int, of what: String, on host: String) async throws -> Part {
+        var isLate = false
+        while true {
+            try Task.checkCancellation()
+            let (result, isDirectory, count) = state.withLock { state in
+                state.wanted = limit
+                return (state.result, state.isDirectory, state.spool.count)
+            }
+            try result?.get()
+            switch isDirectory {
+            case true?: if result != nil || count >= limit || isLate && count > 0 { return try await take(limit) }
+            case false?: throw FileProviderError(.noSuchItem, "\(host) has no directory '\(what)'")
+            // A response without the directory itself does not answer the request. It would look like an empty directory.
+            case nil where result != nil:
+                throw FileProviderError(.malformedResponse, "\(host) does not say what '\(what)' is")
+            case nil: break
+            }
+            isLate = await !wait() && limit < .max
+        }
+    }
+
+    private func take(_ limit: Int) async throws -> Part {
+        try await BlockingWork.run { [self] in
+            try state.withLock { state in
+                let entries = try state.spool.take(limit)
+                let isLast = if case .success = state.result { state.spool.count == 0 } else { false }
+                return Part(entries: entries, leavesOut: state.leavesOut, isLast: isLast)
+            }
+        }
+    }
+
+    /// Waits until the consumer can continue, or for ``patience``.
+    ///
+    /// - Returns: false when the time is over.
+    private func wait() async -> Bool {
+        let isLate = Mutex(false)
+        let timer = Task {
+            try await Task.sleep(for: Self.patience)
+            isLate.withLock { $0 = true }
+            resume()
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLock { state in
+                    if state.isReady || Task.isCancelled || isLate.withLock({ $0 }) { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            resume()
+        }
+        timer.cancel()
+        return !isLate.withLock { $0 }
+    }
+
+    private func resume() {
+        let waiter = state.withLock { state in
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Ends the listing.
+    func cancel() {
+        let task = state.withLock { state in
+            state.spool.close()
+            return state.task
+        }
+        task?.cancel()
+        resume()
+    }
+
+    deinit { state.withLock { $0.spool.close() } }
+}

@@ -1,0 +1,123 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// The requests that change one item, with their responses mapped to errors.
+struct ChangeRequests: Sendable {
+    let server: WebDAVServer
+
+    private var client: WebDAVClient { server.client }
+
+    /// The error of a refused change of the item at a path.
+    ///
+    /// - Throws: ``RemoteConditionFailure`` with the present item for 412; `noSuchItem` when the parent directory does not
+    ///   exist, for which servers send many codes.
+    func refusal(_ response: HTTPResponse, at path: RemotePath) async throws -> FileProviderError {
+        if response.status == 412 { throw RemoteConditionFailure(present: try await server.propfind(path)?.entry) }
+        if [403, 404, 409, 500].contains(response.status) { try await server.requireParent(of: path) }
+        return WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+    }
+
+    /// - Parameter destination: the path in the same directory that the content is for, where it is not the first one.
+    func put(
+        _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, _ conditions: HTTPFields = [:]
+    ) async throws {
+        var fields = conditions
+        fields["Content-Type"] = "application/octet-stream"
+        let response = try await client.send("PUT", client.root.url(of: path), fields, body: body)
+        if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path) }
+    }
+
+    /// - Parameter etag: the tag that the item at the new path must have, as the server writes it.
+    func move(
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil
+    ) async throws {
+        let isDirectory = kind == .directory
+        let target = client.root.url(of: newPath, isDirectory: isDirectory)
+        var fields: HTTPFields = ["Destination": target.description, "Overwrite": overwriting ? "T" : "F"]
+        if let etag { fields["If"] = "<\(target)> ([\(etag)])" }
+        let response = try await client.send(
+            "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true)
+        switch response.status {
+        case 201, 204: return
+        case 200:
+            // Any server may send 200, for example with a login page.
+            if try await server.propfind(newPath, isDirectory: isDirectory) != nil,
+                try await server.propfind(path, isDirectory: isDirectory) == nil
+            {
+                return
+            }
+            throw WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true)
+        case 207:
+            throw FileProviderError(
+                .malformedResponse, "\(client.host) has moved '\(path.name ?? "/")' only in part")
+        default: throw try await refusal(response, at: newPath)
+        }
+    }
+
+    /// Moves an item of the user's from outside the domain to a free path.
+    func moveIn(_ source: HTTPURL, to path: RemotePath, _ kind: ItemKind) async throws {
+        let target = client.root.url(of: path, isDirectory: kind == .directory)
+        let response = try await client.send(
+            "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true)
+        if response.head.isSuccess { return }
+        // ownCloud's answer to a name that is taken.
+        if response.status == 403 { try await server.require(.absent, at: path) }
+        throw try await refusal(response, at: path)
+    }
+
+    /// Deletes an item. A missing one is a success.
+    func delete(_ path: RemotePath, isDirectory: Bool, _ conditions: HTTPFields) async throws {
+        let url = client.root.url(of: path, isDirectory: isDirectory)
+        let response = try await client.send("DELETE", url, conditions, isLong: isDirectory)
+        switch response.status {
+        case 202, 204, 404, 410: return
+        case 200:
+            if try await server.propfind(path, isDirectory: isDirectory) == nil { return }
+        case 412:
+            guard let there = try await server.propfind(path) else { return }
+            throw RemoteConditionFailure(present: there.entry)
+        case 207 where isDirectory:
+            // Some of it is still there: the server may not be able to delete a tree that is so deep.
+            for (member, resource) in try await client.members(
+                of: path, in: client.root, .usual, what: path.name ?? "/")
+            {
+                try await delete(member, isDirectory: resource.isDirectory, [:])
+            }
+            let rest = try await client.send("DELETE", url, isLong: true)
+            if rest.head.isSuccess && rest.status != 207 || rest.status == 404 { return }
+            throw WebDAVClient.failure(rest, of: path.name ?? "/", isChange: true)
+        default: break
+        }
+        throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+    }
+
+    /// Creates a directory where nothing is.
+    func makeDirectory(at path: RemotePath) async throws -> WebDAVServer.Found {
+        // Some servers report success for a directory that exists.
+        try await server.require(.absent, at: path)
+        let response = try await client.send("MKCOL", client.root.url(of: path, isDirectory: true))
+        guard response.head.isSuccess else {
+            if response.status == 405 || response.status == 409 { try await server.require(.absent, at: path) }
+            throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+        }
+        guard let made = try await server.propfind(path, isDirectory: true), made.entry.kind == .directory else {
+            throw FileProviderError(.malformedResponse, "\(client.host) has not made '\(path.name ?? "/")'")
+        }
+        return made
+    }
+
+    /// Sets the property with an item's attributes.
+    ///
+    /// - Returns: whether the server says that it stores them.
+    func store(_ attributes: StoredAttributes, of resource: DAVResource, at path: RemotePath) async throws -> Bool {
+        let response = try await client.send(
+            "PROPPATCH", client.root.url(of: path, isDirectory: resource.isCollection),
+            ["Content-Type": "application/xml; charset=utf-8"], body: .bytes(attributes.update))
+        guard response.head.isSuccess else { return false }
+        guard response.status == 207 else { return true }
+        // All properties are set or none. Each has a status line such as HTTP/1.1 200 OK.
+        let states = String(decoding: response.body, as: UTF8.self).split(separator: "HTTP/1.").dropFirst()
+        return !states.isEmpty && states.allSatisfy { $0.split(separator: " ").dropFirst().first == "200" }
+    }
+}

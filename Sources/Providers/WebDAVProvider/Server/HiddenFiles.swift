@@ -1,0 +1,142 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// The files and directories with hidden names that this domain has created on the server: uploads in progress and the files
+/// of a capability probe. Each is recorded before the first request with its name, until the name is known to be free again,
+/// so that the next start removes what a killed daemon has left.
+final class HiddenFiles: Sendable {
+    struct Record: Codable, Hashable, Sendable {
+        /// The names from the root of the domain down.
+        var names: [String]
+        var isDirectory = false
+        /// The last name is the prefix of all names of one probe.
+        var isProbe = false
+
+        var path: RemotePath { RemotePath(names) }
+        fileprivate var key: [UInt8] { HiddenFiles.key(path) }
+    }
+
+    private let records: SurvivingRecords<Record>
+    private let client: WebDAVClient
+    private let trash: TrashContents
+    private let state: Mutex<State>
+    /// The time for removing hidden files at the end of a session.
+    private static let closingTime = Duration.seconds(2)
+    /// A server may create a file from an aborted upload after it has answered that there is none.
+    private static let settlingTime = Duration.milliseconds(300)
+
+    private struct State {
+        /// Records of an earlier process.
+        var leftBehind: [Record]
+        var isClosed = false
+    }
+
+    init(in store: ReportingStore, client: WebDAVClient, trash: TrashContents) {
+        records = SurvivingRecords("webdav.hidden", in: store)
+        self.client = client
+        self.trash = trash
+        state = Mutex(State(leftBehind: records.all.map(\.record)))
+    }
+
+    // MARK: - Records
+
+    /// Records a hidden name before its first use.
+    ///
+    /// - Throws: `domainDisabled` when the session has ended; the errors of the store.
+    func add(_ path: RemotePath, isDirectory: Bool = false, isProbe: Bool = false) throws {
+        guard !state.withLock({ $0.isClosed }) else { throw FileProviderError(.domainDisabled) }
+        let record = Record(names: path.names, isDirectory: isDirectory, isProbe: isProbe)
+        if records[record.key] == nil { try records.save(record.key, record) }
+    }
+
+    /// Returns a new hidden path, which is recorded.
+    func make(in directory: RemotePath) throws -> RemotePath {
+        let path = directory.appending(HiddenName.make())
+        try add(path)
+        return path
+    }
+
+    /// A hidden name is free: the item was moved or deleted.
+    func remove(_ path: RemotePath) { records.remove(Self.key(path)) }
+
+    /// Everything that may be on the server.
+    var all: [Record] { records.all.map(\.record) }
+
+    /// Ends the use of new names.
+    func close() { state.withLock { $0.isClosed = true } }
+
+    private static func key(_ path: RemotePath) -> [UInt8] {
+        Array(path.names.map { Array($0.utf8) }.joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    // MARK: - Removal
+
+    /// Deletes the item of an aborted call, without delaying the caller. A server may notice late that a transfer was
+    /// aborted, and create the file only then.
+    func delete(_ hidden: RemotePath, isDirectory: Bool = false) {
+        // After the end of the session this fails, and the end removes what is recorded.
+        try? add(hidden, isDirectory: isDirectory)
+        Task {
+            var isAnswered = false
+            for pause in [0, 1, 4, 20] {
+                try? await Task.sleep(for: .seconds(pause))
+                let status = await client.deleteHidden(hidden, isDirectory: isDirectory)
+                isAnswered = status != nil
+                if pause > 0, status == 404 { break }
+            }
+            if isAnswered { remove(hidden) }
+        }
+    }
+
+    /// Deletes what an earlier process has left, once.
+    func deleteLeftBehind() {
+        let left = state.withLock { state in
+            defer { state.leftBehind = [] }
+            return state.leftBehind
+        }
+        guard !left.isEmpty else { return }
+        Task {
+            for record in left where await delete(record) {
+                remove(record.path)
+                if let name = record.path.name { await trash.clear(namesBeginningWith: name) }
+            }
+        }
+    }
+
+    /// - Returns: whether the server has answered.
+    private func delete(_ record: Record) async -> Bool {
+        record.isProbe
+            ? await ProbeFiles(record.path).removeAll(by: client)
+            : await client.deleteHidden(record.path, isDirectory: record.isDirectory) != nil
+    }
+
+    /// Deletes all hidden items at the end of a session, as far as the server answers in time. Uploads stay recorded for the
+    /// next start, because the server may still create their files.
+    ///
+    /// - Parameter task: the probe in progress, which removes its own files when it ends.
+    func deleteAll(after probe: Task<ServerCapabilities, any Error>?) async {
+        let work = Task {
+            _ = await probe?.result
+            for round in 0..<2 {
+                let records = all
+                if records.isEmpty { return }
+                if round > 0 { try? await Task.sleep(for: Self.settlingTime) }
+                await withTaskGroup(of: Void.self) { group in
+                    for record in records {
+                        group.addTask { [self] in
+                            if await delete(record), record.isProbe { remove(record.path) }
+                        }
+                    }
+                }
+            }
+        }
+        let timer = Task {
+            try await Task.sleep(for: Self.closingTime)
+            work.cancel()
+        }
+        await work.value
+        timer.cancel()
+    }
+}

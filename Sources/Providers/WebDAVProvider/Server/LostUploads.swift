@@ -1,0 +1,71 @@
+import Crypto
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Uploads that had no response, recognized by their bytes or dates where the tag is not known in advance.
+struct LostUploads: Sendable {
+    let contents: SentContents
+    let client: WebDAVClient
+    /// Larger content is not recognized by its bytes.
+    static let mostBytes: Int64 = 256 << 10
+
+    static func digest(of bytes: [UInt8]) -> SentContents.Mark { .digest(Array(SHA256.hash(data: bytes))) }
+
+    /// Records an upload that failed, if the content may be at its path or arrive there later.
+    ///
+    /// - Parameters:
+    ///   - sent: the bytes, where they are in memory.
+    ///   - isDated: the date was sent with them.
+    func note(
+        _ content: ContentSource, _ sent: [UInt8]? = nil, named name: String, _ attributes: RemoteAttributes,
+        isDated: Bool = false, because error: any Error
+    ) async {
+        guard OperationLedger.isOutcomeUnknown(after: error), let date = attributes.contentModificationDate else {
+            return
+        }
+        if isDated { return contents.note(name, .seconds(date.seconds), size: content.size, date: date) }
+        guard content.size <= Self.mostBytes else { return }
+        var bytes = sent
+        if bytes == nil {
+            // In a task of its own, because the caller may have been cancelled.
+            bytes = await Task {
+                try? await BlockingWork.run { try content.read(at: 0, count: Int(content.size)) }
+            }.value
+        }
+        guard let bytes, bytes.count == content.size else { return }
+        contents.note(name, Self.digest(of: bytes), size: content.size, date: date)
+    }
+
+    /// The entry with the local date, if the file's upload had no response.
+    func recognized(_ entry: RemoteEntry, at path: RemotePath) async throws -> RemoteEntry {
+        guard entry.kind == .file, let size = entry.size else { return entry }
+        var own = entry
+        let candidates = contents.candidates(entry.name, size: size, tag: entry.tag)
+        if candidates.isEmpty {
+            // Another task may have recognized it since the entry was read.
+            if let date = contents.date(entry.name, tag: entry.tag) { own.attributes.contentModificationDate = date }
+            return own
+        }
+        let seconds = entry.attributes.contentModificationDate?.seconds
+        var found = candidates.first { seconds.map(SentContents.Mark.seconds) == $0.mark }
+        if found == nil, candidates.contains(where: { if case .digest = $0.mark { true } else { false } }) {
+            let response = try await client.send("GET", client.root.url(of: path), ["Accept-Encoding": "identity"])
+            if response.status == 404 || response.status == 410 { return entry }
+            guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: entry.name) }
+            // The file has changed since the listing.
+            guard Int64(response.body.count) == size else {
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable, "'\(entry.name)' changes while it is looked at")
+            }
+            let mark = Self.digest(of: response.body)
+            found = candidates.first { $0.mark == mark }
+        }
+        // In this order: a task that finds the candidate settled finds its date.
+        if let found { contents.note(entry.name, .tag(entry.tag), date: found.date) }
+        contents.settle(entry.name, tag: entry.tag, as: found)
+        guard let found else { return entry }
+        own.attributes.contentModificationDate = found.date
+        return own
+    }
+}

@@ -1,0 +1,22 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Stores which trash bin the server has, because the domain's features are needed before the server can be asked.
+struct TrashBinStore: Sendable {
+    private let records: SurvivingRecords<TrashBin.Kind>
+    private let base: HTTPURL
+    private static let key = Array("kind".utf8)
+
+    init(in store: ReportingStore, base: HTTPURL) {
+        records = SurvivingRecords("webdav.trashbin", in: store)
+        self.base = base
+    }
+
+    var bin: TrashBin? { records[Self.key].flatMap { TrashBin($0, of: base) } }
+
+    func note(_ kind: TrashBin.Kind?) {
+        guard kind != records[Self.key] else { return }
+        if let kind { records.set(Self.key, kind) } else { records.remove(Self.key) }
+    }
+}
