@@ -1,7 +1,6 @@
 import Dispatch
 import FileProvider
 import Synchronization
-import SystemPackage
 
 /// Runs system calls that may hang, because a folder may be on a network mount, on Dispatch threads.
 struct BlockingCalls: Sendable {
@@ -48,22 +47,6 @@ struct BlockingCalls: Sendable {
                 return continuation
             }
             first?.resume(with: result)
-        }
-    }
-}
-
-extension Folder {
-    /// Runs a body on a Dispatch thread, and converts the errors of its system calls.
-    func reading<Value: Sendable>(
-        _ identifier: ItemIdentifier,
-        _ body: @escaping @Sendable (Folder, BlockingCalls.Cancellation) throws -> Value
-    ) async throws -> Value {
-        try await calls.run { [self] cancellation in
-            do {
-                return try body(self, cancellation)
-            } catch let error as Errno {
-                throw failure(error, of: identifier)
-            }
         }
     }
 }

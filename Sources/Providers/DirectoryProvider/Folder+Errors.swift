@@ -2,6 +2,20 @@ import FileProvider
 import SystemPackage
 
 extension Folder {
+    /// Runs a body on a Dispatch thread, and converts the errors of its system calls.
+    func reading<Value: Sendable>(
+        _ identifier: ItemIdentifier,
+        _ body: @escaping @Sendable (Folder, BlockingCalls.Cancellation) throws -> Value
+    ) async throws -> Value {
+        try await calls.run { [self] cancellation in
+            do {
+                return try body(self, cancellation)
+            } catch let error as Errno {
+                throw failure(error, of: identifier)
+            }
+        }
+    }
+
     /// The provider error for a failed system call.
     func failure(_ error: Errno, of identifier: ItemIdentifier) -> FileProviderError {
         switch error {
