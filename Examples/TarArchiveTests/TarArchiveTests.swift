@@ -35,7 +35,7 @@ import Testing
         try await test(try TarArchiveProvider(manager: manager), long)
     }
 
-    @Test("archives of tar are read as they were written", arguments: ["gnu", "posix"])
+    @Test("archives of tar are read exactly", arguments: ["gnu", "posix"])
     func readsArchives(format: String) async throws {
         try await run(format: format) { provider, long in
             let session = ProviderSession(provider: provider, manager: try manager())
@@ -56,8 +56,8 @@ import Testing
         TestManager(domain: FileProviderDomain(identifier: "test", source: "tar"), stateDirectory: "/nonexistent")
     }
 
-    @Test("what is no archive, or only a part of one, is said to be; what leads out of it is not shown")
-    func refusesNonsense() async throws {
+    @Test("an invalid archive is reported, and an entry that leads out of the archive is not shown")
+    func invalidArchivesAreMalformedResponses() async throws {
         let remote = try TarRemote()
         defer { remote.directory.remove() }
         try await remote.write([1, 2, 3], to: "../../outside")
@@ -92,9 +92,9 @@ import Testing
     }
 
     @Test(
-        "WRITE-7: a size in a header that no archive has room for is refused, however it is written",
+        "WRITE-7: an impossible size in a header is refused in every encoding",
         arguments: ["base256", "pax", "negative", "record"])
-    func refusesSizesAtTheEndOfNumbers(how: String) async throws {
+    func invalidSizesAreMalformedResponses(how: String) async throws {
         let remote = try TarRemote()
         defer { remote.directory.remove() }
         try await remote.write([1, 2, 3], to: "inside")

@@ -10,14 +10,7 @@ public enum ContentPolicy: Int, Hashable, Sendable, Codable, CaseIterable {
     case keepDownloaded = 3
 
     /// The name in commands, extended attributes and JSON.
-    public var name: String {
-        switch self {
-        case .inherited: "inherited"
-        case .lazy: "lazy"
-        case .lazyEvictOnRemoteUpdate: "lazyEvictOnRemoteUpdate"
-        case .keepDownloaded: "keepDownloaded"
-        }
-    }
+    public var name: String { String(describing: self) }
 
     /// The policy with a ``name``; nil if there is none.
     public init?(name: String) {

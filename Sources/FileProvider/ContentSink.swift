@@ -3,21 +3,27 @@ import SystemPackage
 /// Receives the content that a provider fetches.
 ///
 /// Both functions write the bytes to the local disk before they return, and wake the readers that wait for them. They
-/// block on the disk. They throw when the bytes are not needed any more (all readers were interrupted, or the item has
-/// changed), when the bytes lie outside the file, and when the disk is full. Rethrow the error.
+/// block on the disk.
 ///
 ///     try sink.write(chunk, at: offset)
 public protocol ContentSink: Sendable {
     /// Writes bytes at an offset of the file, in bytes.
+    ///
+    /// - Throws: an error if the bytes are not needed any more (all readers were interrupted, or the item has changed), if
+    ///   they lie outside the file, or if the disk is full. Rethrow it.
     func write(_ bytes: RawSpan, at offset: Int64) throws
 
     /// Copies `count` bytes from a descriptor, from the same offset, by reflink or `copy_file_range(2)` where possible. The
     /// caller keeps the descriptor.
+    ///
+    /// - Throws: as ``write(_:at:)-(RawSpan,_)``.
     func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws
 }
 
 extension ContentSink {
     /// Writes bytes at an offset of the file, in bytes.
+    ///
+    /// - Throws: as ``write(_:at:)-(RawSpan,_)``.
     public func write(_ bytes: [UInt8], at offset: Int64) throws {
         try write(bytes.span.bytes, at: offset)
     }

@@ -27,6 +27,6 @@ extension CycleCheck {
     /// - Throws: `malformedResponse` if it has occurred before.
     package mutating func check(_ next: Token?, of what: String) throws(FileProviderError) {
         guard let next, closes(with: next) else { return }
-        throw FileProviderError(.malformedResponse, "the listing of \(what) goes on where it has been before")
+        throw FileProviderError(.malformedResponse, "the listing of \(what) repeats a token")
     }
 }

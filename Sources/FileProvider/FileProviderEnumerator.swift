@@ -73,17 +73,14 @@ public struct ChangeBatch: Hashable, Sendable {
 /// Lists one container page by page, or reports changes since an anchor.
 ///
 /// The system asks the enumerator of a directory for items and that of the working set for changes. It never runs two
-/// enumerations of the working set at once.
-///
-///     struct MyEnumerator: FileProviderEnumerator {
-///         func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
-///             let answer = try await api.list(container, token: page.rawValue, limit: suggestedPageSize)
-///             return ItemPage(items: answer.items, nextPage: answer.token.map { FileProviderPage(rawValue: $0) })
-///         }
-///     }
+/// enumerations of the working set at once. Only ``enumerateItems(startingAt:suggestedPageSize:)`` has no default
+/// implementation.
 public protocol FileProviderEnumerator: Sendable {
     /// Returns one page of the container's items. Return the available items rather than wait for more. Every item that
     /// exists during the whole listing must appear exactly once over all pages.
+    ///
+    ///     let answer = try await api.list(container, token: page.rawValue, limit: suggestedPageSize)
+    ///     return ItemPage(items: answer.items, nextPage: answer.token.map { FileProviderPage(rawValue: $0) })
     ///
     /// - Parameters:
     ///   - page: ``FileProviderPage/initial``, or the token of the previous page.
@@ -105,9 +102,15 @@ public protocol FileProviderEnumerator: Sendable {
 
     /// Returns the current point in the history: at or before the state that pages requested from now on will show. Nil
     /// (the default) if the provider has no history.
+    ///
+    ///     func currentSyncAnchor() async throws -> SyncAnchor? { SyncAnchor(try await api.latestCursor()) }
+    ///
+    /// - Throws: ``FileProviderError``.
     func currentSyncAnchor() async throws -> SyncAnchor?
 
     /// Ends this enumerator. Does nothing by default.
+    ///
+    ///     func invalidate() { stream.close() }
     func invalidate()
 }
 

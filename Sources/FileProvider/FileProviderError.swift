@@ -21,9 +21,15 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
     /// The causes; for `nonEvictableChildren` one error per child.
     public var underlyingErrors: [any Error]
 
+    /// An error with a code.
+    ///
     /// - Parameters:
-    ///   - message: nil for a default sentence.
-    ///   - itemIdentifier: nil for that of `item`.
+    ///   - code: the kind of error.
+    ///   - message: one sentence for the user; nil for a default sentence.
+    ///   - itemIdentifier: the item concerned; nil for that of `item`.
+    ///   - item: the item on the remote, where the code asks for one.
+    ///   - errno: the system's error, for ``Code/posix`` and ``Code/fileReadNoPermission``.
+    ///   - underlyingErrors: the causes.
     public init(
         _ code: Code, _ message: String? = nil, itemIdentifier: ItemIdentifier? = nil, item: FileProviderItem? = nil,
         errno: Errno? = nil, underlyingErrors: [any Error] = []

@@ -1,7 +1,10 @@
 /// The kind of an item. It never changes.
 public enum ItemKind: Int, Hashable, Sendable, Codable {
+    /// A regular file.
     case file = 1
+    /// A directory.
     case directory = 2
+    /// A symbolic link.
     case symbolicLink = 3
 }
 
@@ -43,7 +46,8 @@ public struct FileProviderItem: Hashable, Sendable {
     public var owner: UInt32?
     /// The group ID, if the remote has one that is valid on this machine.
     public var group: UInt32?
-    /// The target of a symbolic link, uninterpreted. Bytes that are not UTF-8 are encoded by ``FileNameText``.
+    /// The target of a symbolic link, uninterpreted. Bytes that are not UTF-8 are encoded by `FileNameText` of the module
+    /// `FileNames`.
     public var symlinkTargetPath: String?
     /// The extended attributes by key, including POSIX ACLs; see ``ExtendedAttributeName``.
     public var extendedAttributes: [String: [UInt8]]?

@@ -101,7 +101,9 @@ public protocol FileProviderManager: Sendable {
     ///
     ///     try await manager.requestDownloadForItem(withIdentifier: file, requestedRange: 0..<4096)
     ///
-    /// - Parameter requestedRange: in bytes from the start of the file; nil for the whole file.
+    /// - Parameters:
+    ///   - identifier: a file or directory.
+    ///   - requestedRange: in bytes from the start of the file; nil for the whole file.
     /// - Throws: `noSuchItem`; the errors of the provider's calls.
     func requestDownloadForItem(withIdentifier identifier: ItemIdentifier, requestedRange: Range<Int64>?) async throws
 

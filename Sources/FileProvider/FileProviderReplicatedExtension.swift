@@ -24,7 +24,7 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// subtree of an unchanged directory. Read before each comparison: a provider may learn it from its remote.
     public var directoryVersionsCoverTrees: Bool
     /// Names and link targets are bytes on the remote and need not be UTF-8. The provider returns and accepts them encoded
-    /// by ``FileNameText``. Without it, an item whose name is not UTF-8 stays on this machine.
+    /// by `FileNameText` of the module `FileNames`. Without it, an item whose name is not UTF-8 stays on this machine.
     public var byteNames: Bool
     /// The number of concurrent calls that the provider prefers.
     public var concurrentCalls: Int
@@ -62,6 +62,11 @@ public struct ProviderFeatures: Hashable, Sendable {
 ///
 /// ## Topics
 ///
+/// ### Describing
+/// - ``features``
+/// - ``remarks``
+/// - ``quota()``
+///
 /// ### Reading
 /// - ``item(for:request:)``
 /// - ``enumerator(for:request:)``
@@ -71,6 +76,12 @@ public struct ProviderFeatures: Hashable, Sendable {
 /// - ``createItem(basedOn:fields:contents:options:request:)``
 /// - ``modifyItem(_:baseVersion:changedFields:contents:options:request:)``
 /// - ``deleteItem(identifier:baseVersion:options:request:)``
+///
+/// ### Notices
+/// - ``materializedItemsDidChange()``
+/// - ``pendingItemsDidChange()``
+/// - ``importDidFinish()``
+/// - ``invalidate()``
 public protocol FileProviderReplicatedExtension: Sendable {
     /// What this provider can do. Read after construction.
     ///
@@ -96,7 +107,9 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///         return record.item
     ///     }
     ///
-    /// - Parameter identifier: an item's identifier. A reachable remote must answer ``ItemIdentifier/rootContainer``.
+    /// - Parameters:
+    ///   - identifier: an item's identifier. A reachable remote must answer ``ItemIdentifier/rootContainer``.
+    ///   - request: why the system asks, and for which process.
     /// - Throws: `noSuchItem` only if the remote has said so: the system then removes the item here. `serverUnreachable`
     ///   and `notAuthenticated` for the root stop all calls of the domain until a probe succeeds.
     func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem
@@ -109,8 +122,10 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///         MyEnumerator(api: api, container: container)
     ///     }
     ///
-    /// - Parameter container: the root, a directory, ``ItemIdentifier/workingSet``, ``ItemIdentifier/trashContainer``, or a
-    ///   file (with ``ProviderFeatures/documentEnumeration``).
+    /// - Parameters:
+    ///   - container: the root, a directory, ``ItemIdentifier/workingSet``, ``ItemIdentifier/trashContainer``, or a file
+    ///     (with ``ProviderFeatures/documentEnumeration``).
+    ///   - request: why the system asks, and for which process.
     /// - Throws: `noSuchItem`, `notAuthenticated`, `serverUnreachable`; `featureUnsupported` for a trash that the remote
     ///   does not have.
     func enumerator(for container: ItemIdentifier, request: FileProviderRequest) throws -> any FileProviderEnumerator
@@ -129,9 +144,11 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     return response.item
     ///
     /// - Parameters:
+    ///   - identifier: the file's identifier.
     ///   - version: the requested content version; nil for the current one.
     ///   - range: the requested bytes; nil for the whole file. Always nil without
     ///     ``ProviderFeatures/partialContentFetching``. Bytes outside the range are kept, too.
+    ///   - request: why the system fetches, and for which process.
     ///   - sink: receives the bytes. Rethrow its errors: they mean that the bytes are not needed any more.
     /// - Returns: the item whose content was written; its content version is that of the bytes.
     /// - Throws: `versionNoLongerAvailable` if the remote has a newer version than `version`; `noSuchItem`;
@@ -165,6 +182,7 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///   - options: `mayAlreadyExist` if the remote may have the item: after a lost response, in an import, or in a
     ///     reimport. The content version of the template is then that of its bytes; an empty one means that the bytes were
     ///     changed locally.
+    ///   - request: why the system makes the change; no process waits for it.
     /// - Returns: the item with the remote's own identifier. The identifier of another known item means that both are the
     ///   same.
     /// - Throws: `filenameCollision` with the existing item; `noSuchItem` if the parent does not exist; `excludedFromSync`
@@ -196,6 +214,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///   - baseVersion: the version that the change is based on.
     ///   - changedFields: the fields to apply; ignore all others.
     ///   - contents: the new bytes if `changedFields` contains ``ItemFields/contents``; nil for an empty file.
+    ///   - options: ``ModifyItemOptions/failOnConflict`` with every upload.
+    ///   - request: why the system makes the change; no process waits for it.
     /// - Returns: the item as the remote has it now. A different identifier replaces the old one.
     /// - Throws: `localVersionConflictingWithServer` with the remote's item, for contents that are not based on the
     ///   remote's; `filenameCollision` with the existing item; `noSuchItem`; the errors of ``ContentSource``.
@@ -218,6 +238,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     /// Returns the quota of the remote, for `df`; nil (the default) if the remote reports none. Called occasionally.
     ///
     ///     func quota() async throws -> RemoteQuota? { RemoteQuota(free: try await api.freeBytes()) }
+    ///
+    /// - Throws: ``FileProviderError``. The last quota stays in use.
     func quota() async throws -> RemoteQuota?
 
     /// The set of materialized items has changed. Called at most once a second, with

@@ -7,6 +7,7 @@ public final class InMemoryProviderStore: ProviderStore, @unchecked Sendable {
     private let lock = NSLock()
     private let records = Records()
 
+    /// An empty store.
     public init() {}
 
     public func read<Value>(_ body: (any ProviderStoreSnapshot) throws -> Value) throws -> Value {

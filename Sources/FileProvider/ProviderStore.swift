@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// A provider's own records: a transactional key-value store that lives and goes with the domain.
+/// A provider's own records: a transactional key-value store that is removed with the domain.
 ///
 /// Records are `Codable` values under byte keys, in namespaces that do not see each other:
 ///
@@ -40,8 +40,10 @@ public enum ProviderStoreDurability: Sendable {
 
 /// The key of a record. Keys are compared and ordered byte by byte.
 public struct ProviderStoreKey: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The key itself.
     public var bytes: [UInt8]
 
+    /// A key of these bytes.
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -60,8 +62,10 @@ public struct ProviderStoreKey: Hashable, Sendable, ExpressibleByStringLiteral, 
 
 /// The name of a group of records of one type.
 public struct ProviderStoreNamespace<Record: Codable>: Sendable {
+    /// The name, unique in the domain's store.
     public let name: String
 
+    /// A namespace with this name.
     public init(_ name: String) {
         self.name = name
     }
@@ -71,16 +75,22 @@ public struct ProviderStoreNamespace<Record: Codable>: Sendable {
 /// typed calls.
 public protocol ProviderStoreSnapshot {
     /// The encoded record at a key; nil when there is none.
+    ///
+    /// - Throws: `posix` when the store cannot be read.
     func encodedRecord(at key: ProviderStoreKey, in namespace: String) throws -> [UInt8]?
 
     /// Calls a closure with each key that begins with a prefix, and its encoded record, in the order of the keys.
+    ///
+    /// - Throws: the error of the closure; `posix` when the store cannot be read.
     func visitEncodedRecords(
         in namespace: String, prefix: ProviderStoreKey, _ visit: (ProviderStoreKey, [UInt8]) throws -> Void) throws
 }
 
 /// A transaction on a store, valid within the body that got it.
 public protocol ProviderStoreTransaction: ProviderStoreSnapshot {
-    /// Stores an encoded record, which is JSON, at a key; nil removes the one that is there.
+    /// Stores an encoded record, which is JSON, at a key; nil removes the record.
+    ///
+    /// - Throws: `posix` when the store cannot be written.
     func setEncodedRecord(_ record: [UInt8]?, at key: ProviderStoreKey, in namespace: String) throws
 }
 
@@ -94,8 +104,12 @@ extension ProviderStoreSnapshot {
 
     /// The records whose keys begin with a prefix, in the order of their keys.
     ///
-    /// - Parameter onUnreadable: called with the error of each record that cannot be decoded, which is then left out; it
-    ///   stays in the store. Without it the first such error is thrown.
+    /// - Parameters:
+    ///   - namespace: the namespace of the records.
+    ///   - prefix: the first bytes of the keys; all records by default.
+    ///   - onUnreadable: called with the error of each record that cannot be decoded, which is then left out; it stays in
+    ///     the store. Without it the first such error is thrown.
+    /// - Throws: `posix` with EIO when a record cannot be decoded; the errors of the store.
     public func list<Record>(
         in namespace: ProviderStoreNamespace<Record>, prefix: ProviderStoreKey = "",
         onUnreadable: ((any Error) -> Void)? = nil
@@ -125,7 +139,9 @@ extension ProviderStoreSnapshot {
 }
 
 extension ProviderStoreTransaction {
-    /// Stores a record at a key, in place of one that is there.
+    /// Stores a record at a key, in place of an existing one.
+    ///
+    /// - Throws: the errors of the encoder and of the store.
     public func put<Record>(
         _ record: Record, at key: ProviderStoreKey, in namespace: ProviderStoreNamespace<Record>
     ) throws {
@@ -133,6 +149,8 @@ extension ProviderStoreTransaction {
     }
 
     /// Removes the record at a key, if there is one.
+    ///
+    /// - Throws: the errors of the store.
     public func remove<Record>(_ key: ProviderStoreKey, in namespace: ProviderStoreNamespace<Record>) throws {
         try setEncodedRecord(nil, at: key, in: namespace.name)
     }
@@ -141,11 +159,16 @@ extension ProviderStoreTransaction {
 /// Transactions of a single call.
 extension ProviderStore {
     /// The record at a key; nil when there is none.
+    ///
+    /// - Throws: as ``read(_:)``; `posix` with EIO when the record cannot be decoded.
     public func get<Record>(_ key: ProviderStoreKey, in namespace: ProviderStoreNamespace<Record>) throws -> Record? {
         try read { try $0.get(key, in: namespace) }
     }
 
-    /// The records whose keys begin with a prefix, in the order of their keys. See ``ProviderStoreSnapshot/list(in:prefix:onUnreadable:)``.
+    /// The records whose keys begin with a prefix, in the order of their keys; see
+    /// ``ProviderStoreSnapshot/list(in:prefix:onUnreadable:)``.
+    ///
+    /// - Throws: as ``read(_:)``; `posix` with EIO when a record cannot be decoded.
     public func list<Record>(
         in namespace: ProviderStoreNamespace<Record>, prefix: ProviderStoreKey = "",
         onUnreadable: ((any Error) -> Void)? = nil
@@ -153,7 +176,9 @@ extension ProviderStore {
         try read { try $0.list(in: namespace, prefix: prefix, onUnreadable: onUnreadable) }
     }
 
-    /// Stores a record at a key, in place of one that is there.
+    /// Stores a record at a key, in place of an existing one.
+    ///
+    /// - Throws: the errors of the encoder; as ``write(_:_:)``.
     public func put<Record>(
         _ record: Record, at key: ProviderStoreKey, in namespace: ProviderStoreNamespace<Record>,
         durability: ProviderStoreDurability = .committed
@@ -162,6 +187,8 @@ extension ProviderStore {
     }
 
     /// Removes the record at a key, if there is one.
+    ///
+    /// - Throws: as ``write(_:_:)``.
     public func remove<Record>(
         _ key: ProviderStoreKey, in namespace: ProviderStoreNamespace<Record>,
         durability: ProviderStoreDurability = .committed

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A manager for tests of a provider without a system. It knows the items that ``learn(_:)`` has recorded.
+/// A manager for tests of a provider without a system. It knows the items that the `learn` functions have recorded.
 public final class TestManager: FileProviderManager {
     private struct State {
         var items: [ItemIdentifier: FileProviderItem] = [:]
@@ -20,7 +20,10 @@ public final class TestManager: FileProviderManager {
     /// The stores of the process, by state directory: a provider that is made again finds what it stored before.
     private static let stores = Mutex<[FilePath: InMemoryProviderStore]>([:])
 
+    /// A manager that knows no items.
+    ///
     /// - Parameters:
+    ///   - domain: the provider's domain.
     ///   - stateDirectory: an existing directory.
     ///   - store: nil for a store in memory, shared by all managers of that directory.
     public init(domain: FileProviderDomain, stateDirectory: FilePath, store: (any ProviderStore)? = nil) {
@@ -39,7 +42,7 @@ public final class TestManager: FileProviderManager {
         }
     }
 
-    // MARK: - What a test tells it
+    // MARK: - Recording
 
     /// Records items of the remote.
     public func learn(_ items: [FileProviderItem]) {
@@ -72,7 +75,7 @@ public final class TestManager: FileProviderManager {
         state.withLock { $0.items[identifier] = nil }
     }
 
-    // MARK: - What a test asks it
+    // MARK: - Inspection
 
     /// The number of calls of ``signalEnumerator()``.
     public var signals: Int { state.withLock { $0.signals } }
@@ -83,7 +86,7 @@ public final class TestManager: FileProviderManager {
     /// The warnings of the provider.
     public var warnings: [String] { state.withLock { $0.warnings } }
 
-    // MARK: - What a provider asks it
+    // MARK: - The calls of a provider
 
     public func signalEnumerator() {
         state.withLock { $0.signals += 1 }
@@ -140,9 +143,9 @@ public final class TestManager: FileProviderManager {
         state.withLock { state in Set(identifiers.filter { state.items[$0] != nil }) }
     }
 
-    private func known(_ isMeant: (FileProviderItem) -> Bool) -> [KnownItem] {
+    private func known(_ isIncluded: (FileProviderItem) -> Bool) -> [KnownItem] {
         state.withLock { state in
-            state.items.values.filter(isMeant).map { item in
+            state.items.values.filter(isIncluded).map { item in
                 KnownItem(
                     itemIdentifier: item.itemIdentifier, parentItemIdentifier: item.parentItemIdentifier,
                     filename: item.filename, contentVersion: item.itemVersion.contentVersion,

@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func aMovedDirectoryTakesWhatItHoldsAlong() async throws {
+    @Test func movedDirectoryKeepsItsDescendants() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("a")
             try await remote.makeDirectory("b")
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNeitherFileDirectoryNorLinkIsLeftOut() async throws {
+    @Test func specialFilesAreNotListed() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1], to: "file")
             let made = try await Command.run("mkfifo", remote["fifo"])
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func aRootThatIsGoneIsARemoteThatCannotBeReached() async throws {
+    @Test func missingRootIsServerUnreachable() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             try await remote.write([1, 2], to: "directory/file")
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func aRootThatIsNotThereAtTheBeginningIsSaidSo() async throws {
+    @Test func missingRootFailsConstruction() async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let manager = TestManager(
@@ -198,7 +198,7 @@ import Testing
     }
 
     @Test(arguments: ["append", "truncate"])
-    func aFileThatChangesWhileItIsFetchedIsOfNoVersion(how: String) async throws {
+    func fetchOfAChangingFileThrowsVersionNoLongerAvailable(how: String) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([UInt8](repeating: 7, count: 3 << 20), to: "file")
             let file = try await session.find("file")
@@ -267,7 +267,7 @@ import Testing
         }
     }
 
-    @Test func whatMayNotBeReadIsSaidSo() async throws {
+    @Test func unreadableFileThrowsFileReadNoPermission() async throws {
         guard !FUSEAvailability.isRoot else { return }
         try await FolderRemote.run { remote, session in
             try await remote.write([1], to: "file")
@@ -277,7 +277,7 @@ import Testing
         }
     }
 
-    @Test func aStoppedProviderSignalsNoMore() async throws {
+    @Test func invalidatedProviderDoesNotSignal() async throws {
         try await FolderRemote.run { remote, session in
             try await session.list()
             try await remote.write([1], to: "one")

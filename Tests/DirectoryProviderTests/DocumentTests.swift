@@ -8,8 +8,8 @@ import Testing
 
 /// The enumerator of one file of a folder.
 @Suite struct DocumentTests {
-    @Test("N5 (issue 14, 3.7): a file's enumerator gives it, and its changes from an anchor on, whoever makes them")
-    func aDocument() async throws {
+    @Test("N5 (issue 14, 3.7): a file's enumerator returns the file, and its changes since an anchor")
+    func fileEnumeratorReportsItsChanges() async throws {
         try await FolderRemote.run { remote, session in
             #expect(session.provider.features.documentEnumeration)
             try await remote.makeDirectory("directory")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("a directory's enumerator lists it, and has no anchor") func aDirectory() async throws {
+    @Test("a directory's enumerator lists it, and has no anchor") func directoryEnumeratorHasNoAnchor() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             try await remote.write([1], to: "directory/file")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DirectoryProvider
 
-/// Where writing must not reach, and what nobody is to see.
+/// Changes never leave the folder, and hidden files are never shown.
 @Suite struct FolderSafetyTests {
     private func names(_ path: String) throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: path))
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func aLinkInADirectoryIsDeletedAndNotWhatItLeadsTo() async throws {
+    @Test func deletingALinkKeepsItsTarget() async throws {
         try await FolderRemote.run { remote, session in
             let outside = try remote.directory.makeDirectory("outside")
             _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoItemIsNeitherReplacedNorTaken() async throws {
+    @Test func specialFilesAreNeitherReplacedNorAdopted() async throws {
         try await FolderRemote.run { remote, session in
             _ = try await Command.run("mkfifo", remote["fifo"])
             let made = await failureCode {
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func whereFilesNeedANameItIsHiddenAndGone() async throws {
+    @Test func uploadsWithoutNamelessFilesUseHiddenNames() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("old".utf8), to: "there")
             let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func filesPutAsideAreGivenBackBesideANewOne() async throws {
+    @Test func displacedFileIsRestoredBesideANewOne() async throws {
         try await FolderRemote.run { remote, session in
             let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
             let root = try folder.openRoot()

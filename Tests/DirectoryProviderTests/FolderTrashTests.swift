@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func whatOthersTrashIsTheSameItem() async throws {
+    @Test func itemTrashedByOthersKeepsItsIdentifier() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("d")
             try await remote.write([1], to: "d/file")
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func namesOfTrashesStayHere() async throws {
+    @Test func trashDirectoryNamesAreExcluded() async throws {
         try await FolderRemote.run { remote, session in
             for name in [".Trash", ".Trash-1000"] {
                 let template = ProviderSession.template(name, kind: .directory)

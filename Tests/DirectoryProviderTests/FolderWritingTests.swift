@@ -21,7 +21,7 @@ import Testing
         String(decoding: FileManager.default.contents(atPath: remote[path]) ?? Data(), as: UTF8.self)
     }
 
-    @Test func newContentKeepsWhatTheItemDoesNotSay() async throws {
+    @Test func uploadKeepsAttributesThatTheItemDoesNotHave() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1, 2, 3], to: "file")
             let set = try await Command.shell(
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Whoever offers a whole tree again has each directory compared, and need not hear of all that is in it before.
-    @Test func whatIsInADirectoryThatIsRecognizedIsNoNews() async throws {
+    /// In a reimport every directory is compared anyway.
+    @Test func recognizedDirectoryReportsNoChanges() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             for name in ["one", "two", "three"] { try await remote.write([1], to: "directory/\(name)") }
@@ -52,7 +52,7 @@ import Testing
             #expect(try await session.changes(from: anchor).updated == [])
             // But what comes into it from now on is.
             try await remote.write([1], to: "directory/four")
-            let news = try await session.changes(from: anchor, until: "what was made in it is told") { batch in
+            let news = try await session.changes(from: anchor, until: "an item that was created in it") { batch in
                 batch.updated.contains { $0.filename == "four" }
             }
             #expect(!news.updated.contains { $0.filename == "one" })
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// Writing a file changes no name, and so not the directory either.
-    @Test func newContentLeavesTheDirectoryItsTime() async throws {
+    @Test func uploadKeepsTheTimeOfTheDirectory() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             for name in ["one", "two", "three"] { try await remote.write([1], to: "directory/\(name)") }
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: [false, true], ["write", "replace", "delete"])
-    func whoChangesTheFileDuringAnUploadKeepsHisChange(renames: Bool, how: String) async throws {
+    func changeByOthersDuringAnUploadIsKept(renames: Bool, how: String) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("base".utf8), to: "file")
             var base = try await session.find("file")
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func whoMakesAFileDuringAnUploadKeepsIt() async throws {
+    @Test func fileCreatedByOthersDuringAnUploadIsKept() async throws {
         try await FolderRemote.run { remote, session in
             let path = remote["file"]
             let content = try TestContent(Array("mine".utf8)) {
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func aCallMadeAgainAfterALostAnswerIsRecognized() async throws {
+    @Test func repeatedCallAfterALostResponseIsRecognized() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("to")
             try await remote.write(Array("base".utf8), to: "file")
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func theEchoOfAChangeIsNoNews() async throws {
+    @Test func echoOfAChangeReportsTheKnownItem() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("base".utf8), to: "file")
             let anchor = try await session.anchor()
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func timesOfAnotherVersionAreLeftAlone() async throws {
+    @Test func dateIsNotSetOnAnotherVersion() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("mine".utf8), to: "file")
             let base = try await session.find("file")

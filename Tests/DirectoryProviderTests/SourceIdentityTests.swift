@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "issue 14, 1.9: nothing is read or written through what has replaced the source, and all is well when it is back",
+        "issue 14, 1.9: a replacement of the source is neither read nor written, and the restored source works again",
         arguments: ["a symbolic link", "a symbolic link to the folder itself", "another folder"])
     func aReplacedSourceIsRefused(kind: String) async throws {
         try await FolderRemote.run { remote, session in
@@ -66,7 +66,8 @@ import Testing
         }
     }
 
-    @Test("another folder is the source as soon as nothing of the old one is known") func acceptedWhenNothingIsKnown()
+    @Test("another folder is accepted as the source when no items of the old one are known")
+    func anotherSourceIsAcceptedWhenNoItemsAreKnown()
         async throws
     {
         try await FolderRemote.run { remote, session in

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func whatWasWhereTheSourceHasAHoleReadsAsZeros() throws {
+    @Test func holesOfTheSourceOverwriteOldBytes() throws {
         try run { source, copy in
             try source.writeAll(([9] as [UInt8]).span.bytes, at: half)
             let old = [UInt8](repeating: 7, count: Int(half) + 10)

@@ -79,7 +79,8 @@ extension RealMount {
         @Test(
             "OPEN-1: who goes on with an open file after its transfer was given up reads the same content",
             arguments: [
-                FaultScript.Effect.failFetch(after: 300_000, FileProviderError(.versionNoLongerAvailable)), .surplus(1),
+                FaultScript.Effect.failTransfer(after: 300_000, FileProviderError(.versionNoLongerAvailable)),
+                .surplus(1),
             ])
         func goesOn(after effect: FaultScript.Effect) async throws {
             try await ProvidedMount.run { tree in
@@ -100,7 +101,7 @@ extension RealMount {
             } _: { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.add(
-                    .failFetch(after: 300_000, FileProviderError(.versionNoLongerAvailable)), to: .fetch, times: nil)
+                    .failTransfer(after: 300_000, FileProviderError(.versionNoLongerAvailable)), to: .fetch, times: nil)
                 let read = try await Command.run("cat", mount["file"])
                 #expect(read.status == 1)
                 let database = mount.host.replica.database

@@ -99,7 +99,7 @@ extension RealMount {
                 tree.addFile("file", content: .pattern(size: 4 << 20, seed: 3), identifier: "file")
             } _: { mount async throws in
                 let gate = Gate()
-                mount.provider.faults.add(.holdFetch(after: 512 << 10, gate), to: .fetch)
+                mount.provider.faults.add(.holdTransfer(after: 512 << 10, gate), to: .fetch)
                 let head = try await Command.run("head", "-c", "1000", mount["file"])
                 #expect(head.outputBytes == RemoteContent.pattern(size: 4 << 20, seed: 3)[0..<1000])
                 gate.open()

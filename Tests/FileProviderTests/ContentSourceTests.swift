@@ -22,7 +22,7 @@ import Testing
         #expect(try content.source.read(at: 3, count: 0).isEmpty)
     }
 
-    @Test func theLastByteIsGivenOnlyWhenAllAreOfOneGeneration() throws {
+    @Test func lastByteIsReturnedAfterConfirmation() throws {
         let count = Count()
         let content = try TestContent(Array("0123456789".utf8)) {
             count.add()

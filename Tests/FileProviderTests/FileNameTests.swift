@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test func eachNameHasATextThatGivesItBack() {
+    @Test func namesSurviveConversionToTextAndBack() {
         var generator = SystemRandomNumberGenerator()
         // Bytes of which valid, broken and reserved sequences are likely.
         let usual: [UInt8] = [

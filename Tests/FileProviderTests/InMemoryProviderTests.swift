@@ -31,7 +31,7 @@ import Testing
         return ProviderSession(provider: provider, manager: manager)
     }
 
-    @Test func theScriptFailsTheCallsItFitsAndNoOthers() async throws {
+    @Test func rulesApplyOnlyToMatchingCalls() async throws {
         let provider = InMemoryProvider()
         let session = session(provider)
         provider.change {
@@ -47,7 +47,7 @@ import Testing
         #expect(provider.log.count(of: .fetch) == 6)
     }
 
-    @Test func heldCallsGoOnWhenTheGateIsOpened() async throws {
+    @Test func heldCallsContinueWhenTheGateOpens() async throws {
         let provider = InMemoryProvider()
         let session = session(provider)
         let gate = provider.faults.hold(.item)
@@ -88,7 +88,7 @@ import Testing
         await #expect(throws: FileProviderError.self) { try await session.changes(from: anchor) }
     }
 
-    @Test func cutAndSurplusFetchesGiveWhatTheyAreToldTo() async throws {
+    @Test func cutAndSurplusFetchesDeliverScriptedBytes() async throws {
         let provider = InMemoryProvider()
         let session = session(provider)
         provider.change { $0.addFile("a", content: RemoteContent("0123456789"), identifier: "a") }

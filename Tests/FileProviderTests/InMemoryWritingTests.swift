@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func aProviderThatDoesNotWriteSaysSo() async throws {
+    @Test func readOnlyProviderThrowsFeatureUnsupported() async throws {
         var options = InMemoryProvider.Options()
         options.writing = false
         let (provider, session) = session(options)
@@ -57,7 +57,7 @@ import Testing
         #expect(provider.tree.count == 0)
     }
 
-    @Test func aTemplateThatWasEditedSinceIsStillPending() async throws {
+    @Test func editedTemplateIsStillPending() async throws {
         let (provider, session) = session()
         var template = ProviderSession.template("file")
         let first = try await session.create(template, content: [1, 2])
@@ -68,7 +68,7 @@ import Testing
         #expect(provider.tree.count == 1)
     }
 
-    @Test func whatTheRemoteCannotHoldIsStillPending() async throws {
+    @Test func fieldsThatTheRemoteCannotStoreStayPending() async throws {
         var options = InMemoryProvider.Options()
         options.holds = [.contents, .filename, .parentItemIdentifier, .permissions]
         let (_, session) = session(options)
@@ -84,7 +84,7 @@ import Testing
         #expect(try await session.modify(item, .tagData).stillPending == .tagData)
     }
 
-    @Test func theScriptRefusesAndAnswersOddly() async throws {
+    @Test func rulesRefuseChangesAndAlterAnswers() async throws {
         let (provider, session) = session()
         provider.faults.add(.refuse(reason: "no such thing here"), to: .create, times: 1)
         let template = ProviderSession.template("file")
@@ -108,13 +108,13 @@ import Testing
         #expect(changes.updated == [changed.item])
     }
 
-    @Test func anUploadWaitsAndFailsInTheMiddleAndChangesNothing() async throws {
+    @Test func failedUploadChangesNothing() async throws {
         var options = InMemoryProvider.Options()
         options.uploadChunkSize = 10
         let (provider, session) = session(options)
         let gate = Gate()
-        provider.faults.add(.holdUpload(after: 15, gate), to: .create, times: 1)
-        provider.faults.add(.failUpload(after: 30, Odd()), to: .create, times: 1)
+        provider.faults.add(.holdTransfer(after: 15, gate), to: .create, times: 1)
+        provider.faults.add(.failTransfer(after: 30, Odd()), to: .create, times: 1)
         let call = Task {
             try await session.create(ProviderSession.template("file"), content: [UInt8](repeating: 1, count: 40))
         }

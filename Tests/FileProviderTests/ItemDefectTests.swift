@@ -11,22 +11,22 @@ import Testing
     }
 
     @Test(arguments: ["a", " ", "...", ".hidden", "a\nb", "\u{1F600}", "e\u{301}", String(repeating: "x", count: 255)])
-    func ordinaryNamesAreTaken(name: String) {
+    func ordinaryNamesAreValid(name: String) {
         #expect(file { $0.filename = name }.defect == nil)
     }
 
     @Test(arguments: [
         "", ".", "..", "a/b", "/", "nul\0", String(repeating: "x", count: 256), String(repeating: "\u{E9}", count: 128),
     ])
-    func namesThatLinuxDoesNotTakeAreDefects(name: String) {
+    func namesThatLinuxDoesNotAllowAreDefects(name: String) {
         #expect(file { $0.filename = name }.defect != nil)
     }
 
-    @Test func theRootsNameIsNotLookedAt() {
+    @Test func rootNameIsNotValidated() {
         #expect(file { ($0.itemIdentifier, $0.filename, $0.kind) = (.rootContainer, "/", .directory) }.defect == nil)
     }
 
-    @Test func identifiersAndVersionsHaveTheirLengths() {
+    @Test func identifiersAndVersionsHaveMaximumLengths() {
         #expect(file { $0.itemIdentifier = "" }.defect != nil)
         #expect(file { $0.itemIdentifier = ItemIdentifier(String(repeating: "x", count: 1024)) }.defect == nil)
         #expect(file { $0.itemIdentifier = ItemIdentifier(String(repeating: "x", count: 1025)) }.defect != nil)

@@ -345,7 +345,7 @@ extension EngineTests {
             options.uploadChunkSize = 4
             try await Machine.run(options: options, fill: fill) { machine in
                 let gate = Gate()
-                machine.provider.faults.add(.holdUpload(after: 4, gate), to: .modify, times: 1)
+                machine.provider.faults.add(.holdTransfer(after: 4, gate), to: .modify, times: 1)
                 let number = try await machine.open("a")
                 try machine.put("11111111", into: number)
                 try machine.engine.noteWrittenFiles()
@@ -365,7 +365,7 @@ extension EngineTests {
         @Test func whatIsWrittenAfterTheLastByteWasReadIsSentAgain() async throws {
             try await Machine.run(fill: fill) { machine in
                 let gate = Gate()
-                machine.provider.faults.add(.holdUpload(after: 8, gate), to: .create, times: 1)
+                machine.provider.faults.add(.holdTransfer(after: 8, gate), to: .create, times: 1)
                 let number = try await machine.open("n")
                 try machine.put("11111111", into: number)
                 try machine.engine.noteWrittenFiles()

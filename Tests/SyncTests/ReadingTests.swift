@@ -38,7 +38,7 @@ extension EngineTests {
             ) { fixture in
                 try await fixture.list()
                 let gate = Gate()
-                fixture.provider.faults.add(.holdFetch(after: 65_536, gate), to: .fetch)
+                fixture.provider.faults.add(.holdTransfer(after: 65_536, gate), to: .fetch)
                 let first = try await fixture.read("f", 0..<4096)
                 #expect(first == RemoteContent.pattern(size: 500_000, seed: 2)[0..<4096])
                 #expect(try fixture.inode("f").content != .materialized)

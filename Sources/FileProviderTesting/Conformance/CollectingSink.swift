@@ -5,26 +5,24 @@ import SystemPackage
 
 /// A sink that stores a file's content in memory and records which bytes were written.
 public final class CollectingSink: ContentSink {
-    private struct State {
-        var pieces: [(offset: Int64, bytes: [UInt8])] = []
-    }
-
-    private let state = Mutex(State())
+    private let pieces = Mutex<[(offset: Int64, bytes: [UInt8])]>([])
     private let beforeWriting: @Sendable () throws -> Void
 
+    /// An empty sink.
+    ///
     /// - Parameter beforeWriting: called before each write; may block, and may reject the write by throwing.
     public init(beforeWriting: @escaping @Sendable () throws -> Void = {}) {
         self.beforeWriting = beforeWriting
     }
 
     /// The number of bytes written; bytes written twice count twice.
-    public var count: Int { state.withLock { $0.pieces.reduce(0) { $0 + $1.bytes.count } } }
+    public var count: Int { pieces.withLock { $0.reduce(0) { $0 + $1.bytes.count } } }
 
     /// The bytes of a range.
     ///
     /// - Throws: ``ConformanceFailure`` if some of them were not written.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
-        let pieces = state.withLock { $0.pieces }.sorted { $0.offset < $1.offset }
+        let pieces = pieces.withLock { $0 }.sorted { $0.offset < $1.offset }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(range.count)
         for piece in pieces {
@@ -34,7 +32,8 @@ public final class CollectingSink: ContentSink {
             bytes += piece.bytes[Int(next - piece.offset)..<Int(end - piece.offset)]
         }
         try expect(
-            bytes.count == range.count, "no byte came for offset \(range.lowerBound + Int64(bytes.count)) of \(range)")
+            bytes.count == range.count,
+            "the byte at offset \(range.lowerBound + Int64(bytes.count)) of \(range) was not written")
         return bytes
     }
 
@@ -61,6 +60,6 @@ public final class CollectingSink: ContentSink {
     }
 
     private func take(_ bytes: [UInt8], at offset: Int64) {
-        state.withLock { $0.pieces.append((offset, bytes)) }
+        pieces.withLock { $0.append((offset, bytes)) }
     }
 }

@@ -2,16 +2,18 @@ import FileProvider
 
 /// A violation of the provider contract.
 public struct ConformanceFailure: Error, CustomStringConvertible {
+    /// The violation in words.
     public var description: String
 
+    /// A violation in words.
     public init(_ description: String) {
         self.description = description
     }
 }
 
 /// Throws if a condition is false.
-func expect(_ isSo: Bool, _ otherwise: @autoclosure () -> String) throws {
-    if !isSo { throw ConformanceFailure(otherwise()) }
+func expect(_ condition: Bool, _ otherwise: @autoclosure () -> String) throws {
+    if !condition { throw ConformanceFailure(otherwise()) }
 }
 
 /// Throws unless `body` fails with this code.

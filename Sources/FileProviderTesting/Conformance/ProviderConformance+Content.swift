@@ -15,26 +15,24 @@ extension ProviderConformance.Subject {
         let large = try await session.find("large")
         try expect(large.documentSize == Self.size, "a file of \(Self.size) bytes has \(large.documentSize ?? -1)")
         let fetched = try await session.fetch(large.itemIdentifier, version: large.itemVersion.contentVersion)
-        try expect(fetched.bytes == content, "the content is not what was written")
+        try expect(fetched.bytes == content, "the fetched content differs from the written content")
         try expect(
             fetched.item.itemVersion.contentVersion == large.itemVersion.contentVersion,
-            "what was fetched is of another version than what was listed")
+            "the fetched version differs from the listed one")
         let empty = try await session.find("empty")
         let nothing = try await session.fetch(empty.itemIdentifier)
         try expect(nothing.bytes.isEmpty && nothing.item.documentSize == 0, "an empty file is \(nothing)")
     }
 
     func checkRanges() async throws {
-        guard features.partialContentFetching else { return }
         let content = content
         try await remote.write(content, to: "file")
         let file = try await session.find("file")
         let version = file.itemVersion.contentVersion
         for range in [0..<1, 1_000_000..<1_000_001, 4_095..<2_000_000, Self.size - 7..<Self.size] as [Range<Int64>] {
-            let bytes = try await session.fetch(file.itemIdentifier, version: version, range: range).bytes
-            try expect(
-                bytes == Array(content[Int(range.lowerBound)..<Int(range.upperBound)]),
-                "the bytes of \(range) are not what was written")
+            try await expectContent(
+                Array(content[Int(range.lowerBound)..<Int(range.upperBound)]), of: file.itemIdentifier,
+                version: version, range: range, "in \(range)")
         }
     }
 
@@ -47,8 +45,9 @@ extension ProviderConformance.Subject {
         }
         let new = try await session.find("file")
         try expect(new.itemIdentifier == old.itemIdentifier, "a file has another identifier after it was written")
-        let bytes = try await session.fetch(new.itemIdentifier, version: new.itemVersion.contentVersion).bytes
-        try expect(bytes == Array("new, and longer".utf8), "the new version has other content than was written")
+        try await expectContent(
+            Array("new, and longer".utf8), of: new.itemIdentifier, version: new.itemVersion.contentVersion,
+            "of a new version")
     }
 
     func checkVersions() async throws {
@@ -120,9 +119,8 @@ extension ProviderConformance.Subject {
                     guard let number = UInt8(file.filename) else {
                         throw ConformanceFailure("a file is called '\(file.filename)'")
                     }
-                    let bytes = try await session.fetch(file.itemIdentifier).bytes
-                    try expect(
-                        bytes == [UInt8](repeating: number, count: 10_000), "concurrent fetches mix their content")
+                    try await expectContent(
+                        [UInt8](repeating: number, count: 10_000), of: file.itemIdentifier, "of a concurrent fetch")
                     let looked = try await session.item(file.itemIdentifier)
                     try expect(looked == file, "concurrent lookups give other items")
                     let listed = try await session.list(directory, pageSize: 3)

@@ -12,8 +12,8 @@ extension ProviderConformance.Subject {
         try expect(looked == stored.item, "'\(path)' is \(looked) when looked up and was answered as \(stored.item)")
         if let content {
             let version = stored.item.itemVersion.contentVersion
-            let bytes = try await session.fetch(stored.item.itemIdentifier, version: version).bytes
-            try expect(bytes == content, "'\(path)' has other content than was sent")
+            try await expectContent(
+                content, of: stored.item.itemIdentifier, version: version, "after the upload of '\(path)'")
         }
     }
 
@@ -36,9 +36,8 @@ extension ProviderConformance.Subject {
             try expect(made.item.symlinkTargetPath == "../not/there", "a link leads to another target")
             try await expectStored(made, at: "directory/link")
         }
-        let names = try await session.list(inside).map(\.filename).sorted()
-        try expect(
-            names == ["empty", "file"] + (made == nil ? [] : ["link"]) + ["none"], "the new directory lists \(names)")
+        try await expectNames(
+            ["empty", "file"] + (made == nil ? [] : ["link"]) + ["none"], in: inside, "of a new directory")
         let nowhere = ProviderSession.template("file", in: "there-is-no-such-item")
         try await expect(.noSuchItem, from: "making a file in an unknown directory") {
             _ = try await session.create(nowhere, content: [1])
@@ -60,8 +59,8 @@ extension ProviderConformance.Subject {
         try expect(listed.count == names.count, "\(listed.count) of \(names.count) odd names are listed")
         for (number, name) in names.enumerated() {
             let item = try await session.find(name)
-            let bytes = try await session.fetch(item.itemIdentifier).bytes
-            try expect(bytes == [UInt8](repeating: UInt8(number), count: number), "'\(name)' has another's content")
+            try await expectContent(
+                [UInt8](repeating: UInt8(number), count: number), of: item.itemIdentifier, "of the file '\(name)'")
         }
         for name in ["", ".", "..", "a/b", "nul\0", String(repeating: "n", count: 256)] {
             try await expect(.cannotSynchronize, from: "making '\(name)'") {
@@ -99,8 +98,7 @@ extension ProviderConformance.Subject {
             let other = ProviderSession.template("file")
             _ = try await session.create(other, content: Array("another".utf8), options: .mayAlreadyExist)
         }
-        let bytes = try await session.fetch(there.itemIdentifier).bytes
-        try expect(bytes == Array("content".utf8), "a file in the way has other content after the collision")
+        try await expectContent(Array("content".utf8), of: there.itemIdentifier, "after a collision")
     }
 
     func checkCollisions() async throws {
@@ -129,8 +127,7 @@ extension ProviderConformance.Subject {
         }
         let after = try await session.find("file")
         try expect(after == before, "after a collision the file is \(after) instead of \(before)")
-        let bytes = try await session.fetch(taken.itemIdentifier).bytes
-        try expect(bytes == Array("there".utf8), "a file in the way has other content after the collision")
+        try await expectContent(Array("there".utf8), of: taken.itemIdentifier, "after a collision")
     }
 
     private func expectCollision(
@@ -141,7 +138,7 @@ extension ProviderConformance.Subject {
         } catch let error as FileProviderError where error.code == .filenameCollision {
             return try expect(
                 error.item?.itemIdentifier == there.itemIdentifier,
-                "\(what): the item in the way is \(error.item?.itemIdentifier.rawValue ?? "not told")")
+                "\(what): the existing item is \(error.item?.itemIdentifier.rawValue ?? "missing in the error")")
         }
         throw ConformanceFailure("\(what): succeeds instead of filenameCollision")
     }

@@ -7,8 +7,7 @@ extension ProviderConformance.Subject {
         try expect(root.itemIdentifier == .rootContainer, "the root's identifier is '\(root.itemIdentifier)'")
         try expect(root.kind == .directory, "the root is a \(root.kind)")
         try expect(root.defect == nil, "the root has a defect: \(root.defect?.description ?? "")")
-        let items = try await session.list()
-        try expect(items.isEmpty, "an empty remote lists \(items.map(\.filename))")
+        try await expectNames([], "of an empty remote")
         try expect(features.concurrentCalls > 0, "the provider serves no calls at all")
     }
 
@@ -17,16 +16,13 @@ extension ProviderConformance.Subject {
         try await remote.makeDirectory("directory/empty")
         try await remote.write(Array("one".utf8), to: "directory/one.txt")
         try await remote.write([], to: "nothing")
-        let root = try await session.list()
-        try expect(Set(root.map(\.filename)) == ["directory", "nothing"], "the root lists \(root.map(\.filename))")
+        try await expectNames(["directory", "nothing"], "of the root")
         let directory = try await session.find("directory")
         try expect(directory.kind == .directory, "a directory is a \(directory.kind)")
-        let inner = try await session.list(directory.itemIdentifier)
-        try expect(Set(inner.map(\.filename)) == ["empty", "one.txt"], "the directory lists \(inner.map(\.filename))")
+        try await expectNames(["empty", "one.txt"], in: directory.itemIdentifier, "of a directory")
         let file = try await session.find("directory/one.txt")
         try expect(file.kind == .file && file.documentSize == 3, "a file of 3 bytes is \(file)")
-        let empty = try await session.list(try await session.find("directory/empty").itemIdentifier)
-        try expect(empty.isEmpty, "an empty directory lists \(empty.map(\.filename))")
+        try await expectNames([], in: session.find("directory/empty").itemIdentifier, "of an empty directory")
     }
 
     func checkPages() async throws {
@@ -49,8 +45,7 @@ extension ProviderConformance.Subject {
         try expect(items.count == 2, "two forms of one text are \(items.count) items")
         for (name, content) in [(composed, "composed"), (decomposed, "decomposed")] {
             let item = try await session.find(name)
-            let bytes = try await session.fetch(item.itemIdentifier).bytes
-            try expect(bytes == Array(content.utf8), "the \(content) name has the other's content")
+            try await expectContent(Array(content.utf8), of: item.itemIdentifier, "of the \(content) name")
         }
     }
 
@@ -70,7 +65,7 @@ extension ProviderConformance.Subject {
         let moved = try await session.find("to/moved")
         try expect(moved.itemIdentifier == directory, "a directory has another identifier after its move")
         let found = try await session.find("to/moved/inner")
-        try expect(found.itemIdentifier == inner, "what a directory holds has another identifier after its move")
+        try expect(found.itemIdentifier == inner, "a descendant has another identifier after a move of its directory")
         let looked = try await session.item(inner)
         try expect(looked == found, "a lookup below a moved directory gives \(looked) instead of \(found)")
     }

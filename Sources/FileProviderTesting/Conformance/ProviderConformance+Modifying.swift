@@ -12,34 +12,32 @@ extension ProviderConformance.Subject {
             let before = try await session.find("file")
             let stored = try await session.modify(before, .contents, content: bytes)
             try expect(stored.stillPending.isEmpty, "an upload is still pending: \(stored.stillPending.names)")
-            try expect(!stored.shouldFetchContent, "what was just sent is to be fetched")
+            try expect(!stored.shouldFetchContent, "the uploaded content is to be fetched")
             try expect(
                 stored.item.itemVersion.contentVersion != before.itemVersion.contentVersion,
                 "an upload leaves the content version as it was")
             try expect(stored.item.filename == "file", "an upload makes '\(stored.item.filename)' of 'file'")
             try await expectStored(stored, at: "file", bytes)
         }
-        let items = try await session.list()
-        try expect(items.count == 1, "after uploads the remote lists \(items.map(\.filename))")
+        try await expectNames(["file"], "after uploads")
         let now = try await session.find("file")
         try expect(now.permissions == old.permissions, "an upload changes the permissions")
     }
 
     func checkConflicts() async throws {
-        guard features.conditionalWrites else { return }
         try await remote.write(Array("base".utf8), to: "file")
         let base = try await session.find("file")
         try await remote.write(Array("theirs, meanwhile".utf8), to: "file")
         do {
             try await session.modify(base, .contents, content: Array("mine".utf8))
-            throw ConformanceFailure("an upload on an old version succeeds")
+            throw ConformanceFailure("an upload with an old base version succeeds")
         } catch let error as FileProviderError {
-            try expect(error.code == .localVersionConflictingWithServer, "an upload on an old version: \(error)")
-            try expect(error.item?.documentSize == 17, "the conflict does not tell of the item as it is")
+            try expect(error.code == .localVersionConflictingWithServer, "an upload with an old base version: \(error)")
+            try expect(error.item?.documentSize == 17, "the conflict does not contain the current item")
         }
         let theirs = try await session.find("file")
-        let bytes = try await session.fetch(theirs.itemIdentifier).bytes
-        try expect(bytes == Array("theirs, meanwhile".utf8), "an upload on an old version leaves other content")
+        try await expectContent(
+            Array("theirs, meanwhile".utf8), of: theirs.itemIdentifier, "after an upload with an old base version")
         // A field that has no version cannot conflict.
         var renamed = base
         renamed.filename = "renamed"
@@ -49,7 +47,7 @@ extension ProviderConformance.Subject {
         try await expectStored(stored, at: "renamed", Array("theirs, meanwhile".utf8))
     }
 
-    func checkBrokenUploads() async throws {
+    func checkFailedUploads() async throws {
         try await remote.write(Array("as it was".utf8), to: "file")
         let before = try await session.find("file")
         let bytes = RemoteContent.pattern(size: 3 << 20, seed: 1)[0..<3 << 20]
@@ -64,9 +62,10 @@ extension ProviderConformance.Subject {
             _ = try await session.create(ProviderSession.template("new"), source: content.source)
         }
         let items = try await session.list()
-        try expect(items == [before], "after broken uploads the remote lists \(items) instead of \(before)")
-        let old = try await session.fetch(before.itemIdentifier, version: before.itemVersion.contentVersion).bytes
-        try expect(old == Array("as it was".utf8), "a broken upload leaves other content")
+        try expect(items == [before], "after failed uploads the remote lists \(items) instead of \(before)")
+        try await expectContent(
+            Array("as it was".utf8), of: before.itemIdentifier, version: before.itemVersion.contentVersion,
+            "after a failed upload")
         let stored = try await session.modify(before, .contents, content: bytes)
         try await expectStored(stored, at: "file", bytes)
     }
@@ -109,9 +108,10 @@ extension ProviderConformance.Subject {
         let moved = try await session.modify(directory, .parentItemIdentifier)
         try await expectStored(moved, at: "to/directory")
         let found = try await session.find("to/directory/inner")
-        try expect(found.itemIdentifier == inner.itemIdentifier, "what a directory holds changes when it is moved")
-        let left = try await session.list(session.find("from").itemIdentifier)
-        try expect(left.isEmpty, "what was moved away is still listed: \(left.map(\.filename))")
+        try expect(
+            found.itemIdentifier == inner.itemIdentifier,
+            "a descendant has another identifier after a move of its directory")
+        try await expectNames([], in: session.find("from").itemIdentifier, "after a move to another directory")
 
         var above = try await session.find("to")
         above.parentItemIdentifier = moved.item.itemIdentifier
@@ -140,10 +140,8 @@ extension ProviderConformance.Subject {
         for (name, item, content) in [("a", two, "two"), ("b", one, "one")] {
             let found = try await session.find(name)
             try expect(found.itemIdentifier == item.itemIdentifier, "after a swap '\(name)' is the wrong item")
-            let bytes = try await session.fetch(found.itemIdentifier).bytes
-            try expect(bytes == Array(content.utf8), "after a swap '\(name)' has the wrong content")
+            try await expectContent(Array(content.utf8), of: found.itemIdentifier, "after a swap")
         }
-        let items = try await session.list()
-        try expect(items.count == 2, "after a swap the remote lists \(items.map(\.filename))")
+        try await expectNames(["a", "b"], "after a swap")
     }
 }

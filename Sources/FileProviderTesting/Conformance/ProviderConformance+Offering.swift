@@ -38,8 +38,9 @@ extension ProviderConformance.Subject {
         try await expect(.filenameCollision, from: "offering a file again that has another size there") {
             _ = try await session.create(ProviderSession.template("file", size: 3), options: options)
         }
-        let bytes = try await session.fetch(try await session.find("file").itemIdentifier).bytes
-        try expect(bytes == Array("content".utf8), "a file has other content after another was offered in its place")
+        try await expectContent(
+            Array("content".utf8), of: session.find("file").itemIdentifier,
+            "after another file was offered in its place")
     }
 
     /// With `recognizeOnly` nothing is created.
@@ -54,8 +55,7 @@ extension ProviderConformance.Subject {
                 continue
             }
         }
-        let names = try await session.list().map(\.filename).sorted()
-        try expect(names == ["directory", "file"], "after what is not there was offered the root lists \(names)")
+        try await expectNames(["directory", "file"], "after missing items were offered")
         // Without it, a local item is created.
         let made = try await session.create(
             ProviderSession.template("new"), content: [1, 2], options: [.mayAlreadyExist, .keepExisting])

@@ -13,14 +13,12 @@ extension ProviderConformance.Subject {
     }
 
     func checkTrashing() async throws {
-        guard features.trash else { return }
         try await remote.makeDirectory("directory")
         try await remote.makeDirectory("other")
         try await remote.write(Array("inner".utf8), to: "directory/inner")
         try await remote.write(Array("one".utf8), to: "file")
         try await remote.write(Array("two".utf8), to: "other/file")
-        let nothing = try await session.list(.trashContainer)
-        try expect(nothing.isEmpty, "the trash of a new remote holds \(nothing.map(\.filename))")
+        try await expectNames([], in: .trashContainer, "of a new remote")
         let inner = try await session.find("directory/inner")
         var trashed: [(item: FileProviderItem, bytes: [UInt8]?)] = []
         // Two items with one name.
@@ -31,9 +29,7 @@ extension ProviderConformance.Subject {
             try expect(now.itemIdentifier == item.itemIdentifier, "'\(path)' has another identifier in the trash")
             trashed.append((now, text.map { Array($0.utf8) }))
         }
-        let left = try await session.list()
-        try expect(
-            left.map(\.filename) == ["other"], "with the rest in the trash the root lists \(left.map(\.filename))")
+        try await expectNames(["other"], "after trashing")
         let listed = try await session.list(.trashContainer)
         try expect(listed.count == trashed.count, "the trash lists \(listed.map(\.filename))")
         for (item, bytes) in trashed {
@@ -41,18 +37,15 @@ extension ProviderConformance.Subject {
             let looked = try await session.item(item.itemIdentifier)
             try expect(looked == item, "'\(item.filename)' in the trash is \(looked) when looked up")
             guard let bytes else { continue }
-            let content = try await session.fetch(item.itemIdentifier).bytes
-            try expect(content == bytes, "'\(item.filename)' has other content in the trash")
+            try await expectContent(bytes, of: item.itemIdentifier, "in the trash")
         }
         let below = try await session.list(trashed[2].item.itemIdentifier)
         try expect(
             below.map(\.itemIdentifier) == [inner.itemIdentifier], "a directory in the trash lists \(below)")
-        let content = try await session.fetch(inner.itemIdentifier).bytes
-        try expect(content == Array("inner".utf8), "what a directory in the trash holds has other content")
+        try await expectContent(Array("inner".utf8), of: inner.itemIdentifier, "in a directory in the trash")
     }
 
     func checkRestoring() async throws {
-        guard features.trash else { return }
         try await remote.makeDirectory("from")
         try await remote.makeDirectory("to")
         try await remote.write(Array("text".utf8), to: "from/file")
@@ -70,12 +63,10 @@ extension ProviderConformance.Subject {
         let elsewhere = try await session.modify(
             moved, [.parentItemIdentifier, .filename], content: Array("new text".utf8))
         try await expectStored(elsewhere, at: "to/another name", Array("new text".utf8))
-        let left = try await session.list(.trashContainer)
-        try expect(left.isEmpty, "what was restored is still in the trash: \(left.map(\.filename))")
+        try await expectNames([], in: .trashContainer, "after a restoration")
     }
 
     func checkDeletingTrash() async throws {
-        guard features.trash else { return }
         try await remote.makeDirectory("directory")
         try await remote.write([1], to: "directory/inner")
         try await remote.write([2], to: "file")
@@ -84,20 +75,18 @@ extension ProviderConformance.Subject {
         try await session.delete(file)
         try await session.delete(file)
         try await session.delete(directory, recursively: true)
-        let left = try await session.list(.trashContainer)
-        try expect(left.isEmpty, "what was deleted is still in the trash: \(left.map(\.filename))")
-        try await expect(.noSuchItem, from: "looking up what was deleted from the trash") {
+        try await expectNames([], in: .trashContainer, "after a deletion from the trash")
+        try await expect(.noSuchItem, from: "looking up an item that was deleted from the trash") {
             _ = try await session.item(file.itemIdentifier)
         }
         let offered = ProviderSession.template("new", in: .trashContainer)
         let made = try await session.create(offered, content: Array("new".utf8))
-        try expect(made.item.isTrashed, "what was made in the trash is in '\(made.item.parentItemIdentifier)'")
-        let bytes = try await session.fetch(made.item.itemIdentifier).bytes
-        try expect(bytes == Array("new".utf8), "what was made in the trash has other content")
+        try expect(
+            made.item.isTrashed, "an item that was created in the trash is in '\(made.item.parentItemIdentifier)'")
+        try await expectContent(Array("new".utf8), of: made.item.itemIdentifier, "after a creation in the trash")
     }
 
     func checkShares() async throws {
-        guard features.trash else { return }
         try await remote.makeDirectory("directory")
         try await remote.write([1], to: "directory/inner")
         try await remote.write([2], to: "file")
@@ -117,7 +106,7 @@ extension ProviderConformance.Subject {
         // Restoring must not share the item again.
         (trashed.parentItemIdentifier, trashed.filename) = (.rootContainer, "file")
         let restored = try await session.modify(trashed, [.parentItemIdentifier, .filename])
-        try expect(!restored.item.isShared, "what comes back from the trash is shared again")
+        try expect(!restored.item.isShared, "a restored item is shared again")
     }
 
     private func trash(_ item: FileProviderItem) async throws -> FileProviderItem {

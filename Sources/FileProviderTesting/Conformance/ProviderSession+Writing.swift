@@ -5,15 +5,20 @@ import Foundation
 extension ProviderSession {
     /// The result of a change.
     public struct Stored: Sendable {
+        /// The item as the provider returned it.
         public var item: FileProviderItem
+        /// The fields that were not stored.
         public var stillPending: ItemFields
+        /// Whether the remote has other bytes than were sent.
         public var shouldFetchContent: Bool
     }
 
     /// The reason of a refused item.
     public struct Refusal: Error, Hashable, Sendable {
+        /// The sentence of the provider.
         public var reason: String
 
+        /// A refusal with its reason.
         public init(reason: String) {
             self.reason = reason
         }
@@ -32,7 +37,11 @@ extension ProviderSession {
 
     /// Creates an item.
     ///
-    /// - Parameter fields: the fields to set besides name, parent and content.
+    /// - Parameters:
+    ///   - template: the item, as ``template(_:in:kind:size:target:)`` makes it.
+    ///   - content: the bytes of a file; nil for none.
+    ///   - fields: the fields to set besides name, parent and content.
+    ///   - options: the options of the call.
     /// - Throws: ``Refusal``; ``ConformanceFailure`` for an invalid answer; the provider's errors.
     @discardableResult
     public func create(
@@ -43,7 +52,9 @@ extension ProviderSession {
         return try await create(template, source: content?.source, fields: fields, options: options)
     }
 
-    /// The same with a content source that may fail to confirm.
+    /// Creates an item with a content source that may fail to confirm.
+    ///
+    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an invalid answer; the provider's errors.
     @discardableResult
     public func create(
         _ template: FileProviderItem, source: ContentSource?, fields: ItemFields = [],
@@ -60,6 +71,7 @@ extension ProviderSession {
     /// Creates a symbolic link.
     ///
     /// - Returns: nil if the remote does not support links.
+    /// - Throws: as ``create(_:content:fields:options:)``.
     public func createLink(
         _ name: String, in parent: ItemIdentifier = .rootContainer, to target: String
     ) async throws -> Stored? {
@@ -72,7 +84,9 @@ extension ProviderSession {
         }
     }
 
-    /// Changes an item; its version is the base version.
+    /// Changes an item; its version is the base version by default.
+    ///
+    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an invalid answer; the provider's errors.
     @discardableResult
     public func modify(
         _ item: FileProviderItem, _ fields: ItemFields, content: [UInt8]? = nil, base: ItemVersion? = nil
@@ -81,7 +95,9 @@ extension ProviderSession {
         return try await modify(item, fields, source: content?.source, base: base)
     }
 
-    /// The same with a content source that may fail to confirm.
+    /// Changes an item with a content source that may fail to confirm.
+    ///
+    /// - Throws: ``Refusal``; ``ConformanceFailure`` for an invalid answer; the provider's errors.
     @discardableResult
     public func modify(
         _ item: FileProviderItem, _ fields: ItemFields, source: ContentSource?, base: ItemVersion? = nil
@@ -96,6 +112,8 @@ extension ProviderSession {
     }
 
     /// Deletes an item; its version is the base version.
+    ///
+    /// - Throws: the provider's errors.
     public func delete(_ item: FileProviderItem, recursively: Bool = false) async throws {
         try await provider.deleteItem(
             identifier: item.itemIdentifier, baseVersion: item.itemVersion, options: recursively ? .recursive : [],

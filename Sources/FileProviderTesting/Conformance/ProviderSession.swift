@@ -3,15 +3,22 @@ import FileProvider
 /// Uses a provider as the system does: lists page by page, follows changes, fetches content; and records the results
 /// in a ``TestManager``.
 public struct ProviderSession: Sendable {
+    /// The provider under test.
     public let provider: any FileProviderReplicatedExtension
+    /// The manager that the provider was created with.
     public let manager: TestManager
+    /// The request of every call.
     public let request = FileProviderRequest(reason: .reading)
 
+    /// A session with a provider and its manager.
     public init(provider: any FileProviderReplicatedExtension, manager: TestManager) {
         self.provider = provider
         self.manager = manager
     }
 
+    /// Looks an item up.
+    ///
+    /// - Throws: the provider's errors.
     public func item(_ identifier: ItemIdentifier) async throws -> FileProviderItem {
         try await provider.item(for: identifier, request: request)
     }
@@ -51,7 +58,7 @@ public struct ProviderSession: Sendable {
                 try expect(item.defect == nil, "'\(item.filename)' cannot be shown: \(item.defect?.description ?? "")")
                 try expect(
                     item.parentItemIdentifier == directory,
-                    "'\(item.filename)' is listed in '\(directory)' and says it is in '\(item.parentItemIdentifier)'")
+                    "'\(item.filename)' is listed in '\(directory)' and has the parent '\(item.parentItemIdentifier)'")
                 try expect(
                     seen.insert(item.itemIdentifier).inserted, "'\(item.filename)' is listed twice in '\(directory)'")
             }
@@ -65,7 +72,9 @@ public struct ProviderSession: Sendable {
         return items
     }
 
-    /// The item at a path. Lists the directories on the path.
+    /// Returns the item at a path. Lists the directories on the path.
+    ///
+    /// - Throws: ``ConformanceFailure`` if a name is not listed; the provider's errors.
     public func find(_ path: String) async throws -> FileProviderItem {
         var item = try await item(.rootContainer)
         for name in path.split(separator: "/") {
@@ -79,6 +88,8 @@ public struct ProviderSession: Sendable {
     }
 
     /// Fetches a file's content or a range of it.
+    ///
+    /// - Throws: ``ConformanceFailure`` if a byte is missing; the provider's errors.
     public func fetch(
         _ identifier: ItemIdentifier, version: [UInt8]? = nil, range: Range<Int64>? = nil
     ) async throws -> (bytes: [UInt8], item: FileProviderItem) {
@@ -88,7 +99,9 @@ public struct ProviderSession: Sendable {
         return (try sink.bytes(in: range ?? 0..<(item.documentSize ?? 0)), item)
     }
 
-    /// The current sync anchor.
+    /// Returns the current sync anchor.
+    ///
+    /// - Throws: ``ConformanceFailure`` if there is none; the provider's errors.
     public func anchor() async throws -> SyncAnchor {
         let enumerator = try provider.enumerator(for: .workingSet, request: request)
         defer { enumerator.invalidate() }
@@ -99,7 +112,9 @@ public struct ProviderSession: Sendable {
         return anchor
     }
 
-    /// All changes since an anchor, as one batch.
+    /// Returns all changes since an anchor, as one batch.
+    ///
+    /// - Throws: ``ConformanceFailure`` for an invalid batch; the provider's errors.
     public func changes(from anchor: SyncAnchor, batchSize: Int = 1000) async throws -> ChangeBatch {
         let enumerator = try provider.enumerator(for: .workingSet, request: request)
         defer { enumerator.invalidate() }
@@ -107,14 +122,10 @@ public struct ProviderSession: Sendable {
         while true {
             let batch = try await enumerator.enumerateChanges(from: all.anchor, suggestedBatchSize: batchSize)
             manager.learn(batch)
-            all.updated += batch.updated
-            all.deleted += batch.deleted
-            guard batch.moreComing else {
-                all.anchor = batch.anchor
-                return all
-            }
-            try expect(batch.anchor != all.anchor, "more changes are coming, from the same anchor on")
-            all.anchor = batch.anchor
+            let isStuck = batch.moreComing && batch.anchor == all.anchor
+            all.append(batch)
+            if !batch.moreComing { return all }
+            try expect(!isStuck, "more changes are coming, from the same anchor on")
         }
     }
 
@@ -124,18 +135,24 @@ public struct ProviderSession: Sendable {
     /// - Throws: ``ConformanceFailure`` after a timeout.
     public func changes(
         from anchor: SyncAnchor, until what: String, within deadline: Duration = .seconds(10),
-        _ isSo: (ChangeBatch) -> Bool
+        _ isMet: (ChangeBatch) -> Bool
     ) async throws -> ChangeBatch {
         let end = ContinuousClock.now + deadline
         var all = ChangeBatch(anchor: anchor)
         while true {
-            let more = try await changes(from: all.anchor)
-            all.updated += more.updated
-            all.deleted += more.deleted
-            all.anchor = more.anchor
-            if isSo(all) { return all }
-            try expect(ContinuousClock.now < end, "the changes do not tell of \(what)")
+            all.append(try await changes(from: all.anchor))
+            if isMet(all) { return all }
+            try expect(ContinuousClock.now < end, "the changes do not report \(what)")
             try await Task.sleep(for: .milliseconds(10))
         }
+    }
+}
+
+extension ChangeBatch {
+    /// Appends the following batch.
+    mutating func append(_ next: ChangeBatch) {
+        updated += next.updated
+        deleted += next.deleted
+        anchor = next.anchor
     }
 }

@@ -4,9 +4,15 @@ import SystemPackage
 
 /// Bytes in a file without a name, for an upload. Retain the instance until the call has returned.
 public final class TestContent: Sendable {
+    /// The content for the call.
     public let source: ContentSource
 
-    /// - Parameter confirm: the result of ``ContentSource/confirm()``.
+    /// Writes bytes to a new file.
+    ///
+    /// - Parameters:
+    ///   - bytes: the content.
+    ///   - confirm: called by `ContentSource.confirm()`; throws for content that was written during the upload.
+    /// - Throws: the errors of the file system.
     public init(_ bytes: [UInt8], confirm: @escaping @Sendable () throws -> Void = {}) throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("content-\(UUID().uuidString)").path
         try Data(bytes).write(to: URL(fileURLWithPath: path))

@@ -29,19 +29,27 @@ public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
 
 /// One call of a provider, with its result.
 public struct ProviderCall: Sendable {
+    /// The state of a call.
     public enum Outcome: Sendable {
+        /// The call has not returned yet.
         case running
+        /// The call has returned.
         case succeeded
+        /// The call has thrown.
         case failed(any Error)
     }
 
     /// The options of a change.
     public enum Options: Hashable, Sendable {
+        /// Those of a creation.
         case create(CreateItemOptions)
+        /// Those of a modification.
         case modify(ModifyItemOptions)
+        /// Those of a deletion.
         case delete(DeleteItemOptions)
     }
 
+    /// The kind of call.
     public var kind: ProviderCallKind
     /// The item or container; for a creation the template's identifier.
     public var identifier: ItemIdentifier
@@ -59,8 +67,10 @@ public struct ProviderCall: Sendable {
     public var options: Options?
     /// For a change with contents: their size in bytes.
     public var size: Int64?
+    /// The state of the call.
     public var outcome = Outcome.running
 
+    /// Whether the call has not returned yet.
     public var isRunning: Bool {
         if case .running = outcome { true } else { false }
     }
@@ -82,6 +92,7 @@ public final class CallLog: Sendable {
 
     private let state = Mutex(State())
 
+    /// An empty log.
     public init() {}
 
     /// All calls so far.

@@ -14,10 +14,10 @@ public final class FaultScript: Sendable {
         case delay(Duration)
         /// The call waits until the gate is open.
         case hold(Gate)
-        /// A fetch waits at the gate after this number of bytes.
-        case holdFetch(after: Int64, Gate)
-        /// A fetch throws after this number of bytes.
-        case failFetch(after: Int64, any Error)
+        /// A fetch or an upload waits at the gate after this number of bytes.
+        case holdTransfer(after: Int64, Gate)
+        /// A fetch or an upload throws after this number of bytes; an upload leaves the remote unchanged.
+        case failTransfer(after: Int64, any Error)
         /// A fetch ends successfully after this number of bytes.
         case cutFetch(Int64)
         /// A fetch delivers this number of bytes more than the file has.
@@ -42,10 +42,6 @@ public final class FaultScript: Sendable {
         case shouldFetchContent(RemoteContent?)
         /// The created or changed item gets this identifier.
         case answerIdentifier(ItemIdentifier)
-        /// An upload waits at the gate after this number of bytes.
-        case holdUpload(after: Int64, Gate)
-        /// An upload throws after this number of bytes; the remote stays unchanged.
-        case failUpload(after: Int64, any Error)
     }
 
     private struct Rule {
@@ -65,11 +61,14 @@ public final class FaultScript: Sendable {
 
     private let state = Mutex(State())
 
+    /// A script without rules.
     public init() {}
 
     /// Adds a rule.
     ///
     /// - Parameters:
+    ///   - effect: what happens to the call.
+    ///   - kind: the kind of call.
     ///   - identifier: the item or container; nil for all.
     ///   - skipping: the number of matching calls before the rule applies.
     ///   - times: the number of calls to which it applies; nil for no limit.
@@ -124,7 +123,7 @@ public final class FaultScript: Sendable {
         }
         for rule in rules {
             switch rule.effect {
-            case .hold(let gate), .holdFetch(_, let gate), .holdUpload(_, let gate): gate.open()
+            case .hold(let gate), .holdTransfer(_, let gate): gate.open()
             default: break
             }
         }

@@ -3,13 +3,13 @@ import FileProvider
 /// Lists a directory of an in-memory remote, or reports its changes. The token of a page is the serial number of its
 /// last item.
 struct InMemoryEnumerator: FileProviderEnumerator {
-    let remote: InMemoryState
+    let provider: InMemoryProvider
     let container: ItemIdentifier
     let request: FileProviderRequest
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         try await perform(.enumerate) { effects in
-            let tree = remote.tree
+            let tree = provider.tree
             if let document = tree[container], document.kind == .file { return ItemPage(items: [document]) }
             guard container == .trashContainer || tree[container]?.kind == .directory else {
                 throw FileProviderError.noSuchItem(container)
@@ -18,10 +18,10 @@ struct InMemoryEnumerator: FileProviderEnumerator {
             guard let start = page == .initial ? 0 : Int(place) else {
                 throw FileProviderError(.pageExpired, "no page begins at '\(place)'")
             }
-            let size = min(suggestedPageSize, remote.options.pageSize ?? .max)
+            let size = min(suggestedPageSize, provider.options.pageSize ?? .max)
             let (items, next) = tree.page(of: container, after: start, size: size)
             var answer = ItemPage(
-                items: remote.options.directoryVersionsCoverTrees ? items.map { tree.covering($0) } : items,
+                items: provider.options.directoryVersionsCoverTrees ? items.map { tree.covering($0) } : items,
                 nextPage: next.map { FileProviderPage(rawValue: Array(String($0).utf8)) })
             for effect in effects {
                 switch effect {
@@ -39,10 +39,10 @@ struct InMemoryEnumerator: FileProviderEnumerator {
 
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
         try await perform(.changes) { effects in
-            let tree = remote.tree
+            let tree = provider.tree
             let isDocument = tree[container]?.kind == .file
             guard container == .workingSet || isDocument else { throw FileProviderError(.featureUnsupported) }
-            let limit = max(1, min(suggestedBatchSize, remote.options.pageSize ?? .max))
+            let limit = max(1, min(suggestedBatchSize, provider.options.pageSize ?? .max))
             guard var batch = tree.changes(since: anchor, limit: limit) else {
                 throw FileProviderError(.syncAnchorExpired)
             }
@@ -64,13 +64,13 @@ struct InMemoryEnumerator: FileProviderEnumerator {
     func currentSyncAnchor() async throws -> SyncAnchor? {
         try await perform(.anchor) { effects in
             for case .anchor(let other) in effects { return other }
-            return remote.tree.anchor
+            return provider.tree.anchor
         }
     }
 
     private func perform<Value>(
         _ kind: ProviderCallKind, _ body: ([FaultScript.Effect]) async throws -> Value
     ) async throws -> Value {
-        try await remote.perform(ProviderCall(kind: kind, identifier: container, request: request), body)
+        try await provider.perform(ProviderCall(kind: kind, identifier: container, request: request), body)
     }
 }

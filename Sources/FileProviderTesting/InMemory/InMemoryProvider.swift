@@ -10,31 +10,35 @@ import Synchronization
 ///     let file = provider.change { $0.addFile("a.txt", content: .bytes([1, 2, 3])) }
 ///     let item = try await provider.item(for: file, request: FileProviderRequest(reason: .lookup))
 public final class InMemoryProvider: FileProviderReplicatedExtension {
-    public typealias Options = InMemoryOptions
-
-    public var options: Options { remote.options }
+    /// The behaviour of the remote.
+    public let options: Options
     /// The calls that were made.
-    public var log: CallLog { remote.log }
-    /// The faults that calls run into.
-    public var faults: FaultScript { remote.faults }
-    let remote: InMemoryState
+    public let log = CallLog()
+    /// The faults of calls.
+    public let faults = FaultScript()
     private let state: Mutex<State>
 
     private struct State {
+        var tree: RemoteTree
         var manager: (any FileProviderManager)?
         var isInvalidated = false
         var materializedNotices = 0
         var pendingNotices = 0
     }
 
+    /// A remote with its provider.
+    ///
     /// - Parameters:
+    ///   - options: the behaviour of the remote.
     ///   - tree: the initial remote, for example that of another instance; nil for an empty one.
     ///   - manager: receives a signal after each change; see ``attach(_:)``.
     public init(
         options: Options = Options(), tree: RemoteTree? = nil, manager: (any FileProviderManager)? = nil
     ) {
-        remote = InMemoryState(options: options, tree: tree)
-        state = Mutex(State(manager: manager))
+        self.options = options
+        var tree = tree ?? RemoteTree()
+        tree.hasTrash = options.trash
+        state = Mutex(State(tree: tree, manager: manager))
     }
 
     // MARK: - The remote
@@ -48,12 +52,12 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     public var manager: (any FileProviderManager)? { state.withLock { $0.manager } }
 
     /// The current state of the remote.
-    public var tree: RemoteTree { remote.tree }
+    public var tree: RemoteTree { state.withLock { $0.tree } }
 
     /// Changes the remote atomically and signals the attached manager.
     @discardableResult
     public func change<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
-        let value = try remote.change(body)
+        let value = try changeSilently(body)
         manager?.signalEnumerator()
         return value
     }
@@ -61,7 +65,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     /// Changes the remote atomically without a signal.
     @discardableResult
     public func changeSilently<Value: Sendable>(_ body: (inout RemoteTree) throws -> Value) rethrows -> Value {
-        try remote.change(body)
+        try state.withLock { try body(&$0.tree) }
     }
 
     /// Whether the system has called `invalidate`.
@@ -97,50 +101,26 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         state.withLock { $0.isInvalidated = true }
     }
 
-    public func item(for identifier: ItemIdentifier, request: FileProviderRequest) async throws -> FileProviderItem {
-        try await perform(ProviderCall(kind: .item, identifier: identifier, request: request)) { _ in
-            let tree = tree
-            guard let item = tree[identifier] else { throw FileProviderError.noSuchItem(identifier) }
-            return options.directoryVersionsCoverTrees ? tree.covering(item) : item
-        }
-    }
-
-    public func enumerator(
-        for container: ItemIdentifier, request: FileProviderRequest
-    ) throws -> any FileProviderEnumerator {
-        try log.record(ProviderCall(kind: .enumerator, identifier: container, request: request)) {
-            for case .fail(let error) in faults.effects(on: .enumerator, of: container) { throw error }
-            switch container {
-            case .trashContainer where !options.trash:
-                throw FileProviderError(.featureUnsupported, "this remote has no trash")
-            case .workingSet where !options.changeFeed:
-                throw FileProviderError(.featureUnsupported, "this remote has no history")
-            case _ where tree[container]?.kind == .file && !options.documentEnumeration:
-                throw FileProviderError(.featureUnsupported, "a file is no container")
-            default:
-                return InMemoryEnumerator(remote: remote, container: container, request: request)
-            }
-        }
-    }
-
-    public func fetchContents(
-        for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
-        into sink: any ContentSink
-    ) async throws -> FileProviderItem {
-        let call = ProviderCall(kind: .fetch, identifier: identifier, range: range, request: request)
-        return try await perform(call) { effects in
-            let fetch = ContentFetch(remote: remote, identifier: identifier, version: version, effects: effects)
-            return try await fetch.run(range: range, into: sink)
-        }
-    }
-
     public func importDidFinish() async {
         try? await perform(ProviderCall(kind: .importDidFinish, identifier: .rootContainer)) { _ in }
     }
 
+    /// Logs a call and applies the scripted faults: delays, holds and failures here, all others in `body`.
     func perform<Value>(
         _ call: ProviderCall, _ body: ([FaultScript.Effect]) async throws -> Value
     ) async throws -> Value {
-        try await remote.perform(call, body)
+        try await log.record(call) {
+            let effects = faults.effects(on: call.kind, of: call.identifier)
+            for effect in effects {
+                switch effect {
+                case .delay(let duration): try await Task.sleep(for: duration)
+                case .hold(let gate): try await gate.pass()
+                default: break
+                }
+            }
+            for case .fail(let error) in effects { throw error }
+            try Task.checkCancellation()
+            return try await body(effects)
+        }
     }
 }

@@ -1,13 +1,16 @@
 /// The bytes of a file on an in-memory remote.
 public enum RemoteContent: Hashable, Sendable {
+    /// These bytes.
     case bytes([UInt8])
     /// Pseudo-random bytes that are computed from offset and seed.
     case pattern(size: Int64, seed: UInt64)
 
+    /// The UTF-8 bytes of a text.
     public init(_ text: String) {
         self = .bytes(Array(text.utf8))
     }
 
+    /// The number of bytes.
     public var size: Int64 {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)

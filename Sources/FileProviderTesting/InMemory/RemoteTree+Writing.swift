@@ -3,37 +3,26 @@ import FileProvider
 /// The contents and options of a change.
 struct RemoteWriting: Sendable {
     /// The changed item, and the fields that were not stored.
-    struct Answer: Sendable {
-        var item: FileProviderItem
-        var pending: ItemFields
-    }
+    typealias Answer = (item: FileProviderItem, pending: ItemFields)
 
-    /// There is no item to recognize.
-    struct NotThere: Error {
-        var name: String
-    }
-
-    let options: InMemoryOptions
+    let options: InMemoryProvider.Options
     /// The uploaded content.
     var content: RemoteContent?
     /// The content that is stored instead.
     var storedContent: RemoteContent?
     var newIdentifier: ItemIdentifier?
-
-    init(options: InMemoryOptions) {
-        self.options = options
-    }
 }
 
 /// The writing calls on the tree, with the checks of a remote. A call that throws changes nothing.
 extension RemoteTree {
+    /// - Returns: nil if there is no item to recognize.
     mutating func create(
         _ template: FileProviderItem, _ fields: ItemFields, _ options: CreateItemOptions, _ writing: RemoteWriting
-    ) throws -> RemoteWriting.Answer {
+    ) throws -> RemoteWriting.Answer? {
         let sent = template.itemIdentifier
         if let known = made[sent], let item = self[known] {
-            if options.contains(.keepExisting) { return RemoteWriting.Answer(item: item, pending: []) }
-            return RemoteWriting.Answer(item: item, pending: differences(template, fields, item, writing))
+            if options.contains(.keepExisting) { return (item, []) }
+            return (item, differences(template, fields, item, writing))
         }
         let parent = template.parentItemIdentifier
         try checkDirectory(parent)
@@ -42,22 +31,19 @@ extension RemoteTree {
         let pending = fields.subtracting(writing.options.holds).subtracting(.place).subtracting(.contents)
         let isForAny = parent != .trashContainer || options.contains(.keepExisting)
         if isForAny, let there = item(named: template.filename, in: parent) {
-            if options.contains(.keepExisting), isSame(there, template, content) {
+            if !options.isDisjoint(with: [.keepExisting, .mayAlreadyExist]), isSame(there, template, content) {
                 made[sent] = there.itemIdentifier
-                return RemoteWriting.Answer(item: there, pending: [])
-            }
-            if options.contains(.mayAlreadyExist), isSame(there, template, content) {
-                made[sent] = there.itemIdentifier
+                if options.contains(.keepExisting) { return (there, []) }
                 update(there.itemIdentifier) { node, _ in
                     node.item.merge(fields.subtracting(pending).subtracting(.place), of: template)
                 }
-                return RemoteWriting.Answer(item: self[there.itemIdentifier] ?? there, pending: pending)
+                return (self[there.itemIdentifier] ?? there, pending)
             }
             if writing.options.uniqueNames, parent != .trashContainer {
                 throw FileProviderError.filenameCollision(with: there)
             }
         }
-        guard !options.contains(.recognizeOnly) else { throw RemoteWriting.NotThere(name: template.filename) }
+        if options.contains(.recognizeOnly) { return nil }
         guard let content else { throw FileProviderError(.cannotSynchronize, "its content was not sent") }
         let stored = writing.storedContent ?? content
         let identifier = add(
@@ -122,7 +108,7 @@ extension RemoteTree {
         guard let item = self[identifier] else { throw FileProviderError.noSuchItem(identifier) }
         applied.append(
             AppliedChange(kind: kind, identifier: identifier, sentIdentifier: sent, fields: fields, size: size))
-        return RemoteWriting.Answer(item: item, pending: pending)
+        return (item, pending)
     }
 
     private func item(named name: String, in directory: ItemIdentifier) -> FileProviderItem? {
@@ -194,7 +180,7 @@ extension RemoteTree {
         if let content = writing.content, !isEqual(content, self.content(of: item.itemIdentifier)) {
             pending.insert(.contents)
         }
-        for field in ItemFields.all where fields.contains(field) && field != .contents {
+        for field in fields.subtracting(.contents).names.compactMap(ItemFields.init(name:)) {
             var merged = item
             merged.merge(field, of: template)
             if merged != item { pending.insert(field) }
@@ -218,11 +204,6 @@ extension RemoteTree {
 extension ItemFields {
     /// Parent and name.
     static let place: ItemFields = [.filename, .parentItemIdentifier]
-
-    static let all: [ItemFields] = [
-        .contents, .filename, .parentItemIdentifier, .lastUsedDate, .tagData, .favoriteRank, .creationDate,
-        .contentModificationDate, .fileSystemFlags, .extendedAttributes, .permissions, .ownership,
-    ]
 }
 
 extension FileProviderItem {

@@ -32,7 +32,7 @@ public struct RemoteTree: Sendable {
         nodes[.rootContainer] = Node(item: root, content: .bytes([]), serial: 0)
     }
 
-    // MARK: - What is there
+    // MARK: - State
 
     /// The item with an identifier, or nil.
     public subscript(identifier: ItemIdentifier) -> FileProviderItem? { nodes[identifier]?.item }
@@ -70,8 +70,9 @@ public struct RemoteTree: Sendable {
     /// The number of items without the root.
     public var count: Int { nodes.count - 1 }
 
-    // MARK: - Changing it
+    // MARK: - Changes
 
+    /// Adds a file; the identifier is a new one by default.
     @discardableResult
     public mutating func addFile(
         _ name: String, in parent: ItemIdentifier = .rootContainer, content: RemoteContent,
@@ -82,6 +83,7 @@ public struct RemoteTree: Sendable {
         }
     }
 
+    /// Adds an empty directory.
     @discardableResult
     public mutating func addDirectory(
         _ name: String, in parent: ItemIdentifier = .rootContainer, identifier: ItemIdentifier? = nil
@@ -89,6 +91,7 @@ public struct RemoteTree: Sendable {
         add(name, in: parent, kind: .directory, content: .bytes([]), identifier: identifier) { _ in }
     }
 
+    /// Adds a symbolic link.
     @discardableResult
     public mutating func addSymbolicLink(
         _ name: String, to target: String, in parent: ItemIdentifier = .rootContainer,
@@ -109,6 +112,7 @@ public struct RemoteTree: Sendable {
         }
     }
 
+    /// Renames an item in its directory.
     public mutating func rename(_ identifier: ItemIdentifier, to name: String) {
         update(identifier) { node, _ in node.item.filename = name }
     }
@@ -188,7 +192,7 @@ public struct RemoteTree: Sendable {
         expireAnchors()
     }
 
-    // MARK: - What enumerators ask
+    // MARK: - Enumeration
 
     var anchor: SyncAnchor { anchor(at: history.count) }
 

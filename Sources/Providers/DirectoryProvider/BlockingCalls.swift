@@ -7,30 +7,28 @@ struct BlockingCalls: Sendable {
     private let queue = DispatchQueue(label: "yonder.directory", attributes: .concurrent)
 
     /// Lets a running call check whether it was cancelled.
-    final class Wish: Sendable {
-        private let isOver = Atomic<Bool>(false)
-
-        var isCancelled: Bool { isOver.load(ordering: .relaxed) }
+    final class Cancellation: Sendable {
+        private let isRequested = Atomic<Bool>(false)
 
         func check() throws {
-            if isCancelled { throw CancellationError() }
+            if isRequested.load(ordering: .relaxed) { throw CancellationError() }
         }
 
-        fileprivate func cancel() { isOver.store(true, ordering: .relaxed) }
+        fileprivate func request() { isRequested.store(true, ordering: .relaxed) }
     }
 
     /// Runs a body on a Dispatch thread. When cancelled, it returns at once, even if the body hangs.
-    func run<Value: Sendable>(_ body: @escaping @Sendable (Wish) throws -> Value) async throws -> Value {
-        let wish = Wish()
+    func run<Value: Sendable>(_ body: @escaping @Sendable (Cancellation) throws -> Value) async throws -> Value {
+        let cancellation = Cancellation()
         let answer = Answer<Value>()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 answer.hold(continuation)
                 if Task.isCancelled { return answer.give(.failure(FileProviderError(.userCancelled))) }
-                queue.async { answer.give(Result { try body(wish) }) }
+                queue.async { answer.give(Result { try body(cancellation) }) }
             }
         } onCancel: {
-            wish.cancel()
+            cancellation.request()
             answer.give(.failure(FileProviderError(.userCancelled)))
         }
     }

@@ -8,7 +8,14 @@ final class ChangeLog: Sendable {
     struct Place: Hashable, Sendable {
         var directory: ItemIdentifier
         /// The UTF-8 of the encoded name (``FileNameText``): two Unicode forms of one text are two names.
-        var name: [UInt8]?
+        private var bytes: [UInt8]?
+
+        init(_ name: String? = nil, in directory: ItemIdentifier) {
+            self.directory = directory
+            bytes = name.map { Array($0.utf8) }
+        }
+
+        var name: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
     }
 
     private struct State {

@@ -59,9 +59,9 @@ extension DirectoryProvider {
             }
         }
         let source = Held(source: own)
-        return try await calls.run { [folder] wish in
+        return try await folder.calls.run { [folder] cancellation in
             do {
-                return try body(FolderWriter(folder: folder, wish: wish), source.source)
+                return try body(FolderWriter(folder: folder, cancellation: cancellation), source.source)
             } catch let error as Errno {
                 throw folder.writeFailure(error, of: identifier, named: name)
             } catch let error as FileProviderError where error.code == .fileReadNoPermission {
@@ -80,30 +80,5 @@ extension DirectoryProvider {
         }
 
         deinit { try? source?.descriptor.close() }
-    }
-}
-
-extension Folder {
-    /// The provider error for a failed system call of a change.
-    func writeFailure(_ error: Errno, of identifier: ItemIdentifier, named name: String?) -> FileProviderError {
-        let what = name.map { "'\($0)'" } ?? "the item"
-        func cannot(_ why: String) -> FileProviderError {
-            FileProviderError(
-                .cannotSynchronize, "the source will not take \(what): \(why)", itemIdentifier: identifier)
-        }
-        return switch error {
-        case .noSpace, .diskQuotaExceeded:
-            FileProviderError(.insufficientQuota, "the source has no room for \(what)", itemIdentifier: identifier)
-        case .readOnlyFileSystem: cannot("it is mounted read-only")
-        case .permissionDenied, .notPermitted: cannot("writing is not permitted there")
-        case .fileNameTooLong: cannot("the name is too long for its file system")
-        case .invalidArgument, .illegalByteSequence: cannot("its file system does not take such a name")
-        case .fileTooLarge: cannot("the file is too large for its file system")
-        case .improperLink: cannot("it reaches over two file systems")
-        case .tooManyLinks: cannot("its directory is full")
-        case .directoryNotEmpty: FileProviderError(.directoryNotEmpty, itemIdentifier: identifier)
-        case .tooManySymbolicLinkLevels: FileProviderError.noSuchItem(identifier)
-        default: failure(error, of: identifier)
-        }
     }
 }

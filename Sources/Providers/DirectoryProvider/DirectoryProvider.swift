@@ -8,8 +8,6 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     let folder: Folder
     private let log = ChangeLog()
     let watcher: FolderWatcher?
-    let calls = BlockingCalls()
-    private let manager: any FileProviderManager
     private static let chunk: Int64 = 1 << 20
 
     /// - Parameters:
@@ -17,7 +15,6 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     ///   - leftoverAge: the age in seconds after which a file of an interrupted change is removed.
     /// - Throws: `serverUnreachable` with the reason.
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
-        self.manager = manager
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
         // inotify does not report changes by other machines on a network mount, so it is compared.
         watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
@@ -35,20 +32,16 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     package func item(
         for identifier: ItemIdentifier, request: FileProviderRequest
     ) async throws -> FileProviderItem {
-        try await calls.run { [folder] _ in
-            do {
-                guard let item = folder.item(at: try folder.find(identifier)) else {
-                    throw FileProviderError.noSuchItem(identifier)
-                }
-                return item
-            } catch let error as Errno {
-                throw folder.failure(error, of: identifier)
+        try await folder.reading(identifier) { folder, _ in
+            guard let item = folder.item(at: try folder.find(identifier)) else {
+                throw FileProviderError.noSuchItem(identifier)
             }
+            return item
         }
     }
 
     package func quota() async throws -> RemoteQuota? {
-        try await calls.run { [folder] _ in
+        try await folder.reading(.rootContainer) { folder, _ in
             let root = try folder.openRoot()
             defer { try? root.close() }
             let room = try root.fileSystemStatistics()
@@ -67,14 +60,12 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         switch container {
         case .workingSet:
             guard watcher != nil else { throw FileProviderError(.featureUnsupported) }
-            return FolderChanges(folder: folder, log: log, watcher: watcher, calls: calls, manager: manager)
+            return FolderChanges(folder: folder, log: log, watcher: watcher)
         case .trashContainer:
             guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
-            return FolderTrashEnumerator(folder: folder, watcher: watcher, calls: calls)
+            return FolderTrashEnumerator(folder: folder, watcher: watcher)
         default:
-            let listing = FolderEnumerator(
-                container: container, folder: folder, watcher: watcher, calls: calls, manager: manager)
-            return FolderContainer(identifier: container, listing: listing, folder: folder, calls: calls)
+            return FolderEnumerator(container: container, folder: folder, watcher: watcher)
         }
     }
 
@@ -82,18 +73,14 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink
     ) async throws -> FileProviderItem {
-        try await calls.run { [folder] wish in
-            do {
-                return try Self.copy(identifier, version: version, range: range, from: folder, into: sink, wish)
-            } catch let error as Errno {
-                throw folder.failure(error, of: identifier)
-            }
+        try await folder.reading(identifier) { folder, cancellation in
+            try Self.copy(identifier, version: version, range: range, from: folder, into: sink, cancellation)
         }
     }
 
     private static func copy(
         _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, from folder: Folder,
-        into sink: any ContentSink, _ wish: BlockingCalls.Wish
+        into sink: any ContentSink, _ cancellation: BlockingCalls.Cancellation
     ) throws -> FileProviderItem {
         let place = try folder.find(identifier)
         guard let name = place.name, place.status.kind == .regular else {
@@ -114,7 +101,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         var offset = wanted.lowerBound
         var failure: (any Error)?
         while offset < wanted.upperBound, failure == nil {
-            try wish.check()
+            try cancellation.check()
             let count = min(chunk, wanted.upperBound - offset)
             do {
                 try sink.write(from: file, at: offset, count: count)

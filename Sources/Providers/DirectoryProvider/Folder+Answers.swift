@@ -23,17 +23,15 @@ extension Folder {
         let now = ContinuousClock.now
         let made = Unanswered(
             identifier: identifier(of: status, named: name, parent: parent), deadline: now + Self.patience)
-        let place = ChangeLog.Place(directory: parent, name: Array(name.utf8))
         unanswered.withLock { unanswered in
             if unanswered.count > 256 { unanswered = unanswered.filter { $0.value.deadline > now } }
-            unanswered[place] = made
+            unanswered[ChangeLog.Place(name, in: parent)] = made
         }
     }
 
     /// Discards the record of a name.
     func noteGone(_ name: String, _ parent: ItemIdentifier) {
-        let place = ChangeLog.Place(directory: parent, name: Array(name.utf8))
-        unanswered.withLock { $0[place] = nil }
+        unanswered.withLock { $0[ChangeLog.Place(name, in: parent)] = nil }
     }
 
     private func isKnown(_ identifier: ItemIdentifier) -> Bool {
@@ -41,13 +39,16 @@ extension Folder {
     }
 
     /// Waits until the system knows the files that were created in a directory, with one name or any.
-    func waitForAnswers(in directory: ItemIdentifier, named name: [UInt8]? = nil, _ wish: BlockingCalls.Wish) throws {
+    func waitForAnswers(
+        in directory: ItemIdentifier, named name: String? = nil, _ cancellation: BlockingCalls.Cancellation
+    ) throws {
+        let place = ChangeLog.Place(name, in: directory)
         let wanted = unanswered.withLock { unanswered in
-            unanswered.filter { $0.key.directory == directory && (name == nil || $0.key.name == name) }
+            unanswered.filter { name == nil ? $0.key.directory == directory : $0.key == place }
         }
         for (place, made) in wanted {
             while ContinuousClock.now < made.deadline, !isKnown(made.identifier) {
-                try wish.check()
+                try cancellation.check()
                 Thread.sleep(forTimeInterval: 0.002)
             }
             unanswered.withLock { unanswered in

@@ -30,6 +30,7 @@ final class Folder: Sendable {
     /// Whether the file system is mounted read-only.
     let isReadOnly: Bool
     let manager: any FileProviderManager
+    let calls = BlockingCalls()
     let leftoverAge: Int64
     private let state = Mutex(State())
     /// The identity of the source directory.
@@ -127,7 +128,11 @@ final class Folder: Sendable {
 
     /// Opens a directory by its identifier.
     func openDirectory(_ identifier: ItemIdentifier) throws -> FileDescriptor {
-        let place = try find(identifier)
+        try open(find(identifier))
+    }
+
+    /// Opens the directory at a location.
+    func open(_ place: borrowing Place) throws -> FileDescriptor {
         guard let name = place.name else { return try openRoot() }
         return try place.directory.openDirectory(named: name)
     }
@@ -147,6 +152,12 @@ final class Folder: Sendable {
             guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
             return nil
         }
+    }
+
+    func item(at place: borrowing Place) -> FileProviderItem? {
+        guard let name = place.name else { return items.root(status: place.status) }
+        return items.item(
+            place.identifier, named: name, in: place.directory, parent: place.parent, status: place.status)
     }
 
     /// Records the path of a moved directory that the system may not know yet.

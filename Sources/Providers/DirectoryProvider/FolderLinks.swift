@@ -18,7 +18,7 @@ extension Folder {
             return known
         }
         guard status.linkCount > 1 else { return ItemIdentifier(file) }
-        let here = ChangeLog.Place(directory: parent, name: Array(name.utf8))
+        let here = ChangeLog.Place(name, in: parent)
         return links.withLock { given in
             if given.count > Self.mostGiven {
                 let known = manager.knownIdentifiers(among: Array(given.keys))
@@ -46,7 +46,7 @@ extension Folder {
     ) -> Bool {
         if let given {
             if given == here { return false }
-            if let bytes = given.name, let name = String(validating: bytes, as: UTF8.self),
+            if let name = given.name,
                 (try? place(of: identifier, named: name, in: given.directory)) != nil
             {
                 return true

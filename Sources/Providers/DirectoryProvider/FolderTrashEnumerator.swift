@@ -7,13 +7,11 @@ import SystemPackage
 final class FolderTrashEnumerator: FileProviderEnumerator {
     private let folder: Folder
     private let watcher: FolderWatcher?
-    private let calls: BlockingCalls
     private let items = Mutex<[FileProviderItem]>([])
 
-    init(folder: Folder, watcher: FolderWatcher?, calls: BlockingCalls) {
+    init(folder: Folder, watcher: FolderWatcher?) {
         self.folder = folder
         self.watcher = watcher
-        self.calls = calls
     }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
@@ -28,14 +26,10 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
     }
 
     private func read() async throws {
-        try await calls.run { [self] wish in
-            do {
-                watcher?.watchTrash(of: folder)
-                let found = try folder.trashedItems(checking: wish.check)
-                items.withLock { $0 = found }
-            } catch let error as Errno {
-                throw folder.failure(error, of: .trashContainer)
-            }
+        try await folder.reading(.trashContainer) { [self] folder, cancellation in
+            watcher?.watchTrash(of: folder)
+            let found = try folder.trashedItems(checking: cancellation.check)
+            items.withLock { $0 = found }
         }
     }
 }

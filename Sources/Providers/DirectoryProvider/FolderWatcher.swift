@@ -53,7 +53,7 @@ final class FolderWatcher: Sendable {
         watch(directory, as: identifier)
         let names = ((try? directory.names()) ?? []).filter { !$0.starts(with: HiddenName.prefix.utf8) }
         guard !names.isEmpty else { return }
-        log.append(names.map { ChangeLog.Place(directory: identifier, name: Array(FileNameText.text(of: $0).utf8)) })
+        log.append(names.map { ChangeLog.Place(FileNameText.text(of: $0), in: identifier) })
         manager.signalEnumerator()
     }
 
@@ -95,13 +95,14 @@ final class FolderWatcher: Sendable {
             if let name = event.name, HiddenName.isOne(name) { continue }
             switch event.kind {
             case .ended: watches.withLock { $0.directories[event.watch] = nil }
-            case .directoryChanged: add(ChangeLog.Place(directory: directory))
+            case .directoryChanged: add(ChangeLog.Place(in: directory))
             case .changed, .removed, .movedAway:
-                if event.kind == .movedAway, let name = event.name {
-                    log.noteMovedAway(ChangeLog.Place(directory: directory, name: Array(name.utf8)))
+                if let name = event.name {
+                    let place = ChangeLog.Place(name, in: directory)
+                    if event.kind == .movedAway { log.noteMovedAway(place) }
+                    add(place)
                 }
-                if let name = event.name { add(ChangeLog.Place(directory: directory, name: Array(name.utf8))) }
-                add(ChangeLog.Place(directory: directory))
+                add(ChangeLog.Place(in: directory))
             case .overflow: break
             }
         }

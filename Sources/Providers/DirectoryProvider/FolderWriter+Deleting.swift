@@ -71,7 +71,7 @@ extension FolderWriter {
                 throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
             }
         }
-        try directory.removeContents(checking: wish.check)
+        try directory.removeContents(checking: cancellation.check)
         try place.directory.removeDirectory(named: name)
     }
 }

@@ -4,13 +4,6 @@ import SystemPackage
 
 /// Changes of existing items.
 extension FolderWriter {
-    /// A name in an open directory.
-    private struct Spot {
-        var directory: FileDescriptor
-        var name: String
-        var parent: ItemIdentifier
-    }
-
     func modify(
         _ item: FileProviderItem, base: ItemVersion, _ fields: ItemFields, contents: ContentSource?
     ) throws -> ItemChange {
@@ -35,11 +28,11 @@ extension FolderWriter {
         }
         let directory = try openTarget(item.parentItemIdentifier)
         defer { try? directory.close() }
-        guard let status = try status(of: item.filename, in: directory),
-            try hasContent(item.filename, status, in: directory, contents)
-        else { throw FileProviderError.noSuchItem(item.itemIdentifier) }
-        let pending = try apply(fields, of: item, to: item.filename, in: directory, expecting: status)
-        return try answer(item.filename, in: directory, item.parentItemIdentifier, pending)
+        let spot = Spot(directory: directory, name: item.filename, parent: item.parentItemIdentifier)
+        guard let status = try status(of: spot), try hasContent(spot, status, contents) else {
+            throw FileProviderError.noSuchItem(item.itemIdentifier)
+        }
+        return try answer(spot, try apply(fields, of: item, to: spot, expecting: status))
     }
 
     private func modify(
@@ -47,14 +40,8 @@ extension FolderWriter {
         _ contents: ContentSource?
     ) throws -> ItemChange {
         guard let name = place.name else { return try modifyRoot(place, item, fields) }
-        let spot = Spot(directory: place.directory, name: name, parent: place.parent)
-        return try modify(spot, place.status, item, base, fields, contents)
-    }
-
-    private func modify(
-        _ old: Spot, _ status: FileStatus, _ item: FileProviderItem, _ base: ItemVersion, _ fields: ItemFields,
-        _ contents: ContentSource?
-    ) throws -> ItemChange {
+        let old = Spot(directory: place.directory, name: name, parent: place.parent)
+        let status = place.status
         let fields = try fieldsToStore(fields, of: item, at: old, status, base, contents)
         let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
         let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
@@ -72,9 +59,7 @@ extension FolderWriter {
         defer { if let takenName { folder.giveUpTrashName(takenName, in: new.directory) } }
         if moves {
             try checkName(new.name, in: new.parent)
-            if try self.status(of: new.name, in: new.directory) != nil {
-                throw collision(new.name, in: new.directory, new.parent)
-            }
+            if try self.status(of: new) != nil { throw collision(new) }
         }
         let pending: ItemFields
         var stored: [UInt8]?
@@ -82,7 +67,7 @@ extension FolderWriter {
             (pending, stored) = try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
         } else {
             if moves { try move(from: old, to: new, status) }
-            pending = try apply(fields, of: item, to: new.name, in: new.directory, expecting: status)
+            pending = try apply(fields, of: item, to: new, expecting: status)
         }
         takenName = nil
         if moves {
@@ -91,7 +76,7 @@ extension FolderWriter {
             try old.directory.synchronize(asDirectory: true)
         }
         try new.directory.synchronize(asDirectory: true)
-        let change = try answer(new.name, in: new.directory, new.parent, pending, stored: stored)
+        let change = try answer(new, pending, stored: stored)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
         return change
     }
@@ -116,7 +101,7 @@ extension FolderWriter {
             throw FileProviderError(.cannotSynchronize, "'\(spot.name)' is no file on the source")
         }
         if isBase { return fields }
-        guard let contents, try hasContent(spot.name, status, in: spot.directory, contents) else {
+        guard let contents, try hasContent(spot, status, contents) else {
             throw conflict(at: spot)
         }
         return fields.subtracting(.contents)
@@ -143,7 +128,7 @@ extension FolderWriter {
     }
 
     private func conflict(at spot: Spot) -> any Error {
-        guard let item = try? folder.item(named: spot.name, in: spot.directory, parent: spot.parent) else {
+        guard let item = try? item(at: spot) else {
             return Errno.noSuchFileOrDirectory
         }
         return FileProviderError(.localVersionConflictingWithServer, item: item)
@@ -169,7 +154,7 @@ extension FolderWriter {
         do {
             if status.linkCount > 1, let path = folder.path(of: new.parent) {
                 var written: (pending: ItemFields, stored: [UInt8])?
-                let isWritten = try upload.writeInPlace(new.name, expecting: status, path: path, folder, wish) {
+                let isWritten = try upload.writeInPlace(new.name, expecting: status, path: path, folder, cancellation) {
                     // The time is set before the rename: set afterwards, it could hide a later write by another
                     // program.
                     let pending = try FolderAttributes.apply(fields, of: item, to: before)
@@ -204,7 +189,7 @@ extension FolderWriter {
             try old.directory.renameNew(old.name, to: new.name, in: new.directory)
         } catch {
             switch error {
-            case .fileExists: throw collision(new.name, in: new.directory, new.parent)
+            case .fileExists: throw collision(new)
             case .invalidArgument, .notSupported: try moveByHand(from: old, to: new, status)
             default: throw error
             }
@@ -218,9 +203,7 @@ extension FolderWriter {
 
     /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
     private func moveByHand(from old: Spot, to new: Spot, _ status: FileStatus) throws {
-        if try self.status(of: new.name, in: new.directory) != nil {
-            throw collision(new.name, in: new.directory, new.parent)
-        }
+        if try self.status(of: new) != nil { throw collision(new) }
         do {
             try old.directory.rename(old.name, to: new.name, in: new.directory)
         } catch {

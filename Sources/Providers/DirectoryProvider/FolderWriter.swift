@@ -5,9 +5,16 @@ import SystemPackage
 /// Applies changes to the folder. All functions block and throw the errors of system calls.
 struct FolderWriter {
     let folder: Folder
-    let wish: BlockingCalls.Wish
+    let cancellation: BlockingCalls.Cancellation
 
-    // MARK: - Making
+    /// A name in an open directory.
+    struct Spot {
+        var directory: FileDescriptor
+        var name: String
+        var parent: ItemIdentifier
+    }
+
+    // MARK: - Creation
 
     func create(
         _ template: FileProviderItem, _ fields: ItemFields, contents: ContentSource?, options: CreateItemOptions
@@ -16,76 +23,64 @@ struct FolderWriter {
         try checkName(template.filename, in: parent)
         let directory = parent == .trashContainer ? try folder.openOwnTrash() : try folder.openDirectory(parent)
         defer { try? directory.close() }
-        var template = template
-        if parent == .trashContainer {
-            let status = try status(of: template.filename, in: directory)
-            let isThere =
-                try options.contains(.mayAlreadyExist)
-                && status.map { try isSame(template.filename, $0, in: directory, template, contents, options) } ?? false
-            if !isThere, options.contains(.recognizeOnly) { return notThere(template) }
-            if !isThere { template.filename = try folder.takeTrashName(for: [template.filename], in: directory) }
-        }
-        let name = template.filename
-        if let status = try status(of: name, in: directory) {
-            guard options.contains(.mayAlreadyExist),
-                try isSame(name, status, in: directory, template, contents, options)
-            else { throw collision(name, in: directory, parent) }
+        var spot = Spot(directory: directory, name: template.filename, parent: parent)
+        let status = try status(of: spot)
+        if let status, options.contains(.mayAlreadyExist), try isSame(spot, status, template, contents, options) {
             if options.contains(.keepExisting) {
-                return try answer(
-                    name, in: directory, parent, [],
-                    stored: status.kind == .regular ? FolderItems.version(of: status).contentVersion : nil)
+                let version = FolderItems.version(of: status).contentVersion
+                return try answer(spot, [], stored: status.kind == .regular ? version : nil)
             }
-            return try adopt(name, status, in: directory, parent, template, fields)
+            return try adopt(spot, status, template, fields)
         }
-        if options.contains(.recognizeOnly) { return notThere(template) }
+        // The trash may contain equal names.
+        if status != nil, parent != .trashContainer { throw collision(spot) }
+        if options.contains(.recognizeOnly) {
+            return .refused(reason: "the source has no item '\(template.filename)' there")
+        }
+        if parent == .trashContainer { spot.name = try folder.takeTrashName(for: [spot.name], in: directory) }
         let pending: ItemFields
         var stored: [UInt8]?
         do {
             switch template.kind {
-            case .file: (pending, stored) = try makeFile(template, fields, contents, in: directory)
+            case .file: (pending, stored) = try makeFile(template, fields, contents, at: spot)
             case .directory:
                 let mode = fields.contains(.permissions) ? template.permissions : nil
-                try directory.makeDirectory(named: name, permissions: (mode ?? 0o777) & 0o777)
-                pending = try apply(fields, of: template, to: name, in: directory)
+                try directory.makeDirectory(named: spot.name, permissions: (mode ?? 0o777) & 0o777)
+                pending = try apply(fields, of: template, to: spot)
             case .symbolicLink:
                 guard let target = template.symlinkTargetPath, !target.isEmpty else {
                     throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
                 }
-                try directory.makeLink(named: name, to: target)
-                pending = try apply(fields, of: template, to: name, in: directory)
+                try directory.makeLink(named: spot.name, to: target)
+                pending = try apply(fields, of: template, to: spot)
             }
         } catch Errno.fileExists {
-            throw collision(name, in: directory, parent)
+            throw collision(spot)
         }
-        folder.noteMade(name, in: directory, parent)
+        folder.noteMade(spot.name, in: directory, parent)
         try directory.synchronize(asDirectory: true)
-        return try answer(name, in: directory, parent, pending, stored: stored)
+        return try answer(spot, pending, stored: stored)
     }
 
     private func makeFile(
-        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, in directory: FileDescriptor
+        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at spot: Spot
     ) throws -> (pending: ItemFields, stored: [UInt8]) {
         let mode = fields.contains(.permissions) ? template.permissions : nil
-        let upload = try upload(contents, of: template, into: directory, permissions: (mode ?? 0o666) & 0o777)
+        let upload = try upload(contents, of: template, into: spot.directory, permissions: (mode ?? 0o666) & 0o777)
         let pending = try FolderAttributes.apply(fields, of: template, to: upload.file)
         try finish(upload, contents)
         let stored = try contentVersion(of: upload.file)
-        try upload.publish(as: template.filename)
+        try upload.publish(as: spot.name)
         return (pending, stored)
     }
 
     /// The existing item is the offered one, most likely because the response to an earlier call was lost.
     private func adopt(
-        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ parent: ItemIdentifier,
-        _ template: FileProviderItem, _ fields: ItemFields
+        _ spot: Spot, _ status: FileStatus, _ template: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
-        let pending = try apply(fields, of: template, to: name, in: directory, expecting: status)
-        try directory.synchronize(asDirectory: true)
-        return try answer(name, in: directory, parent, pending)
-    }
-
-    private func notThere(_ template: FileProviderItem) -> ItemChange {
-        .refused(reason: "the source has nothing called '\(template.filename)' there")
+        let pending = try apply(fields, of: template, to: spot, expecting: status)
+        try spot.directory.synchronize(asDirectory: true)
+        return try answer(spot, pending)
     }
 
     // MARK: - Helpers
@@ -100,7 +95,7 @@ struct FolderWriter {
                 itemIdentifier: item.itemIdentifier)
         }
         let upload = try Upload(in: directory, permissions: permissions)
-        if let contents { try upload.copy(contents, wish) }
+        if let contents { try upload.copy(contents, cancellation) }
         return upload
     }
 
@@ -109,7 +104,7 @@ struct FolderWriter {
         try contents?.confirm()
         try upload.file.synchronize()
         // Synchronizing may have taken long.
-        try wish.check()
+        try cancellation.check()
     }
 
     func checkName(_ name: String, in parent: ItemIdentifier) throws {
@@ -125,32 +120,31 @@ struct FolderWriter {
     }
 
     /// - Returns: nil if the name does not exist.
-    func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus? {
+    func status(of spot: Spot) throws(Errno) -> FileStatus? {
         do throws(Errno) {
-            return try FileStatus(of: name, in: directory)
+            return try FileStatus(of: spot.name, in: spot.directory)
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
             return nil
         }
     }
 
-    func collision(
-        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier
-    ) -> FileProviderError {
-        if let item = try? folder.item(named: name, in: directory, parent: parent) {
-            return FileProviderError.filenameCollision(with: item)
-        }
-        return FileProviderError(.cannotSynchronize, "the source has something called '\(name)' that is no item")
+    func item(at spot: Spot) throws -> FileProviderItem? {
+        try folder.item(named: spot.name, in: spot.directory, parent: spot.parent)
+    }
+
+    func collision(_ spot: Spot) -> FileProviderError {
+        if let item = try? item(at: spot) { return FileProviderError.filenameCollision(with: item) }
+        return FileProviderError(.cannotSynchronize, "the source has a file '\(spot.name)' that is not an item")
     }
 
     /// Sets attributes of the file with a name.
     ///
     /// - Parameter status: the expected file; ENOENT if the name refers to another one.
     func apply(
-        _ fields: ItemFields, of item: FileProviderItem, to name: String, in directory: FileDescriptor,
-        expecting status: FileStatus? = nil
+        _ fields: ItemFields, of item: FileProviderItem, to spot: Spot, expecting status: FileStatus? = nil
     ) throws(Errno) -> ItemFields {
-        let file = try directory.openReference(named: name)
+        let file = try spot.directory.openReference(named: spot.name)
         defer { try? file.close() }
         let now = try FileStatus(of: file)
         if let status, !now.isSameFile(as: status) { throw .noSuchFileOrDirectory }
@@ -163,13 +157,8 @@ struct FolderWriter {
     ///
     /// - Parameter stored: the version of the stored content; nil if none was stored. If another program has written
     ///   to the file since, its content must be fetched.
-    func answer(
-        _ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier, _ pending: ItemFields,
-        stored: [UInt8]? = nil
-    ) throws -> ItemChange {
-        guard let item = try folder.item(named: name, in: directory, parent: parent) else {
-            throw Errno.noSuchFileOrDirectory
-        }
+    func answer(_ spot: Spot, _ pending: ItemFields, stored: [UInt8]? = nil) throws -> ItemChange {
+        guard let item = try item(at: spot) else { throw Errno.noSuchFileOrDirectory }
         // On a network mount the time of a new file may still change.
         let isOther = stored.map { $0 != item.itemVersion.contentVersion } ?? false
         return .applied(item, stillPending: pending, shouldFetchContent: isOther && !folder.isOnNetwork)
@@ -181,13 +170,14 @@ struct FolderWriter {
 
     /// Whether the existing file is the offered one. Without contents, the size is compared.
     private func isSame(
-        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ template: FileProviderItem,
-        _ contents: ContentSource?, _ options: CreateItemOptions
+        _ spot: Spot, _ status: FileStatus, _ template: FileProviderItem, _ contents: ContentSource?,
+        _ options: CreateItemOptions
     ) throws -> Bool {
         switch (template.kind, status.kind) {
         case (.directory, .directory): return true
         case (.symbolicLink, .symbolicLink):
-            return try directory.linkTarget(named: name).elementsEqual((template.symlinkTargetPath ?? "").utf8)
+            return try spot.directory.linkTarget(named: spot.name).elementsEqual(
+                (template.symlinkTargetPath ?? "").utf8)
         case (.file, .regular):
             guard let contents else { return status.size == template.documentSize ?? 0 }
             // Bytes of a known version need not be compared.
@@ -196,24 +186,22 @@ struct FolderWriter {
             {
                 return true
             }
-            return try hasContent(name, status, in: directory, contents)
+            return try hasContent(spot, status, contents)
         default: return false
         }
     }
 
     /// Whether a file has exactly these bytes.
-    func hasContent(
-        _ name: String, _ status: FileStatus, in directory: FileDescriptor, _ source: ContentSource
-    ) throws -> Bool {
+    func hasContent(_ spot: Spot, _ status: FileStatus, _ source: ContentSource) throws -> Bool {
         guard status.kind == .regular, status.size == source.size,
-            let file = try? directory.openFile(named: name)
+            let file = try? spot.directory.openFile(named: spot.name)
         else { return false }
         defer { try? file.close() }
         guard try FileStatus(of: file).isUnchanged(from: status) else { return false }
         let piece = 1 << 20
         var offset: Int64 = 0
         while offset < source.size {
-            try wish.check()
+            try cancellation.check()
             let bytes = try source.read(at: offset, count: piece)
             guard try file.readBytes(at: offset, count: bytes.count) == bytes else { return false }
             offset += Int64(bytes.count)

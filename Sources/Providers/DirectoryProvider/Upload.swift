@@ -36,10 +36,10 @@ final class Upload {
     }
 
     /// Copies the content, without confirming it.
-    func copy(_ source: ContentSource, _ wish: BlockingCalls.Wish) throws {
+    func copy(_ source: ContentSource, _ cancellation: BlockingCalls.Cancellation) throws {
         var offset: Int64 = 0
         while offset < source.size {
-            try wish.check()
+            try cancellation.check()
             let count = min(Self.piece, source.size - offset)
             let done = try file.copy(from: source.descriptor, at: offset, to: offset, count: count)
             guard done == count else {
@@ -148,8 +148,8 @@ extension Folder {
         for number in 1...100 {
             let other = "\(number) \(name)"
             guard (try? directory.renameNewOrLink(hidden, to: other)) != nil else { continue }
-            return manager.report("the source has two files for '\(name)': one of them is called '\(other)' now")
+            return manager.report("the source has two files for '\(name)': one of them has the name '\(other)' now")
         }
-        manager.report("the source has a file for '\(name)' that could not be given its name back: '\(hidden)'")
+        manager.report("a file of the source could not be renamed back to '\(name)': its name is '\(hidden)'")
     }
 }

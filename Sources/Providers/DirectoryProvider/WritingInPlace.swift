@@ -4,28 +4,28 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// A file with several hard links is written in place, so that all its names have the new content: another file in the
-/// place of one name would take that name away from the others.
+/// A file with several hard links is written in place, because a replacement would separate one name from the others.
 ///
-/// The new content is on the disk under a hidden name first. Then a write lease keeps everybody else from opening the
-/// file until all of it is written. A record in the store tells the next start what a crash left half done.
+/// The new content is written to the disk under a hidden name first. Then a write lease keeps other processes from opening
+/// the file until all of it is written. A record in the store lets the next start complete an interrupted write.
 extension Upload {
     /// - Parameters:
     ///   - path: the names from the root down to the directory.
-    ///   - finish: called while nobody else can open the file, when it has the new content.
-    /// - Returns: false when the file cannot be written in place and is as it was: somebody has it open, it has changed, or
-    ///   its file system has no leases.
+    ///   - finish: called with the new content in place, before other processes can open the file.
+    /// - Returns: false if the file cannot be written in place and is unchanged: another process has it open, it has changed,
+    ///   or its file system has no leases.
     func writeInPlace(
-        _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder, _ wish: BlockingCalls.Wish,
+        _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder,
+        _ cancellation: BlockingCalls.Cancellation,
         finish: () throws -> Void
     ) throws -> Bool {
         guard let target = try? directory.openForWriting(named: name) else { return false }
         defer { try? target.close() }
         let size = try FileStatus(of: file).size
-        guard size <= Self.mostInPlace, try takeLease(of: target, wish) else { return false }
+        guard size <= Self.mostInPlace, try takeLease(of: target, cancellation) else { return false }
         defer { target.giveUpLease() }
         guard try FileStatus(of: target).isUnchanged(from: status) else { return false }
-        // What there is no room for is not begun.
+        // Fails before the first write if the disk is full.
         if size > status.size { try target.allocate(mode: 0, offset: status.size, length: size - status.size) }
         let copy = try hide()
         try directory.synchronize(asDirectory: true)
@@ -48,8 +48,8 @@ extension Upload {
         return true
     }
 
-    /// A process that has the file open for a moment only, such as an indexer, is waited for.
-    private func takeLease(of target: FileDescriptor, _ wish: BlockingCalls.Wish) throws -> Bool {
+    /// Waits for a process that has the file open only briefly, such as an indexer.
+    private func takeLease(of target: FileDescriptor, _ cancellation: BlockingCalls.Cancellation) throws -> Bool {
         for _ in 0..<10 {
             do throws(Errno) {
                 try target.takeWriteLease()
@@ -57,13 +57,14 @@ extension Upload {
             } catch {
                 guard error == .resourceTemporarilyUnavailable else { return false }
             }
-            try wish.check()
+            try cancellation.check()
             Thread.sleep(forTimeInterval: 0.02)
         }
         return false
     }
 
-    /// Others must not have to wait for longer than the kernel lets them: 45 seconds.
+    /// The maximum size in bytes: a process that opens the file waits until the write has ended, and the kernel breaks the
+    /// lease after 45 seconds (`/proc/sys/fs/lease-break-time`).
     private static let mostInPlace: Int64 = 1 << 30
 }
 
@@ -72,7 +73,7 @@ struct InPlaceEdit: Codable, Sendable {
     /// The names from the root down to its directory.
     var directory: [String]
     var name: String
-    /// As in its identifier.
+    /// As ``FolderItems/file(_:)``.
     var file: String
     /// The hidden name of the complete new content.
     var copy: String
@@ -84,10 +85,10 @@ struct InPlaceEdit: Codable, Sendable {
 }
 
 extension Folder {
-    /// Finishes what a crash or an error broke off. A file that somebody else has changed since stays as it is: the
-    /// content that was to be written is still pending.
+    /// Completes interrupted writes. A file that was changed by others since stays unchanged: its new content is still
+    /// pending.
     func finishWritingInPlace() {
-        // The records stay for when the domain may change its source again.
+        // The records stay until the domain is mounted with write access.
         if manager.domain.isReadOnly { return }
         let found: [(key: ProviderStoreKey, record: InPlaceEdit)]
         do {
@@ -100,7 +101,8 @@ extension Folder {
                 try finish(edit)
                 try manager.store.remove(key, in: InPlaceEdit.namespace)
             } catch {
-                manager.report("'\(edit.name)' on the source is half written, and could not be completed yet: \(error)")
+                manager.report(
+                    "'\(edit.name)' on the source is partly written, and could not be completed yet: \(error)")
             }
         }
     }
@@ -129,12 +131,12 @@ extension Folder {
         }
     }
 
-    /// A later change of the file is not ours.
+    /// A later change of the file is by another process.
     private static let secondsOfWriting: Int64 = 60
 }
 
 extension FileDescriptor {
-    /// Makes this file's content that of another, and durable.
+    /// Replaces this file's content by that of another, durably.
     fileprivate func takeContent(of other: FileDescriptor, size: Int64) throws {
         var offset: Int64 = 0
         while offset < size {

@@ -1,0 +1,112 @@
+import FileProvider
+import SystemPackage
+
+/// Reports the changes in watched directories.
+struct FolderChanges: FileProviderEnumerator {
+    let folder: Folder
+    let log: ChangeLog
+    let watcher: FolderWatcher?
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        ItemPage(items: [])
+    }
+
+    func currentSyncAnchor() async throws -> SyncAnchor? { log.anchor }
+
+    func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
+        guard let logged = log.places(since: anchor, limit: max(1, suggestedBatchSize)) else {
+            throw FileProviderError(.syncAnchorExpired)
+        }
+        return try await folder.calls.run { [self] cancellation in
+            var batch = ChangeBatch(anchor: logged.anchor, moreComing: !logged.isAll)
+            var vanished: Set<ItemIdentifier> = []
+            var movedAway: Set<ItemIdentifier> = []
+            for place in logged.places {
+                try cancellation.check()
+                let before = vanished
+                if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
+                if place.directory == .trashContainer {
+                    try compareTrash(place.name, &batch, &vanished)
+                } else if place.directory == .rootContainer, let name = place.name, Folder.isTrashName(name.utf8) {
+                    // A new trash directory may have received items before it was watched.
+                    watcher?.watchTrash(of: folder)
+                    try add(folder.trashedItems(checking: cancellation.check), to: &batch)
+                } else {
+                    try compare(place, &batch, &vanished)
+                }
+                if log.takeMovedAway(place) { movedAway.formUnion(vanished.subtracting(before)) }
+            }
+            var found = Set(batch.updated.map(\.itemIdentifier))
+            for item in try folder.search(for: movedAway.intersection(vanished).subtracting(found)) {
+                batch.updated.append(item)
+                found.insert(item.itemIdentifier)
+            }
+            batch.deleted = Array(vanished.subtracting(found))
+            return batch
+        }
+    }
+
+    private func add(_ items: [FileProviderItem], to batch: inout ChangeBatch) {
+        let identifiers = Set(items.map(\.itemIdentifier))
+        batch.updated.removeAll { identifiers.contains($0.itemIdentifier) }
+        batch.updated += items
+    }
+
+    /// Compares a name in the trash with the known item.
+    private func compareTrash(
+        _ name: String?, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
+    ) throws {
+        guard let name else { return }
+        let known = folder.manager.identifier(ofChildNamed: name, in: .trashContainer)
+        do {
+            let item = try folder.trashedItem(named: name)
+            if let item { add([item], to: &batch) }
+            if let known, known != item?.itemIdentifier { vanished.insert(known) }
+        } catch let error as Errno {
+            throw folder.failure(error, of: .trashContainer)
+        }
+    }
+
+    /// Compares a path with the known item.
+    private func compare(
+        _ place: ChangeLog.Place, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
+    ) throws {
+        do {
+            guard let name = place.name else {
+                let found = try folder.find(place.directory)
+                if let item = folder.item(at: found) { batch.updated.append(item) }
+                return
+            }
+            let known = folder.manager.identifier(ofChildNamed: name, in: place.directory)
+            let directory = try folder.openDirectory(place.directory)
+            defer { try? directory.close() }
+            let item = try folder.item(named: name, in: directory, parent: place.directory)
+            if let item {
+                batch.updated.removeAll { $0.itemIdentifier == item.itemIdentifier }
+                batch.updated.append(item)
+                folder.noteMoved(item)
+                add(folder.siblings(of: item), to: &batch)
+            }
+            if let known, known != item?.itemIdentifier { vanished.insert(known) }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            // The directory was removed, which its parent reports.
+        } catch let error as Errno {
+            throw folder.failure(error, of: place.directory)
+        }
+    }
+}
+
+extension Folder {
+    /// Finds items that were moved out of a watched directory and did not appear in another one.
+    ///
+    /// - Returns: the items that are still in the folder.
+    func search(for identifiers: Set<ItemIdentifier>) throws -> [FileProviderItem] {
+        guard !identifiers.isEmpty else { return [] }
+        index.expire()
+        return try identifiers.compactMap { identifier in
+            guard let place = try findIfThere(identifier), let item = item(at: place) else { return nil }
+            noteMoved(item)
+            return item
+        }
+    }
+}
