@@ -266,6 +266,7 @@ class Run:
         while os.path.exists("/proc/%d/stat" % process):
             time.sleep(0.01)
         mounted = self.yonder("mount", domain["name"], seconds=self.options.limit)
+        self.logs.follow(self.options.yonder)
         if mounted.returncode != 0:
             self.complain("it cannot be mounted again: " + mounted.stderr)
             self.give_up()
@@ -343,6 +344,7 @@ class Run:
 
     def run(self):
         print("the seed is %d" % self.seed, flush=True)
+        self.logs.follow(self.options.yonder)
         workers = [Worker(self, number) for number in range(4)]
         for worker in workers:
             worker.start()

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -97,6 +98,12 @@ class FaultLogs:
     def write(self, text):
         if self.account:
             self.account.write("%.3f %s\n" % (time.time(), text))
+
+    def follow(self, yonder):
+        """Writes what the daemon tells of its transfers."""
+        if self.folder:
+            with open(self.folder + ".events", "a") as file:
+                subprocess.Popen([yonder, "events"], stdout=file, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
     def keep(self):
         """Copies the state of the daemon, without contents."""
