@@ -109,7 +109,7 @@ remove_scratch() {
     mounts_below "$scratch" | tac | while IFS= read -r mountpoint; do
         if [ "$(id -u)" -eq 0 ]; then umount -l "$mountpoint"; else fusermount3 -u -z "$mountpoint"; fi 2>/dev/null || true
     done
-    # Daemons are not dumpable: their environment is for root alone. Whoever holds a lock has written its number there.
+    # Daemons are not dumpable: their environment is for root alone. The process that holds a lock has written its number there.
     find "$scratch" -xdev -name yonderd.lock 2>/dev/null | while IFS= read -r lock; do
         flock -n "$lock" true 2>/dev/null || kill -KILL "$(cat "$lock")" 2>/dev/null || true
     done

@@ -10,17 +10,16 @@ extension RealMount {
             "PATH-20: whatever the line does, nothing hangs, nothing is lost or mixed, and all is the same in the end",
             .timeLimit(.minutes(25)), arguments: FarRemote.Kind.installed)
         func mixedLoad(on kind: FarRemote.Kind) async throws {
-            let seconds = hasTimeForLongTests ? 600 : 20
-            // What a random seed finds is nobody's fault who changed something else: it is for long runs.
-            let said = ProcessInfo.processInfo.environment["YONDER_SEED"].flatMap { UInt32($0) }
-            let seed = said ?? (hasTimeForLongTests ? UInt32.random(in: 0...UInt32.max) : 4)
+            let seconds = FaultRun.seconds ?? (hasTimeForLongTests ? 600 : 20)
+            let seed = FaultRun.seed(usually: 4)
             try await FarRemote.run(kind) { remote, yonder async throws in
                 try await remote.mount(yonder)
                 let mirror = try yonder.directory.makeDirectory("mirror")
                 try await run(
                     "mixed_load.py", remote, yonder, seconds: seconds + 800,
                     [yonder.mount.string, mirror.string, "--control", String(remote.relay.control)]
-                        + ["--seconds", String(seconds), "--seed", String(seed)] + (kind == .webDAV ? ["--page"] : []))
+                        + ["--seconds", String(seconds), "--seed", String(seed)] + (kind == .webDAV ? ["--page"] : [])
+                        + (FaultRun.isKilling ? ["--kill"] : []))
             }
         }
 
@@ -91,7 +90,7 @@ extension RealMount {
                 try await remote.mount(yonder)
                 try await remote.mount(yonder, at: other)
                 do {
-                    let seed = hasTimeForLongTests ? UInt32.random(in: 0...UInt32.max) : 1
+                    let seed = FaultRun.seed(usually: 1)
                     try await run(
                         "two_mounts.py", remote, yonder, seconds: 90 + rounds * 10,
                         [yonder.mount.string, other, "--rounds", String(rounds), "--seed", String(seed)])
@@ -121,7 +120,7 @@ extension RealMount {
                 #expect(isHalfWay)
                 try await yonder.killDaemon()
                 let sent = try await remote.relay.bytesSent() - before
-                #expect(sent < megabytes << 20 - 16 << 20, "it was not in the midst of it: \(sent)")
+                #expect(sent < megabytes << 20 - 16 << 20, "it was not interrupted: \(sent)")
                 try await remote.mount(yonder)
                 #expect(try await yonder.yonder("wait", "--timeout", "580", seconds: 600).status == 0)
                 let all = try await remote.relay.bytesSent() - before
@@ -130,6 +129,20 @@ extension RealMount {
                 let there = try await remote.store?.ask("ask \"$at/bucket/top/large\" | sha256sum")
                 let here = try await Command.shell("sha256sum < \"$1\"", yonder["large"], seconds: 100)
                 #expect(there?.output == here.output)
+            }
+        }
+
+        /// What `scripts/faults` asks for.
+        private enum FaultRun {
+            private static let environment = ProcessInfo.processInfo.environment
+
+            static var seconds: Int? { environment["YONDER_FAULT_SECONDS"].flatMap { Int($0) } }
+            static var isKilling: Bool { environment["YONDER_FAULT_KILL"] == "1" }
+
+            /// - Parameter seed: the one of a short run. A long run without YONDER_SEED has a random one.
+            static func seed(usually seed: UInt32) -> UInt32 {
+                environment["YONDER_SEED"].flatMap { UInt32($0) }
+                    ?? (hasTimeForLongTests ? UInt32.random(in: 0...UInt32.max) : seed)
             }
         }
 

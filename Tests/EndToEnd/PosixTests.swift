@@ -23,8 +23,8 @@ extension RealMount {
         }
 
         @Test(
-            "so does one that nobody knows before",
-            .enabled(if: PosixProgram.hasTime, "what it finds first is nobody's fault; YONDER_LONG_TESTS=1 runs it"),
+            "a random sequence does what it does on a plain directory",
+            .enabled(if: PosixProgram.hasTime, "its seed is new each time; YONDER_LONG_TESTS=1 runs it"),
             .timeLimit(.minutes(5)))
         func randomSequence() async throws {
             let seed = UInt32.random(in: 0...UInt32.max)
@@ -82,7 +82,7 @@ private enum PosixProgram {
     static let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Programs/posix").path
 
-    /// Whether somebody has time for tests that take minutes.
+    /// Whether tests may take minutes.
     static var hasTime: Bool { ProcessInfo.processInfo.environment["YONDER_LONG_TESTS"] == "1" }
 
     /// Why it cannot be run here; nil when it can.

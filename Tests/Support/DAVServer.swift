@@ -145,7 +145,7 @@ package struct DAVServer: Sendable {
         // Another test's server would be taken for this one.
         guard await !isListenedTo(port) else { return nil }
         let root = try directory.makeDirectory("root")
-        // A server may run as somebody else than the test.
+        // A server may run as another user than the test.
         for folder in [directory.path, root] {
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.string)
         }

@@ -56,6 +56,27 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-8: a directory is deleted after a move into it that is in flight, and what was moved before it")
+        func deletionWaitsForMoveIntoDirectory() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                let gate = machine.provider.faults.hold(.modify, of: "x", times: 1)
+                try await machine.rename("d/x", to: "e/x")
+                #expect(await eventually(within: .seconds(20)) { gate.waiting > 0 })
+                for path in ["e/x", "e/f", "e"] { try await machine.remove(path) }
+                // The empty directory below it is deleted meanwhile, and so would be this one.
+                #expect(await eventually(within: .seconds(20)) { machine.provider.tree["f"] == nil })
+                try await Task.sleep(for: .seconds(2))
+                #expect(machine.provider.log.count(of: .delete, "e") == 0)
+                gate.open()
+                #expect(await eventually(within: .seconds(20)) { machine.provider.tree["e"] == nil })
+                #expect(machine.provider.tree["x"] == nil)
+                #expect(machine.provider.log.count(of: .delete, "e") == 1)
+                #expect(machine.engine.warnings.texts == [])
+                try await machine.drain()
+                try await expectSettled(machine)
+            }
+        }
+
         @Test func anExchangeIsSent() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.rename("a", to: "b", .exchange)

@@ -39,7 +39,7 @@ def run(stage, options):
         made = _expected(f"made-{round}", options.files, options.folders, options.size)
         tree = [(f"tree-{round}/{name}", size) for name, size in unpacked]
         for contender, place in places.items():
-            # Nobody pays for what the one before has left to be written to the disk.
+            # Dirty pages of the contender before must not slow down this one.
             os.sync()
             for row, work, files in (
                     ("make", lambda: _make(place, made, options.size), made),

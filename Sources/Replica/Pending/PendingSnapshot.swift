@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import SystemPackage
 
 /// An item with changes that the provider has not acknowledged, and what decides whether they can be sent now: all as of one
 /// moment.
@@ -171,12 +172,7 @@ private struct PendingReader {
             pending.ancestors.formUnion(try ancestors(from: directory))
         }
         if fields.contains(.contents) {
-            if item.inode.contentStamp != nil {
-                let status = try contents.status(of: item.inode.number)
-                pending.content = ContentStatus(
-                    size: status.size, allocated: status.allocated, modifiedAt: status.modifiedAt,
-                    changedAt: status.changedAt, stamp: contents.stamp(of: status))
-            }
+            if item.inode.contentStamp != nil { pending.content = try content(of: item.inode.number) }
             if let identifier = item.identifier { pending.isReplacedFileInUse = try db.isKeptOnRemote(identifier) }
         }
         if kind == .directory, fields.contains(.contentModificationDate) {
@@ -198,6 +194,19 @@ private struct PendingReader {
             }
         }
         return pending
+    }
+
+    /// - Returns: nil when the file is gone, because its item was removed after this snapshot began.
+    private func content(of number: InodeNumber) throws(Errno) -> ContentStatus? {
+        do throws(Errno) {
+            let status = try contents.status(of: number)
+            return ContentStatus(
+                size: status.size, allocated: status.allocated, modifiedAt: status.modifiedAt,
+                changedAt: status.changedAt, stamp: contents.stamp(of: status))
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+            return nil
+        }
     }
 
     mutating func readOffers(_ query: PendingQuery, _ count: Int, _ snapshot: inout PendingSnapshot) throws {

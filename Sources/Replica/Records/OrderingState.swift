@@ -26,7 +26,7 @@ package struct Footprint: Hashable, Sendable {
     package var places: Set<Place>
     /// The directories above, both where the item is and where it is to be.
     package var ancestors: Set<ItemIdentifier> = []
-    /// The directory that is moved or renamed, and with it the place of everything below.
+    /// The directory that is moved, renamed or deleted, and with it the place of everything below.
     package var movedDirectory: ItemIdentifier?
 
     package init(identifiers: Set<ItemIdentifier> = [], places: Set<Place> = []) {

@@ -8,6 +8,8 @@ extension Footprint {
 
     init(_ deletion: PendingDeletion) {
         self.init(identifiers: [deletion.identifier], places: [Place(parent: deletion.parent, name: deletion.name)])
+        // A move into it that is in flight ends first: what it brings is deleted before the directory.
+        if deletion.kind == .directory { movedDirectory = deletion.identifier }
     }
 
     /// Whether a change touches nothing else.

@@ -10,9 +10,11 @@ struct FarRemote: Sendable {
 
         var description: String { rawValue }
 
-        /// Those whose servers are installed.
+        /// Those whose servers are installed; with YONDER_REMOTE only the one that it names.
         static var installed: [Kind] {
-            allCases.filter { $0 == .s3 || DAVServer.Kind.apache.program != nil }
+            let chosen = ProcessInfo.processInfo.environment["YONDER_REMOTE"]
+            return allCases.filter { $0 == .s3 || DAVServer.Kind.apache.program != nil }
+                .filter { chosen == nil || $0.rawValue == chosen }
         }
     }
 

@@ -57,5 +57,5 @@ struct Relay: Sendable {
         .appendingPathComponent("Programs/remotes").path
 }
 
-/// Whether somebody has time for tests that take minutes.
+/// Whether tests may take minutes.
 let hasTimeForLongTests = ProcessInfo.processInfo.environment["YONDER_LONG_TESTS"] == "1"

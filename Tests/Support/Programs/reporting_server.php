@@ -5,7 +5,7 @@
  * comparing the folder with what it was, so that it also has what was changed on the disk.
  *
  * Of the environment: SERVED, the folder; STATE, a folder for the log; SABRE, sabre's autoloader; LEVELS, "1" or
- * "1 infinite"; PART, how many members a report has at the most; BLIND, to leave collections out of reports.
+ * "1 infinite"; PART, how many members a report has at most; BLIND, to leave collections out of reports.
  */
 
 error_reporting(0);

@@ -63,7 +63,7 @@ def digest(data):
 
 
 def links(s):
-    """A directory whose listing is not here has one link, because nobody knows how many directories are in it."""
+    """A directory whose listing is not here has one link, because the number of directories in it is unknown."""
     return None if stat.S_ISDIR(s.st_mode) and not Side.counts_directories else s.st_nlink
 
 

@@ -23,7 +23,7 @@ def title(body, chosen):
     return body.__name__ + "".join(" %s=%s" % item for item in chosen.items())
 
 
-# The kinds of things that have names. A device is made by root; nobody opens it, because a mount has no devices.
+# The kinds of things that have names. A device is made by root and never opened, because a mount has no devices.
 KINDS = ["file", "directory", "fifo", "character", "block", "socket", "link"]
 
 

@@ -1,4 +1,4 @@
-"""Cases of contents: reading, writing, lengths, room, memory, and files that nobody finds any more."""
+"""Cases of contents: reading, writing, lengths, room, memory, and unlinked files."""
 
 import fcntl
 import os

@@ -159,7 +159,7 @@ WRITES = {
 
 @case(way=WRITES, user=USERS, mode=[0o6777, 0o2767, 0o4766, 0o2777], gid=[65534, 65533])
 def set_id_bits_are_taken(t, way, user, mode, gid):
-    """Whoever writes without privilege takes the set-ID bits away; the privileged do not."""
+    """A write without privilege clears the set-ID bits; one with privilege does not."""
     t.open("other", "source", os.O_CREAT | os.O_RDWR)
     t.write("other", b"some bytes")
     t.lseek("other", 0, 0)

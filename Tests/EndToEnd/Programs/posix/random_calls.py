@@ -104,7 +104,7 @@ def difference_of(pair, sequence, folder):
 
 
 def is_safe(pair, name, arguments):
-    """Nobody touches mapped memory beyond the end of its file: that would kill the process."""
+    """Mapped memory beyond the end of its file is not touched: SIGBUS would kill the process."""
     if name not in ("store", "load", "msync"):
         return True
     if "m" not in pair.plain.slots:
@@ -117,8 +117,8 @@ def is_safe(pair, name, arguments):
 
 def is_told_apart(pair, user, name, arguments):
     """Asking for no other owner takes the set-ID bits, which only the owner may. But FUSE has the same words for it as for
-    taking them because somebody has written, which whoever may write may do: of a file that is being written they
-    cannot be told apart."""
+    taking them after a write, which every writer may do: for a file that is being written the two cannot be told
+    apart."""
     if name not in ("chown", "lchown", "fchown") or arguments[1:] != (-1, -1) or user == "root":
         return True
     try:

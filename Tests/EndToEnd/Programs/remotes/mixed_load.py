@@ -1,21 +1,27 @@
 """Works on the mount of a remote while the line to it is cut, stalled, reset and refused at random, and keeps account.
 
 usage: mixed_load.py MOUNT MIRROR --yonder PROGRAM --control PORT (--folder FOLDER | --store URL/BUCKET/PREFIX)
-                     [--seconds N] [--seed N] [--limit SECONDS] [--quiet-line] [--page] [--account FILE]
+                     [--seconds N] [--seed N] [--limit SECONDS] [--quiet-line] [--page] [--kill]
 
 MIRROR is an empty directory: what the mount has acknowledged is done there, too. At the end the line is healed, all that is
 pending is waited for, and the remote, the mount, and the mount once more after everything was evicted have to be as the
-mirror: names, kinds and every byte. Nobody else changes the remote, so nothing may ever be a conflict. A call that needs
+mirror: names, kinds and every byte. Only the mount changes the remote, so nothing may ever be a conflict. A call that needs
 the remote may fail with EHOSTUNREACH or ETIMEDOUT, and no other way; none may take longer than the limit. With
---page a page to log in answers now and then in place of the remote. The account says when what was done to which path, for
-whoever looks for the reason of something.
+--page a login page answers now and then in place of the remote. With --kill the daemon is killed once, halfway, between two
+calls of each worker and while changes are pending; then the domain is mounted again.
+
+With YONDER_FAULT_LOGS, a directory, an account of each call and its path is written there. After a failure the log and the
+database of the daemon are copied to it.
 """
 
 import argparse
 import collections
+import contextlib
 import errno
+import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +30,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from trees import bucket_tree, compare, tree
+from trees import FaultLogs, bucket_tree, compare, tree
 
 AWAY = {errno.EHOSTUNREACH, errno.ETIMEDOUT}
 REFUSALS = {errno.EINPROGRESS, errno.EBUSY, errno.ENOTEMPTY, errno.EPERM}
@@ -41,12 +47,14 @@ def content(choice):
 
 
 class Worker(threading.Thread):
-    """One who works below a directory of his own, so that he knows what there has to be."""
+    """Works below its own directory, so that it knows the expected state."""
 
     def __init__(self, run, number):
         super().__init__(daemon=True)
         self.run_, self.choice = run, random.Random(run.seed * 1000 + number)
         self.top = "w%d" % number
+        # Held during each call.
+        self.call = threading.Lock()
         self.began = None
         self.doing = ""
         self.counts = collections.Counter()
@@ -190,22 +198,25 @@ class Worker(threading.Thread):
         os.mkdir(self.mirror(self.top))
         calls, weights = list(self.WEIGHTS), list(self.WEIGHTS.values())
         while not self.run_.over.is_set():
-            call = self.choice.choices(calls, weights)[0]
-            self.doing, self.began = call.__name__, time.monotonic()
-            result = "done"
-            try:
-                call(self)
-            except OSError as error:
-                result = errno.errorcode.get(error.errno, str(error))
-                self.account("%s %s failed: %s" % (self.top, self.doing, error))
-                if error.errno not in AWAY and not (error.errno == errno.EINTR and self.run_.was_stopped()):
-                    self.run_.complain("%s: %s failed with %s" % (self.top, self.doing, error))
-            except Wrong as wrong:
-                self.run_.complain("%s: %s" % (self.top, wrong))
-            took, self.began = time.monotonic() - self.began, None
-            self.slowest = max(self.slowest, (took, self.doing))
-            self.counts[self.doing, result] += 1
+            with self.call:
+                self.make_call(self.choice.choices(calls, weights)[0])
             time.sleep(self.choice.random() * 0.1)
+
+    def make_call(self, call):
+        self.doing, self.began = call.__name__, time.monotonic()
+        result = "done"
+        try:
+            call(self)
+        except OSError as error:
+            result = errno.errorcode.get(error.errno, str(error))
+            self.account("%s %s failed: %s" % (self.top, self.doing, error))
+            if error.errno not in AWAY and not (error.errno == errno.EINTR and self.run_.was_stopped()):
+                self.run_.complain("%s: %s failed with %s" % (self.top, self.doing, error))
+        except Wrong as wrong:
+            self.run_.complain("%s: %s" % (self.top, wrong))
+        took, self.began = time.monotonic() - self.began, None
+        self.slowest = max(self.slowest, (took, self.doing))
+        self.counts[self.doing, result] += 1
 
 
 class Run:
@@ -214,12 +225,12 @@ class Run:
         self.options = options
         self.over = threading.Event()
         self.stopped = -1e9
+        self.was_killed = False
         self.complaints = []
-        self.book = open(options.account, "w", buffering=1) if options.account else None
+        self.logs = FaultLogs("faults-%s-%d" % ("s3" if options.store else "webdav", self.seed))
 
     def account(self, text):
-        if self.book:
-            self.book.write("%.3f %s\n" % (time.time(), text))
+        self.logs.write(text)
 
     def complain(self, text):
         self.complaints.append(text)
@@ -230,6 +241,39 @@ class Run:
         with socket.create_connection(("127.0.0.1", self.options.control), 10) as connection:
             connection.sendall((command + "\n").encode())
             return connection.recv(200).decode().strip()
+
+    def kill(self, workers):
+        """Kills the daemon while changes are pending and no worker is in a call, and mounts the domain again."""
+        while not self.over.is_set():
+            with contextlib.ExitStack() as calls:
+                for worker in workers:
+                    calls.enter_context(worker.call)
+                pending = json.loads(self.yonder("pending", self.mount, "--json").stdout or "[]")
+                if pending:
+                    self.account("kill, with %d pending" % len(pending))
+                    print("SIGKILL with %d items pending" % len(pending), flush=True)
+                    self.kill_and_mount()
+                    self.was_killed = True
+                    return
+            time.sleep(0.2)
+
+    def kill_and_mount(self):
+        domain = next(domain for domain in json.loads(self.yonder("domains", "--json").stdout)
+                      if domain["mountpoint"] == self.mount)
+        with open(os.path.join(os.environ["YONDER_STATE_DIR"], "yonderd.lock")) as file:
+            process = int(file.read())
+        os.kill(process, signal.SIGKILL)
+        while os.path.exists("/proc/%d/stat" % process):
+            time.sleep(0.01)
+        mounted = self.yonder("mount", domain["name"], seconds=self.options.limit)
+        self.logs.follow(self.options.yonder)
+        if mounted.returncode != 0:
+            self.complain("it cannot be mounted again: " + mounted.stderr)
+            self.give_up()
+
+    def give_up(self):
+        self.logs.keep()
+        os._exit(1)
 
     def yonder(self, *words, seconds=900):
         return subprocess.run([self.options.yonder, *words], capture_output=True, text=True, timeout=seconds)
@@ -272,7 +316,7 @@ class Run:
                 if began is not None and time.monotonic() - began > self.options.limit:
                     self.complain("%s: %s has taken longer than %d seconds" % (
                         worker.top, worker.doing, self.options.limit))
-                    os._exit(1)
+                    self.give_up()
 
     # The end.
 
@@ -300,10 +344,15 @@ class Run:
 
     def run(self):
         print("the seed is %d" % self.seed, flush=True)
+        self.logs.follow(self.options.yonder)
         workers = [Worker(self, number) for number in range(4)]
         for worker in workers:
             worker.start()
         threading.Thread(target=self.watch, args=(workers,), daemon=True).start()
+        if self.options.kill:
+            killer = threading.Timer(self.options.seconds / 2, self.kill, [workers])
+            killer.daemon = True
+            killer.start()
         end = time.monotonic() + self.options.seconds
         if self.options.quiet_line:
             self.pause(self.options.seconds, end)
@@ -313,6 +362,10 @@ class Run:
         self.over.set()
         for worker in workers:
             worker.join()
+        if self.options.kill:
+            killer.join()
+            if not self.was_killed:
+                self.complain("nothing was pending when the daemon was to be killed")
         counts = sum((worker.counts for worker in workers), collections.Counter())
         for (call, result), count in sorted(counts.items()):
             print("%6d %s: %s" % (count, call, result))
@@ -322,6 +375,8 @@ class Run:
         if done < 20 or not self.options.quiet_line and sum(faults.values()) < 3:
             self.complain("too little was done to mean anything")
         self.settle()
+        if self.complaints:
+            self.logs.keep()
         return 1 if self.complaints else 0
 
 
@@ -338,7 +393,7 @@ def main():
     parser.add_argument("--limit", type=float, default=100)
     parser.add_argument("--quiet-line", action="store_true")
     parser.add_argument("--page", action="store_true")
-    parser.add_argument("--account")
+    parser.add_argument("--kill", action="store_true")
     sys.exit(Run(parser.parse_args()).run())
 
 

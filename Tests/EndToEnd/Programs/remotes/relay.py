@@ -4,28 +4,50 @@ usage: relay.py TO FOLDER [ROUND-TRIP-MS]
 FOLDER/relay has its two ports when it listens: the one to connect to, and one that takes commands, a line each, and
 answers each with a line:
     delay MS    how long a round trip takes
-    cut         nothing passes any more, and nobody is told
+    cut         nothing passes any more, and neither end is told
     refuse      every connection is reset, and every new one at once
     reset       every connection is reset, once
     break N     connections end after N more bytes of answers, each
     lose WORDS  requests with these methods arrive, and their answers do not
-    page        whoever asks gets a page to log in, with status 200
+    page        each request is answered by a login page, with status 200
     heal        as in the beginning, but for the delay
     bytes       how many bytes have passed: up, down
-Ends with the process that started it.
+Ends with the process that started it. With YONDER_FAULT_LOGS, a directory, it writes there which requests and answers passed.
 """
 
 import asyncio
 import os
+import re
 import socket
 import struct
 import sys
+import time
 
 PAGE = b"<!DOCTYPE html><html><head><title>Welcome</title></head><body><form>Please log in<br></form></body></html>"
 
 
+class RequestLog:
+    """The first lines of requests and answers, as far as they begin a chunk, with the number of their connection."""
+
+    FIRST = {"up": re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.1\r\n"), "down": re.compile(rb"HTTP/1\.1 [^\r\n]*\r\n")}
+
+    def __init__(self):
+        folder = os.environ.get("YONDER_FAULT_LOGS")
+        self.file = open(os.path.join(folder, "requests-%d" % os.getpid()), "w", buffering=1) if folder else None
+
+    def write(self, connection, way, text):
+        if self.file:
+            self.file.write("%.3f %d %s %s\n" % (time.time(), connection, ">" if way == "up" else "<", text))
+
+    def chunk(self, connection, way, chunk, suffix=""):
+        if self.file and (first := self.FIRST[way].match(chunk)):
+            self.write(connection, way, first.group().decode(errors="replace").strip() + suffix)
+
+
 class Line:
     def __init__(self, to, delay):
+        self.log = RequestLog()
+        self.connections = 0
         self.to, self.delay = to, delay
         self.passes = asyncio.Event()
         self.passes.set()
@@ -46,6 +68,8 @@ class Line:
 
     def command(self, words):
         verb = words[0]
+        if verb != "bytes":
+            self.log.write(0, "up", "line: " + " ".join(words))
         if verb == "delay":
             self.delay = float(words[1]) / 2000
         elif verb == "cut":
@@ -83,13 +107,16 @@ class Line:
                     writer.write_eof()
                     return
                 if way == "down" and state["isLost"]:
+                    self.log.chunk(state["number"], way, chunk, " (lost)")
                     raise ConnectionAbortedError
                 if way == "down" and self.left is not None and passed + len(chunk) > self.left:
                     writer.write(chunk[: max(0, self.left - passed)])
                     await writer.drain()
+                    self.log.chunk(state["number"], way, chunk, " (broken off)")
                     raise ConnectionAbortedError
                 writer.write(chunk)
                 await writer.drain()
+                self.log.chunk(state["number"], way, chunk)
                 passed += len(chunk)
                 self.bytes[way] += len(chunk)
 
@@ -124,7 +151,8 @@ class Line:
             await self.passes.wait()
             back, other = await asyncio.open_connection("127.0.0.1", self.to)
             self.writers.add(other)
-            state = {"isLost": False}
+            self.connections += 1
+            state = {"isLost": False, "number": self.connections}
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.carry(reader, other, "up", state))
                 group.create_task(self.carry(back, writer, "down", state))

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,7 +19,7 @@ def tree(top):
         for name in folders:
             found[os.path.normpath(os.path.join(relative, name))] = None
         for name in files:
-            # What a transfer broken off left is nobody's.
+            # Left by an interrupted transfer.
             if name.startswith(".yonder-partial-"):
                 continue
             with open(os.path.join(folder, name), "rb") as file:
@@ -82,3 +85,28 @@ def compare(complain, what, found, wanted):
         elif found[path] != wanted[path]:
             complain("%s has '%s' with other content: %s bytes, expected %s" % (
                 what, path, found[path] and len(found[path]), wanted[path] and len(wanted[path])))
+
+
+class FaultLogs:
+    """Files in the directory of YONDER_FAULT_LOGS that explain a failure; without that variable there are none."""
+
+    def __init__(self, name):
+        folder = os.environ.get("YONDER_FAULT_LOGS")
+        self.folder = folder and os.path.join(folder, name)
+        self.account = open(self.folder + ".account", "w", buffering=1) if self.folder else None
+
+    def write(self, text):
+        if self.account:
+            self.account.write("%.3f %s\n" % (time.time(), text))
+
+    def follow(self, yonder):
+        """Writes what the daemon tells of its transfers."""
+        if self.folder:
+            with open(self.folder + ".events", "a") as file:
+                subprocess.Popen([yonder, "events"], stdout=file, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+    def keep(self):
+        """Copies the state of the daemon, without contents."""
+        if self.folder:
+            shutil.copytree(os.environ["YONDER_STATE_DIR"], self.folder, ignore=shutil.ignore_patterns("contents"),
+                            dirs_exist_ok=True)

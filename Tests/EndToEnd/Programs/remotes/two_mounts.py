@@ -3,8 +3,11 @@
 usage: two_mounts.py ONE OTHER --yonder PROGRAM (--folder FOLDER | --store URL/BUCKET/PREFIX) [--rounds N] [--seed N]
 
 In each round both do something to the same names at the same time. When both have sent all they had and heard all there
-is, they and the remote have to be the same, byte for byte; whatever was written has to be there, whole, under its name
-or as a conflict copy, unless whoever rewrote it had it before him.
+is, they and the remote have to be the same, byte for byte; each text that was written has to be there, whole, under its
+name or as a conflict copy, unless the program that replaced it had read it.
+
+With YONDER_FAULT_LOGS, a directory, an account of the rounds is written there. After a failure the log and the databases of
+the daemon are copied to it.
 """
 
 import argparse
@@ -18,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from trees import bucket_tree, compare, tree
+from trees import FaultLogs, bucket_tree, compare, tree
 
 PATIENCE = 90
 
@@ -32,9 +35,11 @@ class Run:
         self.kept = []
         self.serial = 0
         self.lock = threading.Lock()
+        self.logs = FaultLogs("two-mounts-%s-%d" % ("s3" if options.store else "webdav", options.seed))
 
     def complain(self, text):
         self.complaints.append(text)
+        self.logs.write("WRONG: " + text)
         print("WRONG: " + text, flush=True)
 
     def yonder(self, *words):
@@ -73,7 +78,8 @@ class Run:
         return os.path.join(self.mounts[who], name)
 
     def write(self, who, name, text, mode="w"):
-        """What is written has to be kept from then on, and what was there before the writer's eyes has not."""
+        """Expects the text to be kept from now on, and no longer the text that the writer has read."""
+        self.logs.write("%d writes %s (%s): %r" % (who, name, mode, text[:40]))
         path = self.path(who, name)
         if mode == "a":
             with open(path, mode) as file:
@@ -84,7 +90,7 @@ class Run:
             seen, version = self.look(path)
             with open(path, "w") as file:
                 if self.version(file.fileno()) != version:
-                    # It has become another between the look and the opening: nobody can say which was truncated.
+                    # It changed between reading and opening: which version was truncated is unknown.
                     seen = None
                 file.write(text)
         else:
@@ -231,7 +237,7 @@ class Run:
         for path, data in self.settle().items():
             lines = set((data or b"").decode().splitlines())
             if any(" wrote this as number " not in line for line in lines):
-                self.complain("'%s' has what nobody has written" % path)
+                self.complain("'%s' has text that neither mount wrote" % path)
 
     def run(self):
         print("the seed is %d" % self.options.seed, flush=True)
@@ -240,10 +246,13 @@ class Run:
         for number in range(self.options.rounds):
             body = self.ROUNDS[number % len(self.ROUNDS)]
             self.kept = []
+            self.logs.write("%s %d" % (body.__name__, number))
             body(self, "%s %d" % (body.__name__, number))
             self.expect(self.settle(), body.__name__)
         self.free_for_all("free", self.options.rounds)
         print("%d items in the end" % len(tree(self.mounts[0])), flush=True)
+        if self.complaints:
+            self.logs.keep()
         return 1 if self.complaints else 0
 
 
