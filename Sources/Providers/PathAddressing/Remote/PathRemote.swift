@@ -1,16 +1,14 @@
 import FileProvider
 
-/// A remote that knows its items by path alone (WebDAV, S3, SFTP), as ``PathAddressedProvider`` needs it: paths in, entries
-/// out. It keeps nothing of the tree itself.
+/// A remote that knows its items by path alone (WebDAV, S3, SFTP), as ``PathAddressedProvider`` needs it: it gets paths and
+/// returns entries, and stores nothing of the tree.
 ///
-/// All calls may be concurrent, and are cancelled by cancelling their task. What a remote needs for itself, such as files on
-/// their way in, has a ``HiddenName``, and is listed like everything else. Errors are ``FileProviderError``s:
+/// All calls may be concurrent, and are cancelled by cancelling their task. Items that a remote makes for itself, such as
+/// uploads in progress, have a ``HiddenName``, and are listed like all others. Errors are ``FileProviderError``s:
 /// `notAuthenticated`, `serverUnreachable`, `timedOut`, `malformedResponse`, `insufficientQuota`, `fileReadNoPermission`,
-/// and those that a call names. A call that can be made again without harm has been made again already, for as long as
-/// that made sense, when it throws.
+/// and those that a call names. An idempotent call has been retried already when it throws.
 package protocol PathRemote: Sendable {
-    /// What the remote can do, as far as it has been found out by now: a remote that could not be reached yet says what is
-    /// usual.
+    /// What the remote can do, as far as it is known by now: a remote that has not been reached yet has the usual traits.
     var traits: RemoteTraits { get }
 
     /// The last call.
@@ -19,38 +17,38 @@ package protocol PathRemote: Sendable {
     /// - Throws: `noSuchItem`.
     func entry(at path: RemotePath) async throws -> RemoteEntry
 
-    /// A part of what a directory holds, in any order: what is there by now, no more than `limit`. A listing that ends early
-    /// throws, at the latest with its last part: it is never cut short.
+    /// A part of a directory's entries, in any order, at most `limit`. An incomplete listing throws, at the latest with its last
+    /// part.
     ///
-    /// - Parameter token: nil for the first part, else what the part before gave.
-    /// - Throws: `noSuchItem`, also for what is no directory; `pageExpired` when the listing has to start again.
+    /// - Parameter token: nil for the first part, else the token of the part before.
+    /// - Throws: `noSuchItem`, also for another item than a directory; `pageExpired` when the listing has to start again.
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing
 
-    /// Nobody asks for what follows a token.
+    /// The rest of a listing is not wanted.
     func endListing(_ token: [UInt8])
 
     /// Everything below a directory, level by level or key by key, when `traits.listsTrees`.
     func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing
 
-    /// Writes a file's content, or a range of it, into a sink as it arrives; goes on by itself where a connection broke.
+    /// Writes a file's content, or a range of it, into a sink as it arrives; continues by itself after a connection broke.
     ///
     /// - Parameter tag: the content that is wanted; nil for any.
-    /// - Returns: the entry whose bytes were given.
+    /// - Returns: the entry that has the bytes.
     /// - Throws: `versionNoLongerAvailable`, `noSuchItem`, `malformedResponse` for too few or too many bytes; what the
     ///   sink throws.
     func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry
 
-    /// Makes a file, or replaces its content, so that nobody ever sees a part of it.
+    /// Makes a file, or replaces its content. No client ever sees a part of it.
     ///
-    /// - Throws: ``RemoteConditionFailure`` with what is there when the condition does not hold; `noSuchItem` when the
+    /// - Throws: ``RemoteConditionFailure`` with the present entry when the condition does not hold; `noSuchItem` when the
     ///   directory is missing; what ``ContentSource`` throws.
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry
 
-    /// - Throws: ``RemoteConditionFailure`` with what is there; `noSuchItem` when the parent is missing.
+    /// - Throws: ``RemoteConditionFailure`` with the present entry; `noSuchItem` when the parent is missing.
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry
 
     /// - Throws: `featureUnsupported` where there are none, and as ``makeDirectory(at:attributes:)``.
@@ -59,19 +57,19 @@ package protocol PathRemote: Sendable {
 
     /// Moves an item, a directory with all below it, to a name that is free.
     ///
-    /// - Throws: ``RemoteConditionFailure`` with what has the name; `noSuchItem` for the item or the new parent.
+    /// - Throws: ``RemoteConditionFailure`` with the entry that has the name; `noSuchItem` for the item or the new parent.
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry
 
-    /// Stores what of the attributes can be stored.
+    /// Stores those of the attributes that can be stored.
     ///
     /// - Returns: the entry, and the fields that could not be stored.
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields)
 
-    /// Deletes a file, or a directory with all below it. What is gone already is a success.
+    /// Deletes a file, or a directory with all below it. Succeeds when it was removed already.
     ///
-    /// - Throws: ``RemoteConditionFailure`` with what is there when the condition does not hold.
+    /// - Throws: ``RemoteConditionFailure`` with the present entry when the condition does not hold.
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws
 
     /// Free and total bytes, where the remote says so.
@@ -81,7 +79,7 @@ package protocol PathRemote: Sendable {
 extension PathRemote {
     package func endListing(_ token: [UInt8]) {}
 
-    /// Calls a closure with all that a directory holds, part by part, until it returns false.
+    /// Calls a closure with the listing of a directory, part by part, until it returns false.
     ///
     /// - Throws: as ``entries(in:from:limit:)``.
     package func visitListing(
@@ -120,6 +118,11 @@ package struct RemotePath: Hashable, Sendable {
 
     package func appending(_ name: String) -> RemotePath { RemotePath(names + [name]) }
 
+    /// Whether it leads through another path, and further.
+    package func isBelow(_ other: RemotePath) -> Bool {
+        names.count > other.names.count && RemotePath(Array(names.prefix(other.names.count))) == other
+    }
+
     /// By bytes: two Unicode forms of one text are two names.
     package static func == (one: RemotePath, other: RemotePath) -> Bool {
         one.names.count == other.names.count
@@ -134,25 +137,24 @@ package struct RemotePath: Hashable, Sendable {
     }
 }
 
-/// What a remote says of an item.
+/// An item as a remote describes it.
 package struct RemoteEntry: Hashable, Sendable {
     /// Empty for the root.
     package var name: String
     package var kind: ItemKind
-    /// Changes when the bytes do, as well as the remote can tell; for a directory, when something in it does, where the
-    /// remote says such a thing.
+    /// Changes when the bytes do, as far as the remote can tell; for a directory, when something in it does, where the
+    /// remote has such tags.
     package var tag: [UInt8]
     /// Whether an equal tag means equal bytes. A tag made of a second-granular date and a size does not say so.
     package var isTagStrong: Bool
-    /// Whether the file may still get other bytes without another tag, because it was written so shortly before it was
-    /// looked at.
+    /// Whether the file may still get other bytes without another tag, because it was written just before the request.
     package var isTagUnsettled = false
     /// The remote's own identifier, stable through renames, where it has one.
     package var stableIdentifier: String?
-    /// Of a file.
+    /// Nil for anything but a file.
     package var size: Int64?
     package var attributes: RemoteAttributes
-    /// Whether it may be changed, as the remote says; nil where it says nothing.
+    /// Whether the remote permits changes; nil where it does not say.
     package var isWritable: Bool?
     /// Whether the remote's trash, where it has one, keeps it when it is deleted.
     package var isTrashable = true
@@ -172,7 +174,7 @@ package struct RemoteEntry: Hashable, Sendable {
     }
 }
 
-/// What an item has besides its content; nil is not known, or not to be changed.
+/// The attributes of an item; nil for one that is unknown, or not to be changed.
 package struct RemoteAttributes: Hashable, Sendable {
     package var contentModificationDate: FileTimestamp?
     package var creationDate: FileTimestamp?
@@ -197,9 +199,9 @@ package struct RemoteAttributes: Hashable, Sendable {
 /// A part of a directory's listing.
 package struct RemoteListing: Hashable, Sendable {
     package var entries: [RemoteEntry]
-    /// Where it goes on; nil at the end.
+    /// The token of the next part; nil at the end.
     package var next: [UInt8]?
-    /// Whether the directory holds something that cannot be an entry: it is not empty, whatever the entries are.
+    /// Whether the directory holds an item that cannot be an entry: then it is not empty, even without entries.
     package var leavesOut = false
 
     package init(entries: [RemoteEntry], next: [UInt8]? = nil) {
@@ -208,7 +210,7 @@ package struct RemoteListing: Hashable, Sendable {
     }
 }
 
-/// A part of what lies below a directory, in the order of the paths: all of a directory comes before what follows it.
+/// A part of the tree below a directory, in the order of the paths: all of a directory comes before its successor.
 package struct RemoteTreeListing: Sendable {
     package var entries: [(parent: RemotePath, entry: RemoteEntry)]
     package var next: [UInt8]?
@@ -219,16 +221,16 @@ package struct RemoteTreeListing: Sendable {
     }
 }
 
-/// On what a change is made.
+/// The condition on which a change is made.
 package enum RemoteCondition: Hashable, Sendable {
-    /// Whatever is there.
+    /// In any case.
     case always
     /// Nothing has the name.
     case absent
     /// The content is the one with this tag. A remote that cannot make a change conditional looks first, and says so in
     /// its traits.
     case unchanged(tag: [UInt8])
-    /// The directory, which is to be deleted, holds nothing but what is hidden. A remote that deletes it with one request
+    /// The directory that is to be deleted holds nothing but hidden names. A remote that deletes it with one request
     /// need not look; see ``RemoteTraits/checksEmptiness``.
     case empty
 
@@ -238,7 +240,7 @@ package enum RemoteCondition: Hashable, Sendable {
 
 /// A condition did not hold.
 package struct RemoteConditionFailure: Error, Hashable, Sendable {
-    /// What is there instead; nil when nothing is.
+    /// The present entry; nil when there is none.
     package var present: RemoteEntry?
 
     package init(present: RemoteEntry?) {
@@ -252,7 +254,7 @@ package struct RemoteTraits: Hashable, Sendable {
     package var readsRanges = true
     /// Conditions are checked by the remote itself, in one step with the change.
     package var checksConditions = false
-    /// A directory that is to be deleted if it is empty need not be looked at before: the remote does that itself.
+    /// The remote itself checks that a directory that is to be deleted is empty.
     package var checksEmptiness = false
     package var hasSymbolicLinks = false
     package var storesModificationDates = false
@@ -260,17 +262,17 @@ package struct RemoteTraits: Hashable, Sendable {
     package var storesExtendedAttributes = false
     /// Whole trees can be listed without a call for each directory.
     package var listsTrees = false
-    /// A file's tag is made of its bytes alone: what is alike has the same.
+    /// A file's tag depends on its bytes alone: equal files have equal tags.
     package var tagsAreOfContent = false
     /// A directory's tag changes when something below it does, at any depth.
     package var directoryTagsCoverTrees = false
-    /// Names that begin with a dot are listed. Where they are not, those that are known are looked up one by one.
+    /// Names that begin with a dot are listed. Where they are not, the known ones are requested one by one.
     package var listsHiddenNames = true
-    /// What is deleted lies in a trash, and can be brought back: a ``TrashingRemote``.
+    /// Deleted items are kept in a trash, and can be restored: a ``TrashingRemote``.
     package var hasTrash = false
-    /// How many calls suit it at once. Asked once, when the remote was made.
+    /// The best number of concurrent calls. Read once, when the remote was made.
     package var concurrentCalls = 16
-    /// The longest name that it takes, in bytes; nil for what Linux takes.
+    /// The longest name, in bytes; nil for Linux' own limit.
     package var longestName: Int?
     /// What the user should know of this server, a sentence each.
     package var peculiarities: [String] = []

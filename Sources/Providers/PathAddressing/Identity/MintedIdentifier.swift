@@ -1,9 +1,9 @@
 import FileProvider
 
-/// Identifiers for items of a remote that has none: made of the parent's identifier and the name, so that whoever lists a
+/// Identifiers for items of a remote that has none: made of the parent's identifier and the name, so that every listing of a
 /// directory makes the same ones, and of the kind, so that a file in a directory's place is another item.
 enum MintedIdentifier {
-    /// The identifier of what is found under a name.
+    /// The identifier of the item with a name in a directory.
     ///
     /// - Parameter attempt: other numbers give other identifiers, for when this one is another item's.
     static func make(_ kind: ItemKind, named name: String, in parent: ItemIdentifier, attempt: Int) -> ItemIdentifier {
@@ -13,7 +13,7 @@ enum MintedIdentifier {
                 + hexadecimal(digest(seed, basis: 0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// The identifier for what the remote itself identifies.
+    /// The identifier of an item that has an identifier on the remote.
     static func make(_ kind: ItemKind, remote identifier: String) -> ItemIdentifier {
         ItemIdentifier("=" + letter(of: kind) + identifier)
     }
@@ -21,7 +21,7 @@ enum MintedIdentifier {
     /// Whether the remote itself made an identifier.
     static func isRemote(_ identifier: ItemIdentifier) -> Bool { identifier.rawValue.utf8.first == UInt8(ascii: "=") }
 
-    /// What the remote itself calls an item; nil where it calls it nothing.
+    /// The item's identifier on the remote; nil where the remote has none.
     static func remotePart(of identifier: ItemIdentifier) -> String? {
         isRemote(identifier) && kind(of: identifier) != nil ? String(identifier.rawValue.dropFirst(2)) : nil
     }
@@ -57,4 +57,9 @@ enum MintedIdentifier {
         hash = (hash ^ (hash >> 33)) &* 0xc4ce_b9fe_1a85_ec53
         return hash ^ (hash >> 33)
     }
+}
+
+extension RemoteEntry {
+    /// The item's identifier, where the remote itself has one.
+    var remoteIdentifier: ItemIdentifier? { stableIdentifier.map { MintedIdentifier.make(kind, remote: $0) } }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// Compares what comes with what is here, and ends the transfer at the first difference.
+/// Compares a download with local content, and ends the transfer at the first difference.
 package final class ComparingSink: ContentSink {
     package struct Difference: Error {}
 
@@ -38,6 +38,24 @@ package final class ComparingSink: ContentSink {
             try write(bytes, at: offset + done)
             done += Int64(bytes.count)
         }
+    }
+}
+
+extension ContentSource {
+    /// Whether a download has just these bytes.
+    ///
+    /// - Parameter read: writes the download into a sink.
+    /// - Throws: what `read` throws; what ``ContentSource/confirm()`` throws when the content was written here meanwhile.
+    package func equals(_ read: (ComparingSink) async throws -> Void) async throws -> Bool {
+        let sink = ComparingSink(source: self)
+        do {
+            try await read(sink)
+        } catch is ComparingSink.Difference {
+            try confirm()
+            return false
+        }
+        try confirm()
+        return sink.count == size
     }
 }
 

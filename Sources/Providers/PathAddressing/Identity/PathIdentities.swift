@@ -1,17 +1,17 @@
 import FileProvider
 import Synchronization
 
-/// Says which item it is that has a name: the one that is known there, one that somebody has renamed, or a new one.
+/// Identifies the item that has a name: the known one, one that another client has renamed, or a new one.
 final class PathIdentities: Sendable {
     private typealias Place = PathMap.Place
 
-    /// An item that is not where it was.
+    /// A known item that is not at its path.
     private struct Missing {
         var known: KnownItem
         var path: RemotePath
-        /// What a directory was known to hold; nil for what the system knows of it.
+        /// The known children of a directory; nil for those that the system knows now.
         var children: Set<[UInt8]>?
-        /// When a listing showed that it is gone; nil for one that may still be there.
+        /// When a listing showed that it was removed; nil for an item that may still be there.
         var noticedAt: ContinuousClock.Instant?
     }
 
@@ -21,9 +21,9 @@ final class PathIdentities: Sendable {
     private let missing = Mutex<[ItemIdentifier: Missing]>([:])
     private static let mostMissing = 2048
     private static let mostAttempts = 1000
-    /// How long what a listing did not show is taken for gone without another look.
+    /// For how long an item that a listing did not show counts as removed without another request.
     private static let trust = Duration.seconds(60)
-    /// In how many other directories one listing looks for old names.
+    /// In how many other directories one listing searches for old names.
     private static let mostPlaces = 4
 
     init(remote: any PathRemote, manager: any FileProviderManager, paths: PathMap) {
@@ -32,22 +32,20 @@ final class PathIdentities: Sendable {
         self.paths = paths
     }
 
-    /// The identifiers of what was found in a directory, each once.
+    /// The identifiers of entries in a directory, each once.
     ///
     /// - Parameters:
-    ///   - isNew: whether the entries may be new to the system, and may have had other names before. Without it, nothing
-    ///     is asked of the remote.
-    ///   - listed: all names that the directory has, by a listing that tells of all; nil where the entries are no more than
-    ///     a part, and say nothing of what else is there.
-    ///   - search: what the listing that they are a part of has found out up to now.
+    ///   - isNew: whether the entries may be new to the system, and may have had other names before. Otherwise no request
+    ///     is sent.
+    ///   - listed: all names in the directory, by a complete listing; nil where the entries are only a part of the listing.
+    ///   - search: of the listing that the entries are a part of.
     func identify(
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true,
         listed: Set<[UInt8]>? = nil, search: Search? = nil
     ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
-        // By name, and not all that is known there: a directory has many pages.
+        // By name, and not all known children: a directory has many pages.
         let known = manager.identifiers(ofChildrenNamed: entries.map(\.name), in: parent)
         var identifiers = zip(entries, known).map { given($0, in: parent, known: $1) }
-        // Whatever a listing may have said before.
         missing.withLock { missing in
             if missing.isEmpty { return }
             for case let identifier? in identifiers { missing[identifier] = nil }
@@ -83,9 +81,9 @@ final class PathIdentities: Sendable {
         try await identify([entry], in: parent, at: path, isNew: isNew)[0].identifier
     }
 
-    /// A directory was listed to its end: what was known to be in it and is not has gone, or moved.
+    /// A directory was listed completely: known children that are not in it were removed or moved.
     ///
-    /// - Parameter names: everything that is in it.
+    /// - Parameter names: all names in the directory.
     func noteListed(_ parent: ItemIdentifier, at path: RemotePath, names: NameSet) {
         var gone: [KnownItem] = []
         manager.visitKnownItems(in: parent) { known in
@@ -94,7 +92,7 @@ final class PathIdentities: Sendable {
         }
         for known in gone {
             let place = Place(directory: parent, name: known.filename)
-            if paths.hasMoved(known.itemIdentifier, from: place) || paths.isUnknown(known.itemIdentifier) { continue }
+            if paths.hasMoved(known.itemIdentifier, from: place) || paths.mayMove(known.itemIdentifier) { continue }
             let children =
                 MintedIdentifier.kind(of: known.itemIdentifier) == .directory
                 ? children(of: known.itemIdentifier) : []
@@ -106,12 +104,12 @@ final class PathIdentities: Sendable {
         }
     }
 
-    // MARK: - Known ones
+    // MARK: - Known items
 
     private func given(
         _ entry: RemoteEntry, in parent: ItemIdentifier, known: ItemIdentifier?
     ) -> ItemIdentifier? {
-        if let identifier = entry.stableIdentifier { return MintedIdentifier.make(entry.kind, remote: identifier) }
+        if let identifier = entry.remoteIdentifier { return identifier }
         let place = Place(directory: parent, name: entry.name)
         if let moved = paths.identifier(at: place), MintedIdentifier.kind(of: moved) == entry.kind { return moved }
         guard
@@ -122,7 +120,7 @@ final class PathIdentities: Sendable {
         return identifier
     }
 
-    // MARK: - New ones
+    // MARK: - New items
 
     private func mint(
         _ entry: RemoteEntry, in parent: ItemIdentifier, at path: RemotePath, _ used: Set<ItemIdentifier>
@@ -139,16 +137,16 @@ final class PathIdentities: Sendable {
         return MintedIdentifier.make(entry.kind, named: entry.name, in: parent, attempt: Self.mostAttempts)
     }
 
-    // MARK: - Renamed ones
+    // MARK: - Renamed items
 
-    /// For each entry the known item that had another name and is gone from there, where there is one.
+    /// For each entry the known item that had another name and is not there any more, where there is one.
     ///
-    /// - Parameter isAll: whether nothing else is in the directory than what is present.
+    /// - Parameter isAll: whether the directory holds no other names than `present`.
     private func recognize(
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, _ present: Set<[UInt8]>,
         isAll: Bool, _ search: Search
     ) async throws -> [ItemIdentifier?] {
-        let versions = entries.map { PathItems.version(ofTag: $0.tag) }
+        let versions = entries.map { $0.version }
         let gone = missing.withLock { $0 }.filter { isStillMissing($0.value) }
         let remembered = manager.knownItems(withContentVersions: versions)
         if gone.isEmpty, remembered.isEmpty { return entries.map { _ in nil } }
@@ -157,11 +155,12 @@ final class PathIdentities: Sendable {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
         for known in remembered where gone[known.itemIdentifier] == nil {
-            if paths.isMoving(known.itemIdentifier) || paths.isUnknown(known.itemIdentifier) { continue }
-            guard let old = paths.path(of: known.itemIdentifier) else { continue }
+            guard !paths.isMoving(known.itemIdentifier), let old = paths.path(of: known.itemIdentifier) else {
+                continue
+            }
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: old, children: nil,
-                // This listing is what shows it.
+                // This listing shows it.
                 noticedAt: isAll && known.parentItemIdentifier == parent ? .now : nil)
         }
         var result: [ItemIdentifier?] = []
@@ -183,10 +182,10 @@ final class PathIdentities: Sendable {
         return result
     }
 
-    /// Whether nothing has been heard of an item since a listing did not show it: neither here, nor by the system.
+    /// Whether neither this provider nor the system has found an item since a listing did not show it.
     private func isStillMissing(_ missing: Missing) -> Bool {
         let known = missing.known
-        guard !paths.isMoving(known.itemIdentifier), !paths.isUnknown(known.itemIdentifier) else { return false }
+        guard !paths.isMoving(known.itemIdentifier) else { return false }
         return manager.identifier(ofChildNamed: known.filename, in: known.parentItemIdentifier) == known.itemIdentifier
             || manager.remotePath(of: known.itemIdentifier) == nil
     }
@@ -194,14 +193,14 @@ final class PathIdentities: Sendable {
     /// One listing's search for old names, through all its pages.
     final class Search: Sendable {
         private struct State {
-            /// What is in the directories that were looked at; nil for one that is gone.
+            /// The names in the directories that were listed; nil for a directory that was removed.
             var places: [RemotePath: NameSet?] = [:]
             var taken: Set<ItemIdentifier> = []
         }
 
         /// The directory that is listed.
         let parent: ItemIdentifier
-        /// Whether nothing was known in it: what is there may have been there all the time.
+        /// Whether nothing was known in it: all entries may be old.
         let isFirst: Bool
         private let state = Mutex(State())
 
@@ -214,7 +213,7 @@ final class PathIdentities: Sendable {
 
         fileprivate func take(_ identifier: ItemIdentifier) { state.withLock { _ = $0.taken.insert(identifier) } }
 
-        /// What was found in a directory; nil when nobody has looked there.
+        /// The names in a directory; nil when it was not listed yet.
         fileprivate func names(in path: RemotePath) -> NameSet?? { state.withLock { $0.places[path] } }
 
         fileprivate func note(_ names: NameSet?, in path: RemotePath) {
@@ -244,7 +243,7 @@ final class PathIdentities: Sendable {
             return MintedIdentifier.kind(of: known.itemIdentifier) == entry.kind
                 && !MintedIdentifier.isRemote(known.itemIdentifier) && !taken.contains(known.itemIdentifier)
                 && (entry.kind != .file || known.documentSize == entry.size && !entry.isTagUnsettled)
-                // Without content one is like the other.
+                // All empty files have the same tag.
                 && (entry.size != 0 || !remote.traits.tagsAreOfContent
                     || known.filename.utf8.elementsEqual(entry.name.utf8))
                 && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
@@ -252,7 +251,7 @@ final class PathIdentities: Sendable {
                 && (entry.kind != .file || entry.isTagStrong || !isFirst
                     || known.filename.utf8.elementsEqual(entry.name.utf8))
         }
-        // What many share tells nothing of one that was not noticed to be missing.
+        // A weak tag that several items share does not identify one that was not noticed to be missing.
         let mayBeAnywhere = entry.isTagStrong || fitting.count == 1
         var gone: [Missing] = []
         for candidate in fitting {
@@ -270,21 +269,21 @@ final class PathIdentities: Sendable {
             let names = try await names(in: path)
             let held = gone.map { ($0, $0.children ?? children(of: $0.known.itemIdentifier)) }
             let same = held.filter { !$0.1.isEmpty && $0.1 == names }
-            // Of one without a tag that holds nothing that is known, only the name tells anything.
+            // A directory without a tag and without known children is recognized by its name only.
             let empty = held.filter {
                 $0.1.isEmpty && (!entry.tag.isEmpty || $0.0.known.filename.utf8.elementsEqual(entry.name.utf8))
             }
             gone = (same.isEmpty ? empty : same).map { $0.0 }
         }
         if gone.count > 1 {
-            // Of several that look the same, the one with the same name has been moved.
+            // Of several equal items, the one with the same name has been moved.
             gone = gone.filter { $0.known.filename.utf8.elementsEqual(entry.name.utf8) }
             if gone.count > 1, !entry.isTagStrong { return nil }
         }
         return gone.first
     }
 
-    /// Whether nothing has an old name any more. Looks into a few old places at the most: a copy of a tree has many.
+    /// Whether an old name is not in use any more. Lists at most a few directories: a copy of a tree has many.
     private func isGone(_ path: RemotePath, _ search: Search) async throws -> Bool {
         guard let name = path.name else { return false }
         if search.names(in: path.parent) == nil {
@@ -304,7 +303,7 @@ final class PathIdentities: Sendable {
         return !names.contains(name)
     }
 
-    /// Whether an old place is not merely empty because this provider has just moved what was there, or what held it.
+    /// Whether an old path is not merely free because this provider has just moved the item, or a directory above it.
     private func isNotMoved(_ candidate: Missing) async throws -> Bool {
         try await paths.waitForMoves(over: candidate.path)
         let path = paths.path(of: candidate.known.itemIdentifier) ?? candidate.path

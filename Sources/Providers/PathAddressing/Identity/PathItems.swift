@@ -1,11 +1,11 @@
 import FileProvider
 
-/// How what a remote says of an entry becomes an item.
+/// Makes items of a remote's entries.
 struct PathItems: Sendable {
     let paths: PathMap
     let traits: @Sendable () -> RemoteTraits
 
-    /// What is added to the version of a file that may get other bytes without another tag: later it has another version.
+    /// Marks the version of a file that may get other bytes without another tag: once the tag is settled, the version is another.
     private static let mark = UInt8(ascii: "?")
     private static let longestTag = 120
 
@@ -30,16 +30,15 @@ struct PathItems: Sendable {
             symlinkTargetPath: attributes.symbolicLinkTarget, extendedAttributes: attributes.extendedAttributes)
     }
 
-    /// The version of what an entry holds.
     private func version(of entry: RemoteEntry, _ identifier: ItemIdentifier) -> [UInt8] {
-        let version = Self.version(ofTag: entry.tag)
+        let version = entry.version
         guard entry.kind == .file, entry.isTagUnsettled, !paths.wrote(identifier, version: version) else {
             return version
         }
         return version + [Self.mark]
     }
 
-    /// The version that a tag means once it means anything.
+    /// The content version of a settled tag.
     static func version(ofTag tag: [UInt8]) -> [UInt8] {
         guard tag.count > longestTag else { return tag }
         return Array(
@@ -54,12 +53,12 @@ struct PathItems: Sendable {
         one.drop(mark) == other.drop(mark)
     }
 
-    /// The tag of a version; nil where it cannot be told.
+    /// The tag of a version; nil for a version that is a digest of the tag.
     static func tag(ofVersion version: [UInt8]) -> [UInt8]? {
         version.count > longestTag ? nil : Array(version.drop(mark))
     }
 
-    /// Whether a version may still stand for several contents.
+    /// Whether several contents may have this version.
     static func isUnsettled(_ version: [UInt8]) -> Bool { version.last == mark }
 
     private static func metadataVersion(of attributes: RemoteAttributes) -> [UInt8] {
@@ -76,4 +75,9 @@ struct PathItems: Sendable {
 
 extension [UInt8] {
     fileprivate func drop(_ mark: UInt8) -> ArraySlice<UInt8> { last == mark ? dropLast() : self[...] }
+}
+
+extension RemoteEntry {
+    /// The content version, once the tag is settled.
+    var version: [UInt8] { PathItems.version(ofTag: tag) }
 }

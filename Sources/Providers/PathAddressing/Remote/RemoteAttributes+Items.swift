@@ -1,7 +1,7 @@
 import FileProvider
 
 extension RemoteAttributes {
-    /// What of an item's fields is an attribute of the remote's.
+    /// The attributes among some fields of an item.
     init(_ item: FileProviderItem, _ fields: ItemFields) {
         self.init(
             contentModificationDate: fields.contains(.contentModificationDate) ? item.contentModificationDate : nil,
@@ -9,12 +9,12 @@ extension RemoteAttributes {
             extendedAttributes: fields.contains(.extendedAttributes) ? item.extendedAttributes ?? [:] : nil)
     }
 
-    /// Whether nothing is to be changed.
+    /// Whether no attribute is to be changed.
     var isNothing: Bool { self == RemoteAttributes() }
 
-    /// The fields that a remote can store at all.
+    /// The fields of an item that a remote can store at all.
     static func storable(by traits: RemoteTraits) -> ItemFields {
-        var fields: ItemFields = []
+        var fields: ItemFields = [.contents, .filename, .parentItemIdentifier]
         if traits.storesModificationDates { fields.insert(.contentModificationDate) }
         if traits.storesPermissions { fields.insert(.permissions) }
         if traits.storesExtendedAttributes { fields.insert(.extendedAttributes) }

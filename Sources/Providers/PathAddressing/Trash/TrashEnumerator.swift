@@ -1,24 +1,24 @@
 import FileProvider
 import Synchronization
 
-/// Lists the trash, or a directory in it. It is read once and given page by page; the token of a page is how many came
-/// before.
+/// Lists the trash, or a directory in it. It is read once and given page by page; the token of a page is the number of items
+/// before it.
 final class TrashEnumerator: FileProviderEnumerator {
     private let container: ItemIdentifier
-    private let provider: PathAddressedProvider
+    private let trash: RemoteTrash
     private let mayBeOlder: Bool
     private let items = Mutex<[FileProviderItem]>([])
 
-    /// - Parameter mayBeOlder: it need not be asked for where nothing seems to have changed.
-    init(container: ItemIdentifier, provider: PathAddressedProvider, mayBeOlder: Bool) {
+    /// - Parameter mayBeOlder: whether an earlier listing will do where nothing seems to have changed.
+    init(container: ItemIdentifier, trash: RemoteTrash, mayBeOlder: Bool) {
         self.container = container
-        self.provider = provider
+        self.trash = trash
         self.mayBeOlder = mayBeOlder
     }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         if page == .initial {
-            let found = try await provider.trashedItems(in: container, mayBeOlder: mayBeOlder)
+            let found = try await trash.items(in: container, mayBeOlder: mayBeOlder)
             items.withLock { $0 = found }
         }
         let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0

@@ -1,16 +1,16 @@
 import FileProvider
 import Synchronization
 
-/// Listings of whole trees: asked for when a walk is seen, and given out directory by directory for a short while. Nobody
-/// waits for them: until they are complete, directories are listed one by one. A change of our own ends a tree: what it
-/// says may be older than that.
+/// Listings of whole trees: requested when a walk is detected, and given out directory by directory for a short while. No
+/// listing waits for them: until a tree is complete, directories are listed one by one. A change made here ends a tree,
+/// because the tree may be older.
 final class TreeListings: Sendable {
     private struct Tree {
         var top: RemotePath
-        var askedAt: ContinuousClock.Instant
+        var requestedAt: ContinuousClock.Instant
         /// The tick at which it was requested.
         var moment: Int
-        /// Each goes when it was given.
+        /// Each is given once.
         var directories: [RemotePath: [RemoteEntry]] = [:]
         var count = 0
         var isComplete = false
@@ -26,7 +26,7 @@ final class TreeListings: Sendable {
     private let remote: any PathRemote
     private let paths: PathMap
     private let state = Mutex(State())
-    /// For how long after it was asked for a tree is believed.
+    /// For how long after its request a tree is used.
     private static let lifetime = Duration.seconds(20)
     private static let memory = Duration.seconds(2)
     private static let neededEvidence = 2
@@ -37,12 +37,12 @@ final class TreeListings: Sendable {
         self.paths = paths
     }
 
-    /// What a directory holds, when a tree that was listed just now has it. Notes that the directory is being listed.
+    /// The entries of a directory, where a tree that was listed just now has them. Notes that the directory is being listed.
     func listing(of path: RemotePath) -> [RemoteEntry]? {
         let now = ContinuousClock.now
         let moment = paths.now
         let (listing, top) = state.withLock { state -> ([RemoteEntry]?, RemotePath?) in
-            if let tree = state.tree, now - tree.askedAt > Self.lifetime || tree.moment != moment {
+            if let tree = state.tree, now - tree.requestedAt > Self.lifetime || tree.moment != moment {
                 state.reader?.cancel()
                 (state.tree, state.reader) = (nil, nil)
             }
@@ -71,13 +71,13 @@ final class TreeListings: Sendable {
         let moment = paths.now
         state.withLock { state in
             guard state.reader == nil else { return }
-            state.tree = Tree(top: top, askedAt: .now, moment: moment, directories: [top: []])
+            state.tree = Tree(top: top, requestedAt: .now, moment: moment, directories: [top: []])
             state.reader = Task { [self] in
                 let isWhole = await readAll(below: top)
                 self.state.withLock { state in
                     guard state.tree?.top == top else { return }
                     state.reader = nil
-                    // What went wrong whoever lists a directory by itself hears of.
+                    // An error is reported by the listing of the directory that it concerns.
                     if isWhole { state.tree?.isComplete = true } else { state.tree = nil }
                 }
             }

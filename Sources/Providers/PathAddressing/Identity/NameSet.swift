@@ -1,5 +1,5 @@
-/// The names in a directory, as hashes: a directory of a million names takes some megabytes. Two names have one hash with a
-/// probability of 1 in 2^64; a name that is taken for another is taken for present.
+/// The names in a directory, as hashes: a directory of a million names takes some megabytes. Two names have the same hash with
+/// a probability of 1 in 2^64; such a name counts as present.
 struct NameSet: Sendable {
     private var hashes: Set<UInt64> = []
 
