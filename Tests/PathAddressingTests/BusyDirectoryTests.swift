@@ -8,13 +8,13 @@ import Testing
 
 /// A directory in which one file after the other is written.
 @Suite struct BusyDirectoryTests {
-    @Test("PATH-14: whoever lists a directory waits for the changes that are under way, and for none that begin later")
+    @Test("PATH-14: a listing of a directory waits for the changes in flight, and for none that begin later")
     func listingEnds() async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "memory"), stateDirectory: scratch.path)
-        let paths = PathMap(manager: manager)
+        let paths = PathMap(manager: manager, ledger: OperationLedger())
         // Two writers, each of which begins before the other ends.
         let writers = (0..<2).map { writer in
             Task {
@@ -33,7 +33,7 @@ import Testing
         let moment = paths.now
         let changed = try await paths.changed(in: .rootContainer, since: moment)
         for writer in writers { writer.cancel() }
-        // What was under way at the time is known to have changed.
+        // The names whose changes were in flight are known to have changed.
         #expect(!changed.isEmpty)
         #expect(ContinuousClock.now - start < .seconds(10))
     }

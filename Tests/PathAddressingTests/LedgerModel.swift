@@ -36,6 +36,7 @@ struct LedgerModel {
 
     private var ledger = LedgerState(settings)
     private var disk: [[UInt8]: LedgerState.Record] = [:]
+    private var items = MoveModel()
     private var now = LedgerState.Moment(instant: .now, date: 1_700_000_000)
     private var server: [String: Int] = [:]
     private var operations: [Operation] = []
@@ -68,12 +69,14 @@ struct LedgerModel {
             if step % 500 == 499 { drain() } else { self.step() }
             save()
             checkDoubts()
+            checkItems()
         }
         if violation == nil { drain() }
     }
 
     private mutating func step() {
-        switch Int.random(in: 0..<100, using: &random) {
+        switch Int.random(in: 0..<130, using: &random) {
+        case 100..<130: moveItems()
         case 0..<12: beginOperation()
         case 12..<40: continueOperation()
         case 40..<54: deliver()
@@ -116,14 +119,14 @@ struct LedgerModel {
     private mutating func continueOperation() {
         guard let index = operations.indices.randomElement(using: &random) else { return }
         if ledger.isWaiting(operations[index].ticket) {
-            // Some give up waiting.
+            // Some callers give up waiting.
             if Int.random(in: 0..<20, using: &random) == 0 { release(index) }
             return
         }
         if operations[index].request != nil { return }
         let paths = Self.paths(in: operations[index].extents)
         if !operations[index].isStarted {
-            if ledger.doubt(over: operations[index].extents, at: now) != nil { return count("in doubt") }
+            if ledger.doubt(over: operations[index].extents, at: now) != nil { return count("operation in doubt") }
             checkStart(operations[index])
             operations[index].isStarted = true
         }
@@ -228,7 +231,11 @@ struct LedgerModel {
     private mutating func passTime() {
         now.instant += .milliseconds(Int.random(in: 1...1500, using: &random))
         now.date += 1
-        // What is late arrives within the grace after the server was heard of, or never.
+        arriveOverdue()
+    }
+
+    private mutating func arriveOverdue() {
+        // A late request arrives within the grace after the server's first response since, or never.
         while let index = network.firstIndex(where: { one in
             one.number == nil && one.heardAt.map { now.instant - $0 >= Self.grace } ?? false
         }) {
@@ -242,7 +249,10 @@ struct LedgerModel {
         if let index = observations.indices.randomElement(using: &random), observations[index].snapshot == nil {
             observations[index].snapshot = server
         } else if observations.count < 8 {
-            observations.append(Observation(extent: randomExtent(), requestedAt: ledger.tick))
+            let extent = randomExtent()
+            // An observer waits until nothing is in doubt before it requests anything.
+            if ledger.doubt(over: [extent], at: now) != nil { return count("observation in doubt") }
+            observations.append(Observation(extent: extent, requestedAt: ledger.tick))
         }
     }
 
@@ -252,13 +262,12 @@ struct LedgerModel {
         else { return }
         let observation = observations[index]
         var stale: Set<String> = []
-        switch ledger.judge(observation.extent, requestedAt: observation.requestedAt, at: now) {
+        switch ledger.judge(observation.extent, requestedAt: observation.requestedAt) {
         case .inFlight(let numbers):
             let ticket = ledger.observe(after: numbers)
             require(ticket != nil, "requests in flight are not waited for")
             observations[index].ticket = ticket
             return count("in flight")
-        case .inDoubt: return count("doubtful observation")
         case .expired: count("expired")
         case .stale(let finished):
             count("stale")
@@ -290,6 +299,7 @@ struct LedgerModel {
         save()
         ledger = LedgerState(Self.settings, restoring: Array(disk.values))
         for index in network.indices where network[index].number != nil { network[index].number = nil }
+        items.restart()
         operations = []
         observations = []
         checkDoubts()
@@ -302,6 +312,16 @@ struct LedgerModel {
                 ledger.doubt(over: [.exactly(request.path)], at: now) != nil,
                 "\(request.path) may still change, and the ledger has forgotten it")
         }
+    }
+
+    // MARK: - Moves
+
+    private mutating func moveItems() {
+        count(items.step(&ledger, at: now, &random))
+    }
+
+    private mutating func checkItems() {
+        if let lost = items.lostItem(ledger.moves) { require(false, lost) }
     }
 
     // MARK: - Liveness
@@ -317,6 +337,11 @@ struct LedgerModel {
             guard let index = operations.firstIndex(where: { !ledger.isWaiting($0.ticket) }) else { break }
             release(index)
         }
+        items.drain(&ledger, at: &now)
+        arriveOverdue()
+        save()
+        checkItems()
+        require(ledger.moves.unknown.isEmpty, "a move is unknown although both its paths were looked at")
         require(operations.isEmpty && ledger.claimCount == 0, "claims wait for nothing")
         require(observations.allSatisfy { $0.ticket == nil }, "an observer waits for nothing")
     }

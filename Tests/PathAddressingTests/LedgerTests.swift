@@ -4,17 +4,19 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The rules of what is in flight on a remote.
+/// The rules of the operation ledger.
 @Suite(.timeLimit(.minutes(2))) struct LedgerTests {
     @Test("The ledger keeps its rules in any order of operations, lost responses, late arrivals and restarts")
     func model() {
         let names = [
             "acknowledged", "lost response", "lost request", "retry", "late arrival", "fresh", "stale", "in flight",
-            "in doubt", "doubtful observation", "killed", "closed", "started",
+            "operation in doubt", "observation in doubt", "killed", "closed", "started", "moved", "move refused",
+            "response to move lost", "move lost", "late move", "item heard", "found in its old place",
+            "found in its new place",
         ]
         for seed in UInt64(1)...10 {
             var model = LedgerModel(seed: seed)
-            model.run(steps: 10_000)
+            model.run(steps: 15_000)
             #expect(model.violation == nil, "seed \(seed)")
             // A run in which nothing of this happens proves nothing.
             for name in names { #expect(model.counts[name, default: 0] >= 5, "seed \(seed): \(name)") }

@@ -62,7 +62,7 @@ import Testing
             let key = bucket.prefix + "file"
             let put = remote.client.request("PUT", key, body: .bytes(Array("text".utf8)))
             _ = try await remote.client.attempt(put)
-            let original = try #require(try await remote.listed(key))
+            let original = try #require(try await remote.client.listed(key))
             #expect(put.tagOfWritten == original.tag)
             let copy = remote.client.request(
                 "PUT", bucket.prefix + "copy",
@@ -71,7 +71,7 @@ import Testing
                 ])
             _ = try await remote.client.attempt(copy)
             #expect(copy.tagOfWritten == original.tag)
-            #expect(try await remote.listed(bucket.prefix + "copy")?.tag == original.tag)
+            #expect(try await remote.client.listed(bucket.prefix + "copy")?.tag == original.tag)
             let digest = remote.client.request(
                 "PUT", key, fields: ["Content-MD5": "HLJR7A1WjeapKbUgxK7Y0Q=="],
                 body: .pieces(count: 4) { nil })

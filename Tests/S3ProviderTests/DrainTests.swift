@@ -20,7 +20,7 @@ import Testing
         try await StrictStoreProgram.withRemote(options) { store, remote, scratch in
             let file = try FileDescriptor.open(try scratch.makeFile("content", Array("text".utf8)), .readOnly)
             defer { try? file.close() }
-            _ = await remote.conditions()
+            _ = await remote.preconditions.support()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<count {
                     if number >= S3Remote.concurrentCalls { try await group.next() }

@@ -31,7 +31,7 @@ import Testing
             try await put("d/changed", "other content")
             try await put("d/made", "new")
             try await put("d/new/below", "new")
-            try await remote.delete(["d/gone", "d/old/only", "d/some/one"].map { bucket.prefix + $0 })
+            try await remote.deleter.delete(["d/gone", "d/old/only", "d/some/one"].map { bucket.prefix + $0 })
             let now = try await client.list(prefix: prefix, isFlat: isFlat)
             #expect(shown(now) != shown(old))
             let right = try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
@@ -50,7 +50,7 @@ import Testing
             let client = remote.client
             let (written, deleted) = (bucket.prefix + "written", bucket.prefix + "deleted")
             _ = try await client.send { client.request("PUT", written, body: .bytes([1])) }
-            try await remote.delete([deleted])
+            try await remote.deleter.delete([deleted])
             try await bucket.put(written, "theirs")
             try await bucket.put(deleted, "theirs")
             let names = try await remote.entries(in: .root, from: nil, limit: 10).entries

@@ -33,7 +33,7 @@ import Testing
 
     @Test("S3-5: what is larger is written so, and over nothing that is newer")
     func largerContentIsWritten() async throws {
-        var settings = S3Remote.Settings()
+        var settings = S3Settings()
         settings.largestUnwatched = 1000
         try await withBucket(settings: settings) { bucket, remote in
             let path = RemotePath("file")

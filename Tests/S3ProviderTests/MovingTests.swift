@@ -166,7 +166,7 @@ import Testing
 
     @Test("S3-16: a renaming has to do with what is in its places, and not with what is called almost like them")
     func onlyItsOwnPlacesAreOfConcern() async throws {
-        let moves = MoveJournal(in: .temporary)
+        let moves = MoveJournal(in: .temporary, ledger: OperationLedger())
         try moves.save(MoveRecord(from: "top/a/", to: "top/b/c/", stage: .copying, begun: 0))
         try moves.save(MoveRecord(from: "top/file", to: "top/other", stage: .copying, begun: 0))
         func concerned(_ key: String) -> [String] { moves.records(over: key).map(\.from).sorted() }
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test func largeObjectsAreCopiedInParts() async throws {
-        var settings = S3Remote.Settings()
+        var settings = S3Settings()
         settings.largestCopy = 10_000
         try await withBucket(settings: settings) { bucket, remote in
             let text = String(repeating: "0123456789", count: 2500)
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func whatWentInPartsIsTheSameContentWhenItIsRenamed() async throws {
-        var settings = S3Remote.Settings()
+        var settings = S3Settings()
         settings.multipartThreshold = 100_000
         settings.partSize = 1 << 20
         try await withBucket(settings: settings) { bucket, remote in
@@ -213,7 +213,8 @@ import Testing
             let listed = try await remote.entries(in: RemotePath("b"), from: nil, limit: 10).entries
             #expect(listed.map(\.tag) == [tag])
             // The server itself lists another one now.
-            #expect(try await remote.listed(bucket.prefix + "b/moved")?.tag != String(decoding: tag, as: UTF8.self))
+            #expect(
+                try await remote.client.listed(bucket.prefix + "b/moved")?.tag != String(decoding: tag, as: UTF8.self))
             _ = try await remote.read(RemotePath("b/moved"), tag: tag, range: 5..<10, into: CollectingSink())
             try await withSource([1, 2, 3]) {
                 _ = try await remote.write(
@@ -228,8 +229,8 @@ import Testing
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
             let date = FileTimestamp(seconds: 1_000_000, nanoseconds: 5)
-            let tag = try #require(try await remote.listed(bucket.prefix + "a/file")).tag
-            remote.sent.note("file", .tag(Array(tag.utf8)), date: date)
+            let tag = try #require(try await remote.client.listed(bucket.prefix + "a/file")).tag
+            remote.records.sent.note("file", .tag(Array(tag.utf8)), date: date)
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
             let entry = try await remote.entry(at: RemotePath(["b", "file"]))
             #expect(entry.attributes.contentModificationDate == date)

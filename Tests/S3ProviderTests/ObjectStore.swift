@@ -77,7 +77,7 @@ struct Bucket: RemoteUnderTest {
     }
 
     /// The remote itself, without what gives its items identifiers.
-    func remote(settings: S3Remote.Settings = S3Remote.Settings(), isReadOnly: Bool = false) throws -> S3Remote {
+    func remote(settings: S3Settings = S3Settings(), isReadOnly: Bool = false) throws -> S3Remote {
         var domain = domain
         domain.isReadOnly = isReadOnly
         return try S3Provider.remote(
@@ -137,7 +137,7 @@ struct Bucket: RemoteUnderTest {
 
 /// Runs a body with a bucket and the remote over it.
 func withBucket(
-    settings: S3Remote.Settings = S3Remote.Settings(), _ body: (Bucket, S3Remote) async throws -> Void
+    settings: S3Settings = S3Settings(), _ body: (Bucket, S3Remote) async throws -> Void
 ) async throws {
     let bucket = try await Bucket()
     let remote = try bucket.remote(settings: settings)

@@ -9,8 +9,8 @@ import Testing
 @testable import S3Provider
 
 @Suite(.tags(.server)) struct WritingTests {
-    private static let small = { () -> S3Remote.Settings in
-        var settings = S3Remote.Settings()
+    private static let small = { () -> S3Settings in
+        var settings = S3Settings()
         settings.multipartThreshold = 100_000
         settings.partSize = 1 << 20
         settings.width = 2
@@ -94,7 +94,7 @@ import Testing
                     source, to: RemotePath("a"), attributes: RemoteAttributes(contentModificationDate: date),
                     if: .absent)
                 // As while `b/a` of the same content is being sent.
-                remote.sent.note("a", .tag(written.tag), date: other)
+                remote.records.sent.note("a", .tag(written.tag), date: other)
             }
             let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
             #expect(listed.map(\.attributes.contentModificationDate) == [date])

@@ -35,15 +35,15 @@ package struct AWSFile: Sendable {
     }
 }
 
-/// What a profile says, in both files together.
+/// A profile, with its settings in both files.
 package struct AWSProfile: Sendable {
     package var name: String
     package var settings: [String: String] = [:]
-    /// Neither file has it.
+    /// Whether neither file has it.
     package var isMissing: Bool
 
     /// - Parameters:
-    ///   - name: nil for what the environment says, else `default`.
+    ///   - name: nil for the profile in the environment, else `default`.
     ///   - environment: for `AWS_PROFILE`, `AWS_SHARED_CREDENTIALS_FILE`, `AWS_CONFIG_FILE` and `HOME`.
     package init(named name: String?, environment: [String: String]) {
         let name = name ?? environment["AWS_PROFILE"].flatMap { $0.isEmpty ? nil : $0 } ?? "default"

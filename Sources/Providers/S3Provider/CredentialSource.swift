@@ -2,8 +2,8 @@ import FileProvider
 import Foundation
 import HTTPTransport
 
-/// Finds credentials where Amazon's own tools find them, and finds them again when they have run out: a profile that was
-/// named, the environment, the usual profile, the container that this runs in.
+/// Finds credentials where Amazon's own tools find them, and again when they have expired: a named profile, the environment,
+/// the default profile, the container that this runs in.
 actor CredentialSource {
     private let profile: String?
     private let surroundings: @Sendable () -> [String: String]
@@ -12,19 +12,19 @@ actor CredentialSource {
     private var current: S3Credentials?
     /// When files were last read, in seconds since 1970.
     private var readAt: Int64 = 0
-    /// New ones are fetched when the present ones last no longer than that, in seconds.
+    /// How many seconds before they expire credentials are replaced.
     private static let margin: Int64 = 300
-    /// Files are read again after so many seconds: others put new tokens there.
+    /// Files are read again after so many seconds: other tools put new tokens there.
     private static let fileAge: Int64 = 60
 
-    /// - Parameter profile: the one that the user named.
+    /// - Parameter profile: the one that the user chose.
     init(profile: String?, environment: @escaping @Sendable () -> [String: String], transport: HTTPTransport) {
         self.profile = profile
         surroundings = environment
         self.transport = transport
     }
 
-    /// - Throws: `notAuthenticated` with what was looked for.
+    /// - Throws: `notAuthenticated` with the places that were searched.
     func credentials(now: Int64) async throws -> S3Credentials {
         if let current {
             if let end = current.expiration {
@@ -39,13 +39,13 @@ actor CredentialSource {
             readAt = now
             return found
         } catch {
-            // Those that last for a while yet are better than none.
+            // Credentials that are valid for a while are better than none.
             if let current, let end = current.expiration, end > now { return current }
             throw error
         }
     }
 
-    /// The server does not take them any more.
+    /// The server does not accept the credentials any more.
     func forget(_ credentials: S3Credentials) {
         if current == credentials { current = nil }
     }
@@ -96,7 +96,7 @@ actor CredentialSource {
         var request = HTTPRequest("GET", url)
         request.followsRedirects = false
         request.fields["Authorization"] = try containerToken()
-        // Connections of its own: those of the bucket may all be taken by requests that wait for just this.
+        // Connections of its own: those of the bucket may all be in use by requests that wait for the credentials.
         let own = HTTPTransport(transport.configuration, logger: transport.logger)
         let answer: HTTPResponse
         do {
@@ -126,7 +126,7 @@ actor CredentialSource {
         return environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// This machine, or what hosts of containers answer on.
+    /// This machine, or an address at which hosts of containers serve credentials.
     private static func isNear(_ host: String) -> Bool {
         host == "localhost" || host == "::1" || host.hasPrefix("127.") || host == "169.254.170.2"
             || host == "169.254.170.23" || host == "fd00:ec2::23"

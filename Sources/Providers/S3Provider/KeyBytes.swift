@@ -1,5 +1,4 @@
-/// A key, or what many begin with, as tables hold it: by its bytes. Two Unicode forms of one text are one `String`, and two
-/// keys.
+/// A key, or a prefix, that is compared by its bytes. Two Unicode forms of one text are equal as `String`s, and two keys.
 struct KeyBytes: Hashable, Sendable {
     let bytes: [UInt8]
 
@@ -11,8 +10,8 @@ struct KeyBytes: Hashable, Sendable {
 }
 
 extension String {
-    /// What follows a beginning. Where that ends with a slash, what follows may begin with a sign that makes one character
-    /// of both.
+    /// The text after a prefix. It is cut by bytes, because the prefix's last character and a combining character after it are
+    /// one `Character`.
     func dropping(_ beginning: String) -> String {
         String(decoding: utf8.dropFirst(beginning.utf8.count), as: UTF8.self)
     }

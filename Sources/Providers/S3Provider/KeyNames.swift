@@ -1,5 +1,5 @@
-/// File names for the parts of keys, and back. A key's part between two slashes is a file's name as it stands, but for
-/// what no file system can show; that gets a name with ``mark`` in it, so that nothing is hidden:
+/// File names for the parts of keys, and back. A key's part between two slashes is a file name as it stands, unless no file
+/// system can show it; then it gets a name with ``mark`` in it, so that nothing is hidden:
 ///
 /// | in the bucket | shown as |
 /// |---|---|
@@ -18,7 +18,7 @@ enum KeyNames {
     static let content = "%yonder-content"
     static let literal = "%yonder-name-"
 
-    /// What a part of a key is called.
+    /// The name of a part of a key.
     static func name(of part: String) -> String {
         switch part {
         case "": empty
@@ -46,7 +46,7 @@ enum KeyNames {
         name == empty || !name.hasPrefix(literal) && name.utf8.count > directory.utf8.count && name.hasSuffix(directory)
     }
 
-    /// Whether something new may have this name: those that mean something else here may not.
+    /// Whether a new item may have this name: a name with a meaning of its own may not be made.
     static func canBeMade(_ name: String) -> Bool { !name.contains(mark) }
 }
 
@@ -57,4 +57,6 @@ enum LinkNames {
     static let longestTarget = 4095
 
     static func isOne(_ name: String) -> Bool { name.utf8.count > suffix.utf8.count && name.hasSuffix(suffix) }
+
+    static func canBeTarget(_ size: Int64) -> Bool { (1...Int64(longestTarget)).contains(size) }
 }

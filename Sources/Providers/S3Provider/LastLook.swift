@@ -3,15 +3,15 @@ import HTTPTransport
 import Synchronization
 import SystemPackage
 
-/// A file's content, piece by piece, with a look at the remote before the last piece: where a server checks no conditions,
-/// that is the last moment at which an upload can still be broken off, and nothing has been written over.
+/// A file's content, piece by piece, with a look at the remote before the last piece: where a server checks no preconditions,
+/// that is the last moment at which an upload can be aborted without having overwritten anything.
 final class LastLook: Sendable {
     private let contents: ContentSource
     private let look: @Sendable () async throws -> Void
     private let position = Mutex<Int64>(0)
     private static let piece: Int64 = 128 << 10
 
-    /// - Parameter look: throws when the content is not to be written any more.
+    /// - Parameter look: throws when the content must not be written any more.
     init(_ contents: ContentSource, look: @escaping @Sendable () async throws -> Void) {
         self.contents = contents
         self.look = look

@@ -3,13 +3,13 @@ import HTTPTransport
 import PathAddressing
 import Synchronization
 
-/// A renaming, which in a bucket is many steps: everything is copied, and when all copies are there, what was copied is
+/// A rename, which in a bucket takes many requests: everything is copied, and when all copies are there, the originals are
 /// deleted.
 struct MoveRecord: Codable, Hashable, Sendable {
     enum Stage: String, Codable, Sendable {
-        /// The old place is what counts; what is at the new one by now is hidden.
+        /// The old place is valid; the copies in the new one are hidden.
         case copying
-        /// The new place is what counts; what is still at the old one is hidden.
+        /// The new place is valid; the originals that are left in the old one are hidden.
         case deleting
     }
 
@@ -22,13 +22,13 @@ struct MoveRecord: Codable, Hashable, Sendable {
 
     var isTree: Bool { from.hasSuffix("/") }
 
-    /// Whether it goes from the same place to the same.
+    /// Whether both renames have the same old and new places.
     func hasPlaces(of other: MoveRecord?) -> Bool {
         guard let other else { return false }
         return from.utf8.elementsEqual(other.from.utf8) && to.utf8.elementsEqual(other.to.utf8)
     }
 
-    /// What is not shown.
+    /// The place that is not shown.
     var hidden: String { stage == .copying ? to : from }
 }
 
@@ -36,17 +36,18 @@ struct MoveRecord: Codable, Hashable, Sendable {
 /// or undo the rename.
 final class MoveJournal: Sendable {
     private let moves: SurvivingRecords<MoveRecord>
-    private let running = Mutex<Set<KeyBytes>>([])
-    /// From where things were renamed that cannot be deleted there.
+    private let ledger: OperationLedger
+    /// The old places in which the server does not let us delete the originals.
     private let stuck = Mutex<Set<KeyBytes>>([])
 
-    init(in store: ReportingStore) {
+    init(in store: ReportingStore, ledger: OperationLedger) {
         moves = SurvivingRecords("s3.moves", in: store)
+        self.ledger = ledger
     }
 
     var records: [MoveRecord] { moves.all.map(\.record) }
 
-    /// Whether a key, or all with a prefix, is half of a renaming that is not done.
+    /// Whether a key, or all keys with a prefix, belong to the hidden half of a rename in progress.
     func hides(_ key: String) -> Bool {
         records.contains { record in
             record.isTree
@@ -58,15 +59,12 @@ final class MoveJournal: Sendable {
         records.first { $0.from.utf8.elementsEqual(key.utf8) }
     }
 
-    /// Renamings that something at a key would get mixed up with.
+    /// The renames that a change at a key has to do with.
     func records(over key: String) -> [MoveRecord] {
         records.filter { record in
             [record.from, record.to].contains { Self.holds($0, key) || Self.holds(key, $0) }
         }
     }
-
-    /// Whether somebody is about a renaming at the moment.
-    func isRunning(_ record: MoveRecord) -> Bool { running.withLock { $0.contains(KeyBytes(record.from)) } }
 
     /// Whether two keys, with or without the slash of a directory, are of the same place, or the second lies in the first.
     static func holds(_ key: String, _ other: String) -> Bool {
@@ -75,18 +73,12 @@ final class MoveJournal: Sendable {
         return other.utf8.starts(with: place) && (rest.isEmpty || rest.first == UInt8(ascii: "/"))
     }
 
-    /// Renamings that nobody carries on at the moment, of which only the deleting is left.
+    /// The renames that no caller is continuing, and of which only the deletions are left.
     var abandonedDeletions: [MoveRecord] {
-        let records = records
-        if records.isEmpty { return [] }
-        let running = running.withLock { $0 }
-        let stuck = stuck.withLock { $0 }
-        return records.filter {
-            $0.stage == .deleting && !running.contains(KeyBytes($0.from)) && !stuck.contains(KeyBytes($0.from))
-        }
+        records.filter { $0.stage == .deleting && !isRunning($0) && !isStuck($0) }
     }
 
-    /// It is no use before the next start.
+    /// The rename is not continued before the next start.
     func noteStuck(_ record: MoveRecord) { stuck.withLock { _ = $0.insert(KeyBytes(record.from)) } }
 
     func isStuck(_ record: MoveRecord) -> Bool { stuck.withLock { $0.contains(KeyBytes(record.from)) } }
@@ -95,12 +87,18 @@ final class MoveJournal: Sendable {
 
     func remove(_ record: MoveRecord) { moves.remove(Array(record.from.utf8)) }
 
-    /// Carries on a renaming of what was at a key, or takes it back.
+    // MARK: - Running
+
+    /// Whether a caller is making, continuing or undoing a rename now.
+    func isRunning(_ record: MoveRecord) -> Bool { ledger.isClaimed(Self.extent(record.from)) }
+
+    /// Makes, continues or undoes a rename, once no other caller does.
     ///
-    /// - Returns: nil when somebody else is about it.
-    func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value? {
-        guard running.withLock({ $0.insert(KeyBytes(key)).inserted }) else { return nil }
-        defer { running.withLock { _ = $0.remove(KeyBytes(key)) } }
-        return try await body()
+    /// - Throws: ``OperationLedger/Busy``; what `body` throws.
+    func run(from key: String, _ body: () async throws -> Void) async throws {
+        try await ledger.perform(claiming: [Self.extent(key)]) { _ in try await body() }
     }
+
+    /// A path in the ledger that is no key: no key begins with a zero byte.
+    private static func extent(_ key: String) -> PathExtent { .exactly("\0" + key) }
 }

@@ -12,7 +12,7 @@ final class ObjectNotes<Note: Codable & Sendable>: Sendable {
 
     private let store: ReportingStore
     private let namespace: ProviderStoreNamespace<Note>
-    /// The notes of directories that were asked for lately.
+    /// The notes of directories that were used lately.
     private let pages = Mutex<[KeyBytes: Page]>([:])
     private static var mostPages: Int { 100 }
     private static var slash: UInt8 { UInt8(ascii: "/") }

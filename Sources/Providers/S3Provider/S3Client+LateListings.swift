@@ -1,10 +1,9 @@
 import HTTPTransport
 import PathAddressing
 
-/// Listings that are older than what the server has acknowledged, as OpenStack Swift gives them when it is busy. The object
-/// itself decides.
+/// Listings that are older than acknowledged requests, as a busy OpenStack Swift gives them. The object itself decides.
 extension S3Client {
-    /// A listing as it has to be after what was acknowledged: where it differs, the object itself is requested.
+    /// Corrects a listing that is older than acknowledged requests: where it differs from them, the object itself is requested.
     ///
     /// - Parameter isFirst: whether it begins with the prefix.
     func current(_ listing: S3Listing, prefix: String, isFlat: Bool, isFirst: Bool) async throws -> S3Listing {
@@ -42,7 +41,7 @@ extension S3Client {
             if listsOtherTags, let shown, shown.size == present?.size,
                 change.effect == .written(tag: present?.tag)
             {
-                // It is what was written, by the ETag under which this server lists it.
+                // It is the written content, with the ETag that this server lists.
                 ledger.acknowledge(key, .written(tag: shown.tag))
                 continue
             }
@@ -53,25 +52,16 @@ extension S3Client {
         return listing
     }
 
-    /// Shows what begins many keys where one of them was written, and does not where all are gone.
+    /// Shows a prefix where one of its keys was written, and hides it where all keys were deleted.
     private func put(_ change: LedgerState.Finished, of below: String, right listing: inout S3Listing) async throws {
         let index = listing.index(of: below)
-        // That nothing is left of what is shown costs a question each time: it is asked where there was reason to.
+        // Whether a shown prefix has keys left costs a request each time: it is sent only to servers that were late before.
         if index != nil, change.effect != .deleted || !listsLate { return }
         if index == nil, change.effect == .deleted { return }
         let isThere = try await !list(prefix: below, isFlat: true).entries.isEmpty
         if isThere == (index != nil) { return }
         noteLateListing()
         if let index { listing.entries.remove(at: index) } else { listing.insert(.prefix(below)) }
-    }
-
-    /// The current object, without its date; nil when there is none.
-    func object(_ key: String) async throws -> S3Object? {
-        do {
-            return S3Object(key: key, head: try await send { self.request("HEAD", key) }.head)
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return nil
-        }
     }
 }
 

@@ -24,8 +24,8 @@ final class S3Client: Sendable {
     private let isRegionKnown: Bool
 
     /// - Parameters:
-    ///   - isRegionKnown: the user named the region: another one is not tried.
-    ///   - skew: how far the server's clock is taken to be ahead at first, in seconds.
+    ///   - isRegionKnown: whether the user chose the region: no other is tried then.
+    ///   - skew: by how many seconds the server's clock is assumed to be ahead at first.
     ///   - store: keeps what must survive a restart.
     init(
         _ location: S3Location, isRegionKnown: Bool, profile: String?,
@@ -56,7 +56,7 @@ final class S3Client: Sendable {
     ///
     /// - Parameters:
     ///   - payloadHash: SHA-256 of the body where it is known already.
-    ///   - keys: what may be another afterwards, where that is not the key.
+    ///   - keys: the keys that the request changes, where that is not `key`.
     func request(
         _ method: String, _ key: String?, query: [(String, String)] = [], fields: HTTPFields = [:],
         body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil,
@@ -64,7 +64,7 @@ final class S3Client: Sendable {
     ) -> HTTPRequest {
         var request = HTTPRequest(
             method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
-        // After the others it may have been done.
+        // After other statuses the request may have been applied.
         request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
         request.followsRedirects = false
         request.authorizer = Signer(
@@ -73,7 +73,7 @@ final class S3Client: Sendable {
         return request
     }
 
-    /// The keys that may be others afterwards; none for what changes nothing that others see.
+    /// The keys that a request changes; none for a request whose effect no other client sees.
     private static func changed(by method: String, _ key: String?, _ query: [(String, String)]) -> [String] {
         guard let key else { return [] }
         switch method {
@@ -94,7 +94,7 @@ final class S3Client: Sendable {
         let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
             let answer = try await transport.send(request, bodyLimit: limit)
-            // How long content takes says nothing of how slow the server is.
+            // The time for content does not tell how slow the server is.
             ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
             if answer.status >= 500 {
                 // A gateway responds with these when it has lost the server's response.
@@ -111,9 +111,9 @@ final class S3Client: Sendable {
         }
     }
 
-    /// Makes a request, and once more where clocks, credentials or the region turned out to be others.
+    /// Sends a request, and once more with another clock, other credentials or another region where the first was wrong.
     ///
-    /// - Throws: ``S3Failure`` for an answer that is no success; ``FileProviderError``.
+    /// - Throws: ``S3Failure`` for a response without success; ``FileProviderError``.
     func send(_ make: @Sendable () -> HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
         try await again {
             let answer = try await self.attempt(make(), limit: limit)
@@ -122,7 +122,7 @@ final class S3Client: Sendable {
         }
     }
 
-    /// Does something once more where clocks, credentials or the region turned out to be others.
+    /// Repeats a body with another clock, other credentials or another region where the first was wrong.
     func again<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         var tries = 0
         while true {
@@ -135,7 +135,7 @@ final class S3Client: Sendable {
         }
     }
 
-    /// - Returns: whether it may work now.
+    /// - Returns: whether another attempt may succeed.
     private func adapt(to failure: S3Failure) async -> Bool {
         if failure.isAboutTime, let date = failure.date {
             let skew = date - Self.now
@@ -175,7 +175,7 @@ final class S3Client: Sendable {
 
     static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
-    /// How often a request went out.
+    /// How often a request was sent.
     private final class Attempts: Sendable {
         private let count = Mutex(0)
 

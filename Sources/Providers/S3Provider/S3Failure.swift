@@ -1,7 +1,8 @@
 import FileProvider
 import HTTPTransport
+import PathAddressing
 
-/// What a server says is wrong.
+/// A response that is no success.
 struct S3Failure: Error {
     var status: Int
     /// As S3 names it; empty when the server did not say.
@@ -21,11 +22,11 @@ struct S3Failure: Error {
         self.bucket = bucket
     }
 
-    /// The clocks differ.
+    /// The clocks of client and server differ.
     var isAboutTime: Bool { code == "RequestTimeTooSkewed" }
-    /// New credentials may do.
+    /// New credentials may help.
     var isAboutExpiry: Bool { ["ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"].contains(code) }
-    /// The region's name that would have been right.
+    /// The right region, where the server says it.
     var rightRegion: String? {
         guard
             ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"].contains(code)
@@ -35,10 +36,29 @@ struct S3Failure: Error {
     }
     var isUnimplemented: Bool { status == 501 || code == "NotImplemented" }
     var isUnmetCondition: Bool { status == 412 || code == "PreconditionFailed" }
-    /// Two conditional writes at once: neither is to blame.
+    /// Two conditional writes at once.
     var isRace: Bool { status == 409 && ["ConditionalRequestConflict", "OperationAborted"].contains(code) }
 
-    /// What it means to the system.
+    /// Whether an error says that an object has changed.
+    static func isAboutVersion(_ error: any Error) -> Bool {
+        if let failure = error as? S3Failure { return failure.isUnmetCondition }
+        return (error as? FileProviderError)?.code == .versionNoLongerAvailable
+    }
+
+    /// Translates the errors of a server for the system.
+    static func translating<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let failure as S3Failure {
+            throw failure.error
+        } catch is CancellationError {
+            throw FileProviderError(.userCancelled)
+        } catch is OperationLedger.Busy {
+            throw FileProviderError(.providerDomainTemporarilyUnavailable, "a rename is being finished")
+        }
+    }
+
+    /// The error for the system.
     var error: FileProviderError {
         let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
         let words = said.isEmpty ? "status \(status)" : String(said.prefix(300))
@@ -78,7 +98,7 @@ struct S3Failure: Error {
         }
     }
 
-    /// The server's own sentences quote what was sent, and more than is good in a log.
+    /// The server's own messages quote the request, and too much for a log.
     private static func reason(_ code: String) -> String? {
         switch code {
         case "InvalidAccessKeyId": "it does not know the access key"

@@ -1,71 +1,19 @@
 import FileProvider
 import HTTPTransport
-import PathAddressing
 import Synchronization
-
-/// An object as a listing has it.
-struct S3Object: Sendable, Hashable {
-    var key: String
-    var tag: String
-    var size: Int64
-    var modified: FileTimestamp?
-
-    /// - Parameter tag: as the server wrote it. Some write it without its quotes in listings, or in all answers.
-    init(key: String, tag: String, size: Int64, modified: FileTimestamp?) {
-        self.key = key
-        self.tag = Self.quoted(tag)
-        self.size = size
-        self.modified = modified
-    }
-
-    /// A tag as conditions have it.
-    static func quoted(_ tag: String) -> String { tag.hasSuffix("\"") ? tag : "\"\(tag)\"" }
-}
 
 /// A part of a listing, in the order of the keys' bytes.
 struct S3Listing: Sendable {
-    /// Objects, and what begins many keys.
+    /// Objects and common prefixes.
     enum Entry: Sendable, Hashable {
         case object(S3Object)
         case prefix(String)
     }
     var entries: [Entry] = []
-    /// Where it goes on; nil at the end.
+    /// The token of the next part; nil at the end.
     var next: String?
     /// How many objects and prefixes are left out: their key is not UTF-8, or an object has no valid size or no ETag.
     var unreadable = 0
-}
-
-extension S3Client {
-    /// Lists keys that begin with a prefix.
-    ///
-    /// - Parameters:
-    ///   - isFlat: every key; otherwise what lies below a further slash is one entry.
-    ///   - isRaw: as the server lists it, whatever it has acknowledged since.
-    /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early.
-    func list(
-        prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000, isRaw: Bool = false
-    ) async throws -> S3Listing {
-        try await again { () async throws -> S3Listing in
-            var query = [
-                ("list-type", "2"), ("prefix", prefix), ("encoding-type", "url"),
-                ("max-keys", String(max(1, min(limit, 1000)))),
-            ]
-            if !isFlat { query.append(("delimiter", "/")) }
-            if let token { query.append(("continuation-token", token)) }
-            let parser = ListingParser(host: self.location.endpoint?.host ?? "S3")
-            let bucket = self.location.bucket
-            let request = self.request("GET", nil, query: query)
-            let start = ContinuousClock.now
-            _ = try await self.transport.sendForXML(
-                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
-                failure: { S3Failure($0, bucket: bucket) })
-            self.ledger.noteResponse(after: .now - start)
-            let listing = try parser.finish(after: token)
-            if isRaw { return listing }
-            return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
-        }
-    }
 }
 
 /// Makes entries of the children of `ListBucketResult`.
@@ -128,7 +76,7 @@ final class ListingParser: Sendable {
             }
             func decoded(_ text: String) -> String? {
                 guard state.isEncoded else { return text }
-                // Some encode a blank as forms do.
+                // Some servers encode a blank as forms do.
                 let bytes = PercentEncoding.decode(text.replacing("+", with: "%20"))
                 return bytes.flatMap { String(validating: $0, as: UTF8.self) }
             }

@@ -4,9 +4,9 @@ import HTTPTransport
 /// Where a domain's objects are: a bucket, a prefix in it, and the server that has it.
 package struct S3Location: Sendable, Hashable {
     package var bucket: String
-    /// The keys of the domain begin with it; empty, or ends with a slash.
+    /// The prefix of the domain's keys; empty, or ends with a slash.
     package var prefix: String
-    /// Nil for Amazon's own.
+    /// Nil for Amazon's servers.
     package var endpoint: HTTPURL?
     package var region: String
     /// The bucket is part of the host's name, not of the path.
@@ -14,8 +14,8 @@ package struct S3Location: Sendable, Hashable {
 
     /// - Parameters:
     ///   - source: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
-    ///   - usesHostNames: nil for what suits: Amazon's buckets have names of their own, others' are paths.
-    /// - Throws: `providerNotFound` for what is no such address.
+    ///   - usesHostNames: nil for the default: Amazon's buckets have host names, others' are paths.
+    /// - Throws: `providerNotFound` for an invalid address.
     package init(
         source: String, endpoint: String? = nil, region: String? = nil, usesHostNames: Bool? = nil
     ) throws(FileProviderError) {
@@ -56,7 +56,7 @@ package struct S3Location: Sendable, Hashable {
         }
     }
 
-    /// A dot in it would not fit the certificate.
+    /// A host name with another dot would not match the certificate.
     private static func isHostLabel(_ bucket: String) -> Bool {
         bucket.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") }
     }

@@ -4,11 +4,11 @@ import HTTPTransport
 import Logging
 import PathAddressing
 
-/// A bucket, or what lies below a prefix of it.
+/// A bucket, or the keys with a prefix in it.
 package enum S3Provider {
-    /// What the user said of a bucket. Nothing of it is secret.
+    /// The user's options for a bucket. None of them is secret.
     package struct Options: Sendable, Hashable {
-        /// The server, when it is not Amazon's: `https://HOST:PORT`.
+        /// The server, if not Amazon's: `https://HOST:PORT`.
         package var endpoint: String?
         package var region: String?
         /// In `~/.aws`.
@@ -24,22 +24,22 @@ package enum S3Provider {
     /// Whether a source is a bucket's.
     package static func serves(_ source: String) -> Bool { source.hasPrefix("s3://") }
 
-    /// Makes the provider. Nothing is asked of the server yet.
+    /// Makes the provider. Sends no request.
     ///
-    /// - Parameter environment: for `AWS_*`, proxies, and where certificates are; looked at again when credentials have run
-    ///   out.
-    /// - Throws: `providerNotFound` for a source or an option that cannot be right.
+    /// - Parameter environment: for `AWS_*`, proxies, and the place of certificates; read again when credentials have
+    ///   expired.
+    /// - Throws: `providerNotFound` for an invalid source or option.
     package static func make(
         _ options: Options, for manager: any FileProviderManager,
         environment: @escaping @Sendable () -> [String: String], logger: Logger
     ) throws -> PathAddressedProvider {
-        PathAddressedProvider(
-            remote: try remote(options, for: manager, environment: environment, logger: logger), manager: manager)
+        let remote = try remote(options, for: manager, environment: environment, logger: logger)
+        return PathAddressedProvider(remote: remote, manager: manager, ledger: remote.client.ledger)
     }
 
-    /// Asks the server once, with what a mount would ask it.
+    /// Sends a mount's first request.
     ///
-    /// - Throws: what is wrong: no such bucket, credentials that are refused, a server that is not there.
+    /// - Throws: its error: no such bucket, credentials that are refused, an unreachable server.
     package static func tryOut(
         _ source: String, _ options: Options, environment: [String: String], logger: Logger
     ) async throws {
@@ -56,7 +56,7 @@ package enum S3Provider {
     static func remote(
         _ options: Options, for manager: any FileProviderManager,
         environment: @escaping @Sendable () -> [String: String], logger: Logger,
-        settings: S3Remote.Settings = S3Remote.Settings()
+        settings: S3Settings = S3Settings()
     ) throws -> S3Remote {
         let client = try client(
             manager.domain.source, options, environment: environment, logger: logger,

@@ -1,66 +1,42 @@
 import FileProvider
 import Foundation
 import HTTPTransport
-import Logging
 import PathAddressing
 import Synchronization
 
 /// The objects below a prefix of a bucket, as files.
-///
-/// A directory is what keys have in common up to a slash; one that is made here, or emptied here, is an object without
-/// content whose key ends with a slash, as other tools make them too.
 final class S3Remote: PathRemote {
-    struct Settings: Sendable {
-        /// Files of more bytes are sent in parts.
-        var multipartThreshold: Int64 = 32 << 20
-        var partSize: Int64 = 16 << 20
-        /// On a server that checks no conditions it is looked once more before the last of more bytes than these.
-        var largestUnwatched: Int64 = 256 << 10
-        /// What the server copies in one piece.
-        var largestCopy: Int64 = 5 << 30
-        /// How many requests one upload, one copying or one deleting makes at once.
-        var width = 6
-    }
-
-    struct State {
-        /// What of conditions the server honours; nil while that is not known.
-        var conditions: ConditionSupport?
-        /// Finds that out.
-        var probe: Task<ConditionSupport?, Never>?
-        /// Directories of which it is known that an object of their own keeps them.
-        var marked: Set<KeyBytes> = []
-        /// When directories were last seen to be there, in seconds since 1970.
-        var seen: [KeyBytes: Int64] = [:]
-        /// The tags that requests for objects know where those that are listed are others.
-        var askedTags: [KeyBytes: (listed: String, asked: String)] = [:]
-        var deletesMany = true
-        var isReady = false
-    }
-
     let client: S3Client
     let manager: any FileProviderManager
-    let settings: Settings
     let moves: MoveJournal
     let uploads: UploadJournal
-    let state = Mutex(State())
-    let links = LinkTargets()
-    let dates: ObjectDates
-    let copies: ETagAliases
-    let sent: SentContents
+    let records: ObjectRecords
+    let tree: S3Tree
+    let preconditions: Preconditions
+    let deleter: ObjectDeleter
+    private let writer: ObjectWriter
+    private let mover: ObjectMover
+    private let isReady = Mutex(false)
 
-    init(client: S3Client, manager: any FileProviderManager, settings: Settings = Settings()) {
+    init(client: S3Client, manager: any FileProviderManager, settings: S3Settings = S3Settings()) {
         self.client = client
         self.manager = manager
-        self.settings = settings
         let store = ReportingStore(of: manager)
-        moves = MoveJournal(in: store)
+        moves = MoveJournal(in: store, ledger: client.ledger)
         uploads = UploadJournal(in: store)
-        dates = ObjectDates(in: store)
-        copies = ETagAliases(in: store)
-        sent = SentContents(in: store)
+        records = ObjectRecords(in: store, ledger: client.ledger)
+        tree = S3Tree(client: client, records: records, moves: moves)
+        preconditions = Preconditions(client: client)
+        deleter = ObjectDeleter(
+            client: client, preconditions: preconditions, records: records, width: settings.width)
+        let copier = ObjectCopier(
+            client: client, multipart: MultipartUploads(client: client, journal: uploads, width: settings.width),
+            largestCopy: settings.largestCopy)
+        writer = ObjectWriter(tree: tree, preconditions: preconditions, copier: copier, settings: settings)
+        mover = ObjectMover(client: client, records: records, moves: moves, copier: copier, deleter: deleter)
     }
 
-    /// The most that are made at once; the transport lets in what the server serves.
+    /// The number of concurrent calls. The transport admits as many as the server serves.
     static let concurrentCalls = 64
 
     var traits: RemoteTraits {
@@ -71,7 +47,7 @@ final class S3Remote: PathRemote {
         traits.concurrentCalls = Self.concurrentCalls
         traits.tagsAreOfContent = true
         traits.checksEmptiness = true
-        let conditions = state.withLock { $0.conditions }
+        let conditions = preconditions.known
         traits.checksConditions = conditions?.onWriting == true
         if let conditions { traits.peculiarities += conditions.peculiarities }
         return traits
@@ -82,228 +58,333 @@ final class S3Remote: PathRemote {
         client.ledger.close()
     }
 
-    // MARK: - Keys
+    func quota() async throws -> RemoteQuota? { nil }
 
-    var rootPrefix: String { client.location.prefix }
+    // MARK: - Before every call
 
-    /// The key of a file, or of a directory without its slash.
-    func key(of path: RemotePath) -> String {
-        if path.names.last == KeyNames.content { return prefix(of: path.parent) }
-        return rootPrefix + path.names.map(KeyNames.part).joined(separator: "/")
+    /// Continues interrupted deletions of renames, also when only a connection broke.
+    private func ready() async throws {
+        // In a read-only domain they wait for a start in which it is writable.
+        if manager.domain.isReadOnly { return }
+        for record in moves.abandonedDeletions {
+            do {
+                try await S3Failure.translating { try await mover.undo(record) }
+            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
+                // The server is busy: the next call tries it again.
+            } catch let error as FileProviderError where error.code.reaction == .giveUpAsking {
+                moves.noteStuck(record)
+                manager.report("what was renamed cannot be deleted from '\(record.from)': \(error.message)")
+            }
+        }
+        if isReady.withLock({ $0 }) { return }
+        for record in moves.records where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 {
+            try await S3Failure.translating { try await mover.undo(record) }
+        }
+        let isFirst = isReady.withLock { isReady in
+            defer { isReady = true }
+            return !isReady
+        }
+        if isFirst { Task { [writer] in await writer.copier.multipart.abortLeftovers() } }
     }
 
-    /// What the keys in a directory begin with.
-    func prefix(of path: RemotePath) -> String {
-        path.names.isEmpty ? rootPrefix : rootPrefix + path.names.map(KeyNames.part).joined(separator: "/") + "/"
+    /// Changes what is at a path once earlier changes there have ended, nothing of an interrupted rename is left there, and no
+    /// request without a response may still be applied there.
+    ///
+    /// - Parameters:
+    ///   - isTree: whether the change is about everything below, too.
+    ///   - isEmptied: whether nothing is at the path any more when it is done.
+    private func changing<Value: Sendable>(
+        _ path: RemotePath, isTree: Bool, isEmptied: Bool = false, _ body: () async throws -> Value
+    ) async throws -> Value {
+        try await claiming(path, isTree: isTree, isEmptied: isEmptied) {
+            try await mover.settle(over: [tree.key(of: path)])
+            try await client.settleDoubts(over: tree.extents(of: path, isTree: isTree))
+            return try await body()
+        }
+    }
+
+    /// - Throws: `noSuchItem` when the item was moved away meanwhile; `providerDomainTemporarilyUnavailable` when other
+    ///   operations take long, or the new directory was moved away.
+    private func claiming<Value: Sendable>(
+        _ path: RemotePath, isTree: Bool, isEmptied: Bool, to newPath: RemotePath? = nil,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        try await ready()
+        let place = tree.extents(of: path, isTree: isTree)
+        let target = newPath.map { tree.extents(of: $0, isTree: isTree) } ?? []
+        func isRenamed(_ path: RemotePath, _ renamed: [String]) -> Bool {
+            renamed.contains { MoveJournal.holds($0, tree.key(of: path)) }
+        }
+        do {
+            return try await client.ledger.perform(claiming: place + target, emptying: isEmptied ? place : []) {
+                renamed in
+                if isRenamed(path, renamed) { throw S3Tree.missing(path) }
+                if let newPath, isRenamed(newPath, renamed) { throw OperationLedger.Busy() }
+                return try await S3Failure.translating(body)
+            }
+        } catch is OperationLedger.Busy {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "another operation on '\((newPath ?? path).name ?? "/")' is in progress")
+        }
     }
 
     // MARK: - Looking
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
         try await ready()
-        return try await translating { [self] in
-            // The root is there whatever is on its way.
+        return try await S3Failure.translating { [self] in
+            // The root is there whatever may still be applied.
             if !path.names.isEmpty {
-                try await settleDoubts(over: extents(of: path, isTree: false))
+                try await client.settleDoubts(over: tree.extents(of: path, isTree: false))
             }
-            return try await present(at: path)
-        } ?? { throw Self.missing(path) }()
-    }
-
-    /// What is at a path; nil when nothing is.
-    func present(at path: RemotePath) async throws -> RemoteEntry? {
-        guard let name = path.name else {
-            // An empty bucket is a root too, a bucket that is missing is none.
-            _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
-            return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
+            guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
+            return entry
         }
-        let key = key(of: path)
-        if name == KeyNames.content {
-            return try await listed(key).flatMap { $0.size > 0 ? file($0, name: name) : nil }
-        }
-        let directory = RemoteEntry(name: name, kind: .directory, tag: [], isTagStrong: false)
-        if moves.hides(prefix(of: path)) || moves.hides(key) { return nil }
-        if KeyNames.isDirectoryOnly(name) { return try await isDirectory(path) ? directory : nil }
-        // One request shows whatever there is of this name, but where many names begin with it.
-        let listing = try await client.list(prefix: key, isFlat: false, limit: 50)
-        var (link, hasKeysBelow): (S3Object?, Bool) = (nil, false)
-        for entry in listing.entries {
-            switch entry {
-            case .object(let object):
-                if object.key.utf8.elementsEqual(key.utf8) { return file(object, name: name) }
-                if object.key.utf8.elementsEqual((key + LinkNames.suffix).utf8) { link = object }
-            case .prefix(let below): hasKeysBelow = hasKeysBelow || below.utf8.elementsEqual((key + "/").utf8)
-            }
-        }
-        if listing.next != nil {
-            if link == nil { link = try await listed(key + LinkNames.suffix) }
-            if !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
-        }
-        if let link, let entry = try await symbolicLink(link, name: name) { return entry }
-        return hasKeysBelow ? directory : nil
     }
-
-    /// An object as a listing has it; nil when there is none. Dates of other answers are rounded in other ways.
-    func listed(_ key: String) async throws -> S3Object? {
-        let listing = try await client.list(prefix: key, isFlat: true, limit: 1)
-        guard case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(key.utf8) else {
-            return nil
-        }
-        return first
-    }
-
-    /// Whether any key lies in a directory.
-    func isDirectory(_ path: RemotePath) async throws -> Bool {
-        let prefix = prefix(of: path)
-        let listing = try await client.list(prefix: prefix, isFlat: true, limit: 1)
-        if case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(prefix.utf8) {
-            note(marked: prefix)
-        }
-        return !listing.entries.isEmpty
-    }
-
-    /// An object as it is just now, without its date; nil when there is none.
-    func object(_ key: String) async throws -> S3Object? { try await client.object(key) }
-
-    func file(_ object: S3Object, name: String) -> RemoteEntry {
-        client.ledger.noteSeen(object.key, tag: object.tag)
-        return RemoteEntry(
-            name: name, kind: .file, tag: Array(copies.known(object).utf8), isTagStrong: true, size: object.size,
-            attributes: RemoteAttributes(contentModificationDate: date(of: object)))
-    }
-
-    /// The date of an object's content: what was noted of it, or of content that was sent and is on its way to a place under
-    /// the same name; else what the listing says.
-    func date(of object: S3Object) -> FileTimestamp? {
-        dates.noted(of: object) ?? sent.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8))
-            ?? object.modified
-    }
-
-    /// The tag that the object at a key has while it holds the content that an entry's tag stands for.
-    func tag(of content: [UInt8], at key: String) -> String {
-        copies.tag(of: String(decoding: content, as: UTF8.self), at: key)
-    }
-
-    /// What of a key stays when a directory is moved.
-    static func lastName(of key: String) -> String {
-        key.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(key[key.utf8.index(after: $0)...]) } ?? key
-    }
-
-    // MARK: - Reading
 
     func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
-        try await ready()
-        let key = key(of: path)
         if let range, range.isEmpty { return try await entry(at: path) }
-        let wanted = tag.map { self.tag(of: $0, at: key) }
-        return try await translating { [self] in
-            let asked = wanted.map { askedTag(of: key, listedAs: $0) }
+        try await ready()
+        let key = tree.key(of: path)
+        let listed = tag.map { records.tag(of: $0, at: key) }
+        let requested = listed.map { records.requestedTag(of: key, listedAs: $0) }
+        return try await S3Failure.translating { [self] in
             do {
-                return try await read(path, asked, listedAs: wanted, range, into: sink)
-            } catch let error where Self.isAboutVersion(error) {
-                guard let asked, let wanted, let other = try await lookForTag(of: key, listedAs: wanted) else {
-                    throw error
-                }
-                // A server that refuses the very ETag that the object has is asked without a condition: what comes is
-                // compared with it.
+                return try await read(path, requested, listedAs: listed, range, into: sink)
+            } catch let error where S3Failure.isAboutVersion(error) {
+                // In this order: a request with an older ETag than the listed one gets nothing.
+                guard let listed, let other = try await client.object(key)?.tag,
+                    try await client.listed(key)?.tag == listed
+                else { throw error }
+                records.note(requested: other, of: key, listedAs: listed)
+                // A server that refuses the very ETag that the object has gets no precondition: the ETag of the response
+                // is compared here.
                 return try await read(
-                    path, other, listedAs: wanted, range, into: sink, isConditional: other != asked)
+                    path, other, listedAs: listed, range, into: sink, isConditional: other != requested)
             }
         }
     }
 
-    /// - Parameters:
-    ///   - asked: the object's tag, as it is asked for.
-    ///   - listed: as it is listed.
-    ///   - isConditional: whether the server is to refuse another object; without it, the answer's ETag is compared here.
-    func read(
-        _ path: RemotePath, _ asked: String?, listedAs listed: String?, _ range: Range<Int64>?,
+    private func read(
+        _ path: RemotePath, _ tag: String?, listedAs listed: String?, _ range: Range<Int64>?,
         into sink: any ContentSink, isConditional: Bool = true
     ) async throws -> RemoteEntry {
-        let (key, name, bucket) = (key(of: path), path.name ?? "", client.location.bucket)
-        return try await client.again { () async throws -> RemoteEntry in
-            var request = client.request("GET", key)
-            if isConditional { request.fields["If-Match"] = asked }
-            var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
-            download.check = { head in
-                if let asked, let given = head.fields["ETag"], S3Object.quoted(given) != asked {
-                    throw FileProviderError(.versionNoLongerAvailable, "'\(name)' has changed")
+        var (object, date) = try await client.read(
+            tree.key(of: path), tag, range, isConditional: isConditional, into: sink)
+        if let listed { object.tag = listed }
+        if let date { records.noteDate(date, of: object) }
+        return records.file(object, name: path.name ?? "")
+    }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        try await listing(path, try token.map(ListingToken.init), isFlat: false, limit) {
+            [self] listing, token, prefix in
+            if moves.hides(prefix) { throw S3Tree.missing(path) }
+            if listing.unreadable > 0 {
+                manager.report(
+                    "\(listing.unreadable) keys in '/\(path.names.joined(separator: "/"))' are not shown: they are not "
+                        + "UTF-8, or have no valid size or no ETag")
+            }
+            var namer = EntryNamer(objects: token?.objects ?? [])
+            let entries = listing.entries.compactMap { entry -> RemoteEntry? in
+                if moves.hides(entry.key) { return nil }
+                switch entry {
+                case .prefix(let below):
+                    return S3Tree.directory(namer.directory(String(below.dropping(prefix).dropLast()), key: below))
+                case .object(let object): return tree.entry(object, in: prefix, &namer)
                 }
             }
-            let head = try await client.transport.download(download, into: sink)
-            guard var object = S3Object(key: key, head: head) else {
-                throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+            return RemoteListing(
+                entries: try await tree.links.resolving(entries) { tree.key(of: path.appending($0)) },
+                next: try ListingToken.bytes(listing.next, objects: namer.objects))
+        }
+    }
+
+    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
+        try await listing(path, try token.map(ListingToken.init), isFlat: true, limit) {
+            [self] listing, token, prefix in
+            var walker = TreeWalker(root: path, open: token?.open ?? [], objects: token?.objects ?? [])
+            for case .object(let object) in listing.entries where !moves.hides(object.key) {
+                walker.take(object, below: prefix) { tree.entry($0, in: $1, &$2) }
             }
-            if let listed { object.tag = listed }
-            if let date = ObjectMetadata.date(head.fields) { dates.note([(key, object.tag, date)]) }
-            return file(object, name: name)
+            var entries: [(parent: RemotePath, entry: RemoteEntry)] = []
+            for (parent, entry) in walker.found {
+                let resolved = try await tree.links.resolving([entry]) { tree.key(of: parent.appending($0)) }
+                entries += resolved.map { (parent, $0) }
+            }
+            return RemoteTreeListing(
+                entries: entries,
+                next: try ListingToken.bytes(listing.next, objects: walker.objects, open: walker.open))
         }
     }
 
-    static func isAboutVersion(_ error: any Error) -> Bool {
-        if let failure = error as? S3Failure { return failure.isUnmetCondition }
-        return (error as? FileProviderError)?.code == .versionNoLongerAvailable
-    }
-
-    /// The tag that a request for an object knows. Swift lists copies of what went in parts with another one.
-    private func askedTag(of key: String, listedAs listed: String) -> String {
-        guard let known = state.withLock({ $0.askedTags[KeyBytes(key)] }), known.listed == listed else { return listed }
-        return known.asked
-    }
-
-    /// Looks for the tag of an object by which it can be asked for.
-    ///
-    /// - Returns: nil when the object is another one by now.
-    private func lookForTag(of key: String, listedAs listed: String) async throws -> String? {
-        // In this order: who asks with an older tag than the one that is listed gets nothing.
-        guard let asked = try await object(key)?.tag, try await self.listed(key)?.tag == listed else { return nil }
-        note(asked: asked, of: key, listedAs: listed)
-        return asked
-    }
-
-    /// An object is listed with another ETag than requests for it know.
-    func note(asked: String, of key: String, listedAs listed: String) {
-        state.withLock { state in
-            if state.askedTags.count > 1000 { state.askedTags = [:] }
-            state.askedTags[KeyBytes(key)] = (listed, asked)
+    private func listing<Value: Sendable>(
+        _ path: RemotePath, _ token: ListingToken?, isFlat: Bool, _ limit: Int,
+        _ body: (S3Listing, ListingToken?, _ prefix: String) async throws -> Value
+    ) async throws -> Value {
+        try await ready()
+        return try await S3Failure.translating { [self] in
+            let prefix = tree.prefix(of: path)
+            if token == nil { try await client.settleDoubts(over: [isFlat ? .below(prefix) : .within(prefix)]) }
+            let listing = try await client.list(prefix: prefix, isFlat: isFlat, from: token?.next, limit: limit)
+            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
+                throw S3Tree.missing(path)
+            }
+            return try await body(listing, token, prefix)
         }
     }
 
-    func quota() async throws -> RemoteQuota? { nil }
+    // MARK: - Making and writing
 
-    // MARK: - What others say
-
-    /// Makes of what a server says what the system understands.
-    func translating<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
-        do {
-            return try await body()
-        } catch let failure as S3Failure {
-            throw failure.error
-        } catch is CancellationError {
-            throw FileProviderError(.userCancelled)
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        if condition == .absent { try tree.check(path) }
+        return try await changing(path, isTree: false) { [self] in
+            try await writer.write(contents, to: path, attributes: attributes, if: condition)
         }
     }
 
-    static func missing(_ path: RemotePath) -> FileProviderError {
-        FileProviderError(.noSuchItem, "there is no '\(path.names.joined(separator: "/"))' in the bucket")
-    }
-
-    func note(marked prefix: String) {
-        state.withLock { state in
-            // What is forgotten is only looked up again.
-            if state.marked.count > 10_000 { state.marked.removeAll() }
-            state.marked.insert(KeyBytes(prefix))
+    func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try tree.check(path)
+        return try await changing(path, isTree: true) { [self] in
+            try await tree.requireDirectory(path.parent)
+            try await tree.requireNothing(at: path)
+            try await tree.mark(tree.prefix(of: path))
+            return S3Tree.directory(path.name ?? "")
         }
     }
-}
 
-extension S3Object {
-    /// What the answer to HEAD or GET says; nil when it says too little.
-    init?(key: String, head: HTTPResponseHead) {
-        let range = ContentRange(head.fields["Content-Range"])
-        guard let tag = head.fields["ETag"], let size = range?.total ?? head.contentLength else { return nil }
-        self.init(key: key, tag: tag, size: size, modified: nil)
+    func makeSymbolicLink(
+        at path: RemotePath, to target: String, attributes: RemoteAttributes
+    ) async throws -> RemoteEntry {
+        try tree.check(path)
+        guard target.utf8.count <= LinkNames.longestTarget else {
+            throw FileProviderError(.cannotSynchronize, "the link's target is too long")
+        }
+        return try await changing(path, isTree: false) { [self] in
+            try await tree.requireDirectory(path.parent)
+            try await tree.requireNothing(at: path)
+            let key = tree.key(of: path, .symbolicLink)
+            _ = try await client.send { [client] in
+                client.request("PUT", key, fields: ObjectMetadata.fields(attributes), body: .bytes(Array(target.utf8)))
+            }
+            if let date = attributes.contentModificationDate, let made = try await client.listed(key) {
+                records.noteDate(date, of: made)
+            }
+            guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
+            return entry
+        }
+    }
+
+    func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        try await changing(path, isTree: false) { [self] in
+            try await writer.set(attributes, of: path, kind: kind)
+        }
+    }
+
+    // MARK: - Moving
+
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        try tree.check(newPath)
+        let isTree = kind == .directory
+        return try await claiming(path, isTree: isTree, isEmptied: true, to: newPath) { [self] in
+            let (from, to) = (tree.key(of: path, kind), tree.key(of: newPath, kind))
+            // Also interrupted renames below: hidden copies would be moved, and be visible in the new place.
+            let wanted = MoveRecord(from: from, to: to, stage: .copying, begun: 0)
+            try await mover.settle(over: [from, to], but: wanted)
+            try await client.settleDoubts(over: [path, newPath].flatMap { tree.extents(of: $0, isTree: isTree) })
+            guard let there = try await tree.entry(at: path), there.kind == kind else { throw S3Tree.missing(path) }
+            if let name = path.name, let newName = newPath.name { records.sent.carry(name, to: newName) }
+            try await tree.requireDirectory(newPath.parent)
+            try await tree.requireNothing(at: newPath)
+            // The originals are deleted with preconditions.
+            await preconditions.support()
+            try await mover.move(from: from, to: to, renaming: tree.key(of: path)) {
+                try await tree.keepDirectory(path.parent)
+            }
+            tree.forget(tree.prefix(of: path))
+            guard let moved = try await tree.entry(at: newPath) else { throw S3Tree.missing(newPath) }
+            return moved
+        }
+    }
+
+    // MARK: - Deleting
+
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await changing(path, isTree: kind == .directory, isEmptied: true) { [self] in
+            switch kind {
+            case .directory:
+                try await tree.keepDirectory(path.parent)
+                if condition == .empty { try await deleteEmpty(path) } else { try await deleteTree(path) }
+                tree.forget(tree.prefix(of: path))
+            case .file: try await delete(object: tree.key(of: path), of: path, if: condition)
+            case .symbolicLink:
+                try await delete(object: tree.key(of: path, .symbolicLink), of: path, if: .always)
+            }
+        }
+    }
+
+    /// Deletes an object. Where the server checks no preconditions the condition is compared last, with nothing between the
+    /// comparison and the request.
+    private func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
+        guard case .unchanged(let content) = condition else {
+            guard try await client.object(key) != nil else { return }
+            try await tree.keepDirectory(path.parent)
+            return try await deleter.delete([key])
+        }
+        let deletion = Deletion(key: key, tag: records.tag(of: content, at: key))
+        let isChecked = await preconditions.support().deleting != nil
+        try await tree.keepDirectory(path.parent)
+        if !isChecked {
+            // By a listing, because a request for the object itself may have a response with another ETag.
+            guard let there = try await client.listed(key) else { return }
+            guard there.tag == deletion.tag else {
+                throw RemoteConditionFailure(present: try await tree.entry(at: path))
+            }
+        }
+        let left = try await deleter.delete([deletion])
+        guard !left.isEmpty, let there = try await tree.entry(at: path) else { return }
+        guard try await tree.has(content, at: path) else { throw RemoteConditionFailure(present: there) }
+        // The server refuses the ETag that the object has.
+        preconditions.noteDeletionsUnchecked()
+        try await deleter.delete([deletion])
+    }
+
+    /// Deletes a directory that holds nothing, and only the objects that were listed: another client may be writing there.
+    /// Content that arrived late, after it was sent again or deleted, counts as nothing.
+    private func deleteEmpty(_ path: RemotePath) async throws {
+        let prefix = tree.prefix(of: path)
+        await preconditions.support()
+        var deletions: [Deletion] = []
+        var reader = KeyReader(client: client, prefix: prefix)
+        while let object = try await reader.next() {
+            let below = object.key.dropping(prefix)
+            let isLeftover = client.ledger.isLeftover(object.key, tag: object.tag)
+            let isNothing = below.isEmpty ? object.size == 0 : HiddenName.isOne(below) || isLeftover
+            guard isNothing else { throw RemoteConditionFailure(present: S3Tree.directory(path.name ?? "")) }
+            deletions.append(Deletion(key: object.key, tag: object.tag))
+        }
+        try await deleter.delete(deletions)
+    }
+
+    /// Deletes all keys in a directory. The directory's own object is deleted last, so that an interrupted deletion leaves a
+    /// directory.
+    private func deleteTree(_ path: RemotePath) async throws {
+        let prefix = tree.prefix(of: path)
+        var token: String?
+        var check = CycleCheck<String>()
+        repeat {
+            let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
+            try check.check(listing.next, of: "'\(prefix)'")
+            try await deleter.delete(listing.entries.map(\.key).filter { !$0.utf8.elementsEqual(prefix.utf8) })
+            token = listing.next
+        } while token != nil
+        try await deleter.delete([prefix])
     }
 }

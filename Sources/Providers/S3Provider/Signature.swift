@@ -10,10 +10,10 @@ struct Signature {
     /// Seconds since 1970, by the server's clock.
     var time: Int64
 
-    /// What stands for a body's hash where TLS sees to the body.
+    /// Stands for a body's hash where TLS protects the body.
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
 
-    /// Signs a request: `x-amz-date`, `Authorization`, and what belongs to them.
+    /// Signs a request: sets `x-amz-date`, `Authorization` and their companions.
     ///
     /// - Parameter payloadHash: SHA-256 of the body as hexadecimal digits, or ``unsignedPayload``.
     func sign(_ request: inout HTTPRequest, payloadHash: String) {
@@ -76,7 +76,7 @@ struct Signature {
     }
 }
 
-/// What proves who makes a request. It is never printed.
+/// The credentials of a request. They are never printed.
 package struct S3Credentials: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {

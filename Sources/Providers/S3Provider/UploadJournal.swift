@@ -2,16 +2,23 @@ import FileProvider
 import HTTPTransport
 import PathAddressing
 
-/// An upload in parts that was begun and has not ended.
+/// A multipart upload in progress.
 struct UploadRecord: Codable, Hashable, Sendable {
     var key: String
     var identifier: String
     var size: Int64
     var partSize: Int64
-    /// What is written beside the content: it was said at the beginning.
+    /// The object's metadata, which is sent at the beginning.
     var metadata: [String: String]
     /// Seconds since 1970.
     var begun: Int64
+
+    var partCount: Int { Int((size - 1) / partSize + 1) }
+
+    func range(ofPart number: Int) -> Range<Int64> {
+        let start = Int64(number - 1) * partSize
+        return start..<(start + min(partSize, size - start))
+    }
 
     static func metadata(_ fields: HTTPFields) -> [String: String] {
         Dictionary(fields.map { ($0.name, $0.value) }) { $1 }

@@ -1,5 +1,6 @@
 extension LedgerState {
     package typealias Tick = Int
+    package typealias Move = PossibleMoves.Move
 
     package struct Moment: Sendable {
         package var instant: ContinuousClock.Instant
@@ -16,11 +17,14 @@ extension LedgerState {
         /// How long, after the first response since, an unknown request may still be applied; longer on a slow server.
         /// Nil where the caller finds out by looking instead of waiting.
         package var grace: ClosedRange<Duration>?
-        /// For how long finished requests are remembered, and for how long while there are more than `most` of them.
-        package var memory = Duration.seconds(600)
-        package var shortMemory = Duration.seconds(60)
-        package var most = 50_000
-        package var mostUnknown = 2000
+        /// For how long finished requests are remembered, and for how long while there are more than `most` of them. The
+        /// listing of a large directory takes long, and what it is compared with must not be forgotten before its end.
+        let memory = Duration.seconds(3600)
+        let shortMemory = Duration.seconds(600)
+        let most = 50_000
+        let mostUnknown = 2000
+        /// By how much a listing may lag behind an acknowledged request.
+        let lag = Duration.seconds(600)
 
         package init(grace: ClosedRange<Duration>? = nil) { self.grace = grace }
     }
@@ -30,6 +34,7 @@ extension LedgerState {
         /// - Parameter tag: of the new content, where it is known.
         case written(tag: String?)
         case deleted
+        /// What became of it is found out by looking: an unknown outcome puts no path in doubt.
         case changed
     }
 
@@ -38,6 +43,15 @@ extension LedgerState {
         case refused
         /// The connection broke before the response: the server may have applied it, or may yet.
         case unknown(Effect)
+
+        /// Nil where it is unknown.
+        var isApplied: Bool? {
+            switch self {
+            case .acknowledged: true
+            case .refused: false
+            case .unknown: nil
+            }
+        }
     }
 
     /// The latest request for a path that has ended.
@@ -65,7 +79,6 @@ extension LedgerState {
         case expired
         /// Requests are in flight: their end decides.
         case inFlight(Set<Tick>)
-        case inDoubt(Doubt)
     }
 
     /// What has to be written to disk: a record by its name, nil when it is over.
@@ -80,8 +93,19 @@ extension LedgerState {
         var sentAt: Int64
         /// Whether the content was seen at its path, or acknowledged, since it was last deleted.
         var isSeen = false
+        /// The move that the request makes: it has no path of its own.
+        var move: Move?
 
-        var name: [UInt8] { path + [0] + Array((tag ?? "").utf8) }
+        init(path: [UInt8], tag: String?, sentAt: Int64) {
+            (self.path, self.tag, self.sentAt) = (path, tag, sentAt)
+        }
+
+        init(move: Move) {
+            self.init(path: [], tag: nil, sentAt: 0)
+            self.move = move
+        }
+
+        var name: [UInt8] { move?.key ?? path + [0] + Array((tag ?? "").utf8) }
     }
 }
 

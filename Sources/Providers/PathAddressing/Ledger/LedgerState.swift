@@ -19,10 +19,17 @@ package struct LedgerState: Sendable {
         var renamed: [String] = []
     }
 
+    private struct Request: Sendable {
+        let paths: [String]
+        /// The key of the move that it makes.
+        let move: [UInt8]?
+    }
+
     private let settings: Settings
     private(set) package var tick: Tick = 0
     private var claims: [Tick: Claim] = [:]
-    private var requests: [Tick: [String]] = [:]
+    private var requests: [Tick: Request] = [:]
+    package var moves: PossibleMoves
     /// Observers that wait for requests in flight.
     private var observers: [Tick: Set<Tick>] = [:]
     /// In the order of the paths' bytes.
@@ -44,14 +51,16 @@ package struct LedgerState: Sendable {
     /// - Parameter records: what an earlier process left on disk. All of it is in doubt again.
     package init(_ settings: Settings, restoring records: [Record] = []) {
         self.settings = settings
-        for record in records { unknown[record.name] = Unknown(record: record) }
-        isMarked = records.contains { $0.path.isEmpty }
+        moves = PossibleMoves(restoring: records.compactMap(\.move))
+        for record in records where record.move == nil { unknown[record.name] = Unknown(record: record) }
+        isMarked = unknown[Self.anywhere] != nil
     }
 
     /// What has to be written to disk since this was last asked.
     package mutating func takeDurableChanges() -> [DurableChange] {
         defer { durableChanges = [] }
         return durableChanges
+            + moves.takeDurableChanges().map { key, move in (key, move.map { Record(move: $0) }) }
     }
 
     private mutating func nextTick() -> Tick {
@@ -91,6 +100,11 @@ package struct LedgerState: Sendable {
 
     package var claimCount: Int { claims.count }
 
+    /// Whether an operation that has a path in common has started, or waits.
+    package func isClaimed(_ extent: PathExtent) -> Bool {
+        claims.values.contains { claim in claim.extents.contains { $0.overlaps(extent) } }
+    }
+
     /// The paths that are empty once the claims that have started end.
     package var emptied: [PathExtent] { claims.values.filter(\.blockers.isEmpty).flatMap(\.emptied) }
 
@@ -104,24 +118,28 @@ package struct LedgerState: Sendable {
     // MARK: - Requests
 
     /// A request is about to be sent.
-    package mutating func send(_ paths: [String], at now: Moment) -> Tick {
+    ///
+    /// - Parameter move: what it does, where it moves an item.
+    package mutating func send(_ paths: [String], making move: Move? = nil, at now: Moment) -> Tick {
         if settings.grace != nil, !isMarked {
             isMarked = true
             let mark = Record(path: [], tag: nil, sentAt: now.date)
             durableChanges.append((mark.name, mark))
         }
         let number = nextTick()
-        requests[number] = paths
+        requests[number] = Request(paths: paths, move: move?.key)
+        if let move { moves.send(move, as: number) }
         return number
     }
 
     /// - Returns: the observers that need not wait any more.
     package mutating func end(_ number: Tick, _ outcome: Outcome, at now: Moment) -> [Tick] {
-        guard let paths = requests.removeValue(forKey: number) else { return [] }
-        for path in paths {
+        guard let request = requests.removeValue(forKey: number) else { return [] }
+        if let move = request.move { moves.end(move, isMade: outcome.isApplied) }
+        for path in request.paths {
             switch outcome {
             case .acknowledged(let effect): acknowledge(path, effect, at: now)
-            case .refused: finish(Array(path.utf8), nil, at: now)
+            case .refused, .unknown(.changed): finish(Array(path.utf8), nil, at: now)
             case .unknown(let effect): noteUnknown(path, tag: effect.tag, at: now)
             }
         }
@@ -206,17 +224,14 @@ package struct LedgerState: Sendable {
 
     // MARK: - Is this observation still valid?
 
-    /// Judges what was observed of some paths.
+    /// Judges what was observed of some paths that were in no doubt when the observation was requested.
     ///
     /// - Parameters:
     ///   - tick: when the observation was requested.
     ///   - latest: requests that were sent later do not count as in flight; nil counts all.
-    package mutating func judge(
-        _ extent: PathExtent, requestedAt tick: Tick, sentUntil latest: Tick? = nil, at now: Moment
-    ) -> Verdict {
-        if let doubt = doubt(over: [extent], at: now) { return .inDoubt(doubt) }
-        let inFlight = requests.filter { number, paths in
-            number <= latest ?? number && paths.contains { extent.overlaps(.exactly($0)) }
+    package func judge(_ extent: PathExtent, requestedAt tick: Tick, sentUntil latest: Tick? = nil) -> Verdict {
+        let inFlight = requests.filter { number, request in
+            number <= latest ?? number && request.paths.contains { extent.overlaps(.exactly($0)) }
         }
         if !inFlight.isEmpty { return .inFlight(Set(inFlight.keys)) }
         let newer = finished(in: extent).filter { $0.tick > tick }
@@ -271,9 +286,11 @@ package struct LedgerState: Sendable {
 
     // MARK: - Finished requests
 
-    /// The requests for paths below a prefix that were acknowledged as long ago as a listing may lag behind.
+    /// The contents below a prefix that were written or deleted as long ago as a listing may lag behind.
     package func acknowledged(below prefix: String, at now: Moment) -> [Finished] {
-        finished(in: .below(prefix)).filter { $0.effect != nil && now.instant - $0.at <= settings.memory }
+        finished(in: .below(prefix)).filter { one in
+            one.effect != nil && one.effect != .changed && now.instant - one.at <= settings.lag
+        }
     }
 
     /// Others have changed the path since.
@@ -325,24 +342,13 @@ package struct LedgerState: Sendable {
         return min(grace.upperBound, max(grace.lowerBound, slowest.took * Self.caution))
     }
 
-    /// Ends the doubts whose time is over. What may have been observed before is stale: it was requested while the request
-    /// could still be applied.
+    /// Ends the doubts whose time is over.
     private mutating func advance(to now: Moment) {
         guard let limit = settings.grace?.upperBound else { return }
         let grace = grace(at: now)
         for (name, one) in unknown {
             guard let heardAt = one.heardAt else { continue }
-            let isOver = now.instant - heardAt >= grace
-            if isOver != one.isOver {
-                unknown[name]?.isOver = isOver
-                if isOver {
-                    if one.record.path.isEmpty {
-                        forgottenThrough = nextTick()
-                    } else {
-                        finish(one.record.path, nil, at: now)
-                    }
-                }
-            }
+            unknown[name]?.isOver = now.instant - heardAt >= grace
             // Until then a slow response may still extend the time.
             guard now.instant - heardAt > limit else { continue }
             if one.record.tag == nil || now.date - one.record.sentAt > Self.tagMemory { drop(name) }

@@ -7,7 +7,9 @@ import SystemPackage
 /// class adds the clock, the waiting and the disk.
 package final class OperationLedger: Sendable {
     /// Other operations take longer than a later one may wait.
-    package struct Busy: Error {}
+    package struct Busy: Error {
+        package init() {}
+    }
 
     private struct Locked {
         var state: LedgerState
@@ -67,6 +69,9 @@ package final class OperationLedger: Sendable {
 
     package var claimCount: Int { locked.withLock { $0.state.claimCount } }
 
+    /// Whether an operation that has a path in common has started, or waits.
+    package func isClaimed(_ extent: PathExtent) -> Bool { locked.withLock { $0.state.isClaimed(extent) } }
+
     package var emptied: [PathExtent] { locked.withLock { $0.state.emptied } }
 
     package func noteRenamed(_ path: String) { change { state, _ in state.noteRenamed(path) } }
@@ -74,7 +79,9 @@ package final class OperationLedger: Sendable {
     // MARK: - Requests
 
     /// A request that changes these paths is about to be sent.
-    package func send(_ paths: [String]) -> LedgerState.Tick { change { $0.send(paths, at: $1) } }
+    package func send(_ paths: [String], making move: LedgerState.Move? = nil) -> LedgerState.Tick {
+        change { $0.send(paths, making: move, at: $1) }
+    }
 
     package func end(_ number: LedgerState.Tick, _ outcome: LedgerState.Outcome) {
         resume(change { $0.end(number, outcome, at: $1) })
@@ -101,6 +108,19 @@ package final class OperationLedger: Sendable {
 
     /// No request is sent any more.
     package func close() { change { $0.close(at: $1) } }
+
+    // MARK: - Moves
+
+    /// The moves that may have been made.
+    package var moves: PossibleMoves { locked.withLock { $0.state.moves } }
+
+    package func settle(_ move: LedgerState.Move, isMade: Bool) {
+        change { $0.moves.settle(move, isMade: isMade, at: $1.instant) }
+    }
+
+    package func noteNotMade(_ move: LedgerState.Move) { change { $0.moves.noteNotMade(move, at: $1.instant) } }
+
+    package func noteHeard(_ item: String) { change { state, _ in state.moves.noteHeard(item) } }
 
     // MARK: - Observations
 
@@ -130,14 +150,12 @@ package final class OperationLedger: Sendable {
     ) async throws -> [LedgerState.Finished]? {
         var latest = now
         while true {
-            switch change({ $0.judge(extent, requestedAt: tick, sentUntil: latest, at: $1) }) {
+            switch locked.withLock({ $0.state.judge(extent, requestedAt: tick, sentUntil: latest) }) {
             case .fresh: return []
             case .stale(let finished): return finished
             case .expired: return nil
             case .inFlight(let numbers):
                 if try await !wait(until: numbers, atMost: limit) { latest = 0 }
-            case .inDoubt(.until(let instant)): try await Task.sleep(until: instant, clock: .continuous)
-            case .inDoubt(.serverIsSilent): throw Busy()
             }
         }
     }

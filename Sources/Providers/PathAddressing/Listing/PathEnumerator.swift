@@ -1,0 +1,198 @@
+import FileProvider
+import Foundation
+import Synchronization
+
+/// Lists one directory, part by part as the remote gives them. Entries of a part that do not fit into a page are kept for the
+/// next one; of the entries that the system has got only hashes of the names are kept.
+final class PathEnumerator: FileProviderEnumerator {
+    private struct State {
+        var page = 0
+        var waiting: [FileProviderItem] = []
+        /// How many of them have been given.
+        var given = 0
+        var next: [UInt8]?
+        var check = CycleCheck<[UInt8]>()
+        var names = NameSet()
+        var beganAt = 0
+        var search: PathIdentities.Search?
+
+        var isEmpty: Bool { given == waiting.count }
+    }
+
+    private static let mostLooks = 4
+    private static let looksAtOnce = 16
+    private let container: ItemIdentifier
+    private let tree: PathTree
+    private let trees: TreeListings?
+    private let leftoverAge: Int64
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - trees: may have the listing already; nil for a listing that is requested now.
+    ///   - leftoverAge: the age, in seconds, at which an item with a hidden name is removed.
+    init(container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftoverAge: Int64) {
+        self.container = container
+        self.tree = tree
+        self.trees = trees
+        self.leftoverAge = leftoverAge
+    }
+
+    func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
+        let size = max(1, suggestedPageSize)
+        if page == .initial {
+            invalidate()
+            let (now, search) = (tree.paths.now, tree.identities.beginSearch(in: container))
+            state.withLock { $0 = State(beganAt: now, search: search) }
+            try await take(from: nil, limit: size)
+        } else {
+            let (number, isEmpty, next) = state.withLock { ($0.page, $0.isEmpty, $0.next) }
+            guard page.rawValue == Array(String(number).utf8) else { throw FileProviderError(.pageExpired) }
+            if isEmpty, let next { try await take(from: next, limit: size) }
+        }
+        return state.withLock { state in
+            let end = min(state.given + size, state.waiting.count)
+            let items = Array(state.waiting[state.given..<end])
+            state.given = end
+            if state.isEmpty { (state.waiting, state.given) = ([], 0) }
+            state.page += 1
+            let isLast = state.isEmpty && state.next == nil
+            return ItemPage(
+                items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: Array(String(state.page).utf8)))
+        }
+    }
+
+    func invalidate() {
+        let next = state.withLock { state in
+            defer { state.next = nil }
+            return state.next
+        }
+        if let next { tree.remote.endListing(next) }
+    }
+
+    /// Takes the next part of the remote's listing.
+    private func take(from token: [UInt8]?, limit: Int) async throws {
+        let (path, part) = try await tree.locate(container) { [tree] path in
+            if token == nil, let ready = trees?.listing(of: path) {
+                return (path, RemoteListing(entries: ready))
+            }
+            return (path, try await tree.remote.entries(in: path, from: token, limit: limit))
+        }
+        try state.withLock { state in
+            state.next = part.next
+            try state.check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
+        }
+        let (began, search) = state.withLock { ($0.beganAt, $0.search) }
+        var entries = shown(part.entries, in: path)
+        var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
+        var moment = began
+        for _ in 0..<Self.mostLooks {
+            let now = tree.paths.now
+            entries = try await current(entries, in: path, since: moment)
+            // The response to a move may have been lost since the listing was requested.
+            try await tree.settleMoves(near: path)
+            if part.next == nil, !tree.remote.traits.listsHiddenNames {
+                var listed = state.withLock { $0.names }
+                for entry in entries { listed.insert(entry.name) }
+                entries += try await unlisted(in: path, besides: listed)
+            }
+            // An item that was made here meanwhile is there, and the listing need not have it.
+            var listed: Set<[UInt8]>?
+            if token == nil, part.next == nil {
+                let touched = try await tree.paths.changed(in: container, since: began).map(\.name)
+                listed = Set((entries.map(\.name) + touched).map { Array($0.utf8) })
+            }
+            identified = try await tree.identities.identify(
+                entries, in: container, at: path, listed: listed, search: search)
+            // Entries that were changed here while they were identified are requested again.
+            let changed = try await tree.paths.changed(in: container, since: now)
+            if !entries.contains(where: { changed.contains(.init(directory: container, name: $0.name)) }) { break }
+            moment = now
+        }
+        let items = identified.map { tree.items.item($0.entry, as: $0.identifier, in: container) }
+        state.withLock { state in
+            state.waiting += items
+            // Where nothing was known, and all names are listed, the names are not needed.
+            guard search?.isFirst != true || !tree.remote.traits.listsHiddenNames else { return }
+            for entry in entries { state.names.insert(entry.name) }
+        }
+        // Where nothing was known, nothing is missing.
+        guard part.next == nil, search?.isFirst == false else { return }
+        // An item that was made here meanwhile may be there and not be listed.
+        let changed = try await tree.paths.changed(in: container, since: began)
+        var names = state.withLock { $0.names }
+        for place in changed { names.insert(place.name) }
+        tree.identities.noteListed(container, at: path, names: names)
+    }
+
+    /// The known items with names that the remote does not list. As a rule they were made here.
+    private func unlisted(in path: RemotePath, besides listed: NameSet) async throws -> [RemoteEntry] {
+        var hidden: [KnownItem] = []
+        tree.manager.visitKnownItems(in: container) { known in
+            if known.filename.utf8.first == UInt8(ascii: "."), !listed.contains(known.filename) {
+                hidden.append(known)
+            }
+            return true
+        }
+        var entries: [RemoteEntry] = []
+        for known in hidden {
+            let name = known.filename
+            guard !tree.paths.hasMoved(known.itemIdentifier, from: .init(directory: container, name: name)),
+                let entry = try await tree.entry(at: path.appending(name))
+            else { continue }
+            entries.append(entry)
+        }
+        return entries
+    }
+
+    /// The entries after the changes that were made here since the listing was requested.
+    private func current(
+        _ entries: [RemoteEntry], in path: RemotePath, since moment: Int
+    ) async throws -> [RemoteEntry] {
+        let changed = try await tree.paths.changed(in: container, since: moment)
+        if changed.isEmpty { return entries }
+        let doubtful = entries.indices.filter {
+            changed.contains(.init(directory: container, name: entries[$0].name))
+        }
+        var result = entries.map(Optional.some)
+        try await withThrowingTaskGroup(of: (Int, RemoteEntry?).self) { [tree] group in
+            for (count, index) in doubtful.enumerated() {
+                if count >= Self.looksAtOnce, let (index, entry) = try await group.next() { result[index] = entry }
+                let place = path.appending(entries[index].name)
+                group.addTask { (index, try await tree.entry(at: place)) }
+            }
+            for try await (index, entry) in group { result[index] = entry }
+        }
+        return result.compactMap { $0 }
+    }
+
+    /// The entries that can be shown; others are reported. An item that an interrupted change left behind is removed.
+    private func shown(_ entries: [RemoteEntry], in path: RemotePath) -> [RemoteEntry] {
+        var names: Set<[UInt8]> = []
+        return entries.filter { entry in
+            if HiddenName.isOne(entry.name) {
+                removeLeftover(entry, path.appending(entry.name))
+                return false
+            }
+            guard names.insert(Array(entry.name.utf8)).inserted else {
+                tree.manager.report("the remote lists '\(entry.name)' twice in one directory")
+                return false
+            }
+            if let defect = FileProviderItem.defect(ofFilename: entry.name) {
+                tree.manager.report("the remote has a name that is not shown: \(defect)")
+                return false
+            }
+            return true
+        }
+    }
+
+    private func removeLeftover(_ entry: RemoteEntry, _ path: RemotePath) {
+        let now = Int64(Date().timeIntervalSince1970)
+        guard let date = entry.attributes.contentModificationDate, now - date.seconds >= leftoverAge,
+            tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly
+        else { return }
+        Task { [remote = tree.remote] in
+            try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag))
+            await (remote as? any TrashingRemote)?.clearTrash(ofNamesBeginningWith: entry.name)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import FileProvider
+
+/// A provider over a remote that knows its items by path alone.
+///
+/// It keeps no table of the remote: the system knows where an item lies, and a ``PathMap`` knows what the system does not know
+/// yet.
+package final class PathAddressedProvider: FileProviderReplicatedExtension {
+    package let remote: any PathRemote
+    let tree: PathTree
+    private let writer: PathWriter
+    private let trees: TreeListings
+    private let leftoverAge: Int64
+    private let trashOfRemote: (contents: RemoteTrash, writer: TrashWriter)?
+
+    /// - Parameters:
+    ///   - ledger: of the operations on the remote, where it has one itself.
+    ///   - leftoverAge: the age, in seconds, at which an item with a hidden name that an interrupted change left behind is
+    ///     removed.
+    package init(
+        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger? = nil,
+        leftoverAge: Int64 = 86_400
+    ) {
+        self.remote = remote
+        self.leftoverAge = leftoverAge
+        tree = PathTree(
+            remote: remote, manager: manager, ledger: ledger ?? OperationLedger(in: ReportingStore(of: manager)))
+        trees = TreeListings(remote: remote, paths: tree.paths)
+        let contents = (remote as? any TrashingRemote).map { [tree] in RemoteTrash($0, tree: tree) }
+        writer = PathWriter(tree: tree, trash: contents)
+        trashOfRemote = contents.map { [writer] in ($0, TrashWriter(trash: $0, writer: writer)) }
+    }
+
+    private var trash: (contents: RemoteTrash, writer: TrashWriter)? {
+        trashOfRemote.flatMap { $0.contents.isOn ? $0 : nil }
+    }
+
+    package var features: ProviderFeatures {
+        let traits = remote.traits
+        return ProviderFeatures(
+            partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable,
+            trash: traits.hasTrash && traits.isWritable, conditionalWrites: true,
+            directoryVersionsCoverTrees: traits.directoryTagsCoverTrees, concurrentCalls: traits.concurrentCalls)
+    }
+
+    /// What the user should know of the remote, a sentence each.
+    package var remarks: [String] { remote.traits.peculiarities }
+
+    package func invalidate() async {
+        trees.stop()
+        await remote.close()
+    }
+
+    package func quota() async throws -> RemoteQuota? { try await remote.quota() }
+
+    // MARK: - Reading
+
+    package func item(
+        for identifier: ItemIdentifier, request: FileProviderRequest
+    ) async throws -> FileProviderItem {
+        try await orInTrash(identifier) { [self] in
+            let (path, entry) = try await tree.locate(identifier) { [remote] path in
+                (path, try await remote.entry(at: path))
+            }
+            let found = try tree.item(entry, as: identifier, at: path)
+            guard tree.isOwner(identifier, of: found) else { throw FileProviderError.noSuchItem(identifier) }
+            return found
+        } inTrash: { trash, found, parent in
+            trash.item(found, in: parent)
+        }
+    }
+
+    package func enumerator(
+        for container: ItemIdentifier, request: FileProviderRequest
+    ) throws -> any FileProviderEnumerator {
+        switch container {
+        case .trashContainer:
+            guard let trash else { throw RemoteTrash.none }
+            return TrashEnumerator(
+                container: container, trash: trash.contents, mayBeOlder: request.reason == .synchronization)
+        case .workingSet: throw FileProviderError(.featureUnsupported, "this remote does not tell of changes")
+        default:
+            if let trash, tree.manager.remoteTrashPath(of: container) != nil {
+                return TrashEnumerator(container: container, trash: trash.contents, mayBeOlder: false)
+            }
+            // Only for a walk: a comparison, or a reader, wants the present listing.
+            let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees
+            return PathEnumerator(
+                container: container, tree: tree, trees: mayBeOlder ? trees : nil, leftoverAge: leftoverAge)
+        }
+    }
+
+    package func fetchContents(
+        for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
+        into sink: any ContentSink
+    ) async throws -> FileProviderItem {
+        guard MintedIdentifier.kind(of: identifier) == .file else { throw FileProviderError.noSuchItem(identifier) }
+        return try await orInTrash(identifier) { [self] in
+            try await fetchInPlace(identifier, version: version, range: range, into: sink)
+        } inTrash: { trash, found, parent in
+            try await trash.fetch(found, in: parent, version: version, range: range, into: sink)
+        }
+    }
+
+    private func fetchInPlace(
+        _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> FileProviderItem {
+        let (path, entry) = try await tree.locate(identifier) { [remote] path in
+            var tag = version.flatMap(PathItems.tag(ofVersion:))
+            if let version, tag == nil {
+                // The version is only a digest of the tag: the tag is looked up.
+                let present = try await remote.entry(at: path)
+                guard PathItems.version(ofTag: present.tag) == version else {
+                    throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: identifier)
+                }
+                tag = present.tag
+            }
+            return (path, try await remote.read(path, tag: tag, range: range, into: sink))
+        }
+        // A response with content does not always name the item: the version does.
+        let item =
+            version != nil && entry.stableIdentifier == nil && MintedIdentifier.isRemote(identifier)
+            ? tree.items.item(entry, as: identifier, in: try tree.parent(of: identifier, at: path))
+            : try tree.item(entry, as: identifier, at: path)
+        if let version, item.itemVersion.contentVersion != version {
+            throw FileProviderError(.versionNoLongerAvailable, item: item)
+        }
+        return item
+    }
+
+    /// Does something with an item where it is, or else with its entry in the trash.
+    private func orInTrash<Value: Sendable>(
+        _ identifier: ItemIdentifier, _ body: () async throws -> Value,
+        inTrash: (RemoteTrash, TrashedEntry, _ parent: ItemIdentifier) async throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await body()
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            guard let trash, let (entry, parent) = try await trash.contents.find(identifier) else { throw error }
+            return try await inTrash(trash.contents, entry, parent)
+        }
+    }
+
+    // MARK: - Writing
+
+    package func createItem(
+        basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
+        request: FileProviderRequest
+    ) async throws -> ItemChange {
+        try writer.check(template.filename)
+        guard template.parentItemIdentifier == .trashContainer else {
+            return try await writer.create(template, fields, contents, options)
+        }
+        guard let trash else { throw RemoteTrash.none }
+        return try await trash.writer.create(template, fields, contents, options)
+    }
+
+    package func modifyItem(
+        _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
+        options: ModifyItemOptions, request: FileProviderRequest
+    ) async throws -> ItemChange {
+        if item.itemIdentifier == .rootContainer {
+            let root = try await self.item(for: .rootContainer, request: request)
+            return .applied(root, stillPending: changedFields, shouldFetchContent: false)
+        }
+        if changedFields.contains(.contents) { try PathWriter.requireContents(of: item, contents) }
+        if changedFields.contains(.filename) { try writer.check(item.filename) }
+        let change = PathChange(
+            item: item, base: baseVersion.contentVersion, fields: changedFields, contents: contents)
+        if change.goesToTrash {
+            guard let trash else { throw RemoteTrash.none }
+            return try await trash.writer.throwAway(change)
+        }
+        do {
+            return try await writer.modify(change)
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            guard let answer = try await trash?.writer.modify(change) else { throw error }
+            return answer
+        }
+    }
+
+    package func deleteItem(
+        identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
+    ) async throws {
+        guard identifier != .rootContainer else {
+            throw FileProviderError(.deletionRejected, "the root stays", itemIdentifier: identifier)
+        }
+        if let trash, tree.manager.remoteTrashPath(of: identifier) != nil {
+            return try await trash.contents.delete(identifier, base: baseVersion, options)
+        }
+        try await writer.delete(identifier, base: baseVersion, options)
+    }
+}
+
+extension PathAddressedProvider: EarlyContentReceiver {
+    package func receive(_ content: GrowingContent, in parent: ItemIdentifier) async {
+        guard let remote = remote as? any EarlyRemote, let directory = tree.paths.path(of: parent) else { return }
+        await remote.receive(content, in: directory)
+    }
+}

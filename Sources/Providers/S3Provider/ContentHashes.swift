@@ -1,0 +1,47 @@
+import Crypto
+import FileProvider
+import Foundation
+import HTTPTransport
+
+/// Hashes with which the server checks content that it receives.
+struct ContentHashes: Sendable {
+    var md5: [UInt8]
+    /// Hexadecimal digits; ``Signature/unsignedPayload`` where TLS protects the content.
+    var sha256: String
+
+    var md5Base64: String { Data(md5).base64EncodedString() }
+
+    /// Reads a range once. If it changes before it is read again, the server refuses it.
+    static func of(_ contents: ContentSource, _ range: Range<Int64>, isSecure: Bool) async throws -> ContentHashes {
+        try await BlockingWork.run {
+            // A source of its own: this reading is no progress of the upload.
+            let quiet = ContentSource(descriptor: contents.descriptor, size: contents.size)
+            var md5 = Insecure.MD5()
+            var sha256 = SHA256()
+            var position = range.lowerBound
+            while position < range.upperBound {
+                let count = min(Int64(1 << 20), range.upperBound - position)
+                let bytes = try quiet.read(at: position, count: Int(count))
+                md5.update(data: bytes)
+                if !isSecure { sha256.update(data: bytes) }
+                position += count
+            }
+            return ContentHashes(
+                md5: Array(md5.finalize()),
+                sha256: isSecure ? Signature.unsignedPayload : Signature.hexadecimal(sha256.finalize()))
+        }
+    }
+
+    /// The ETag that servers give an object in parts.
+    static func tag(of parts: [MultipartUploads.Part]) -> String {
+        var hash = Insecure.MD5()
+        for part in parts {
+            let digits = Array(part.tag.utf8.filter { $0 != UInt8(ascii: "\"") })
+            let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+            }
+            hash.update(data: bytes)
+        }
+        return "\"\(Signature.hexadecimal(Array(hash.finalize())))-\(parts.count)\""
+    }
+}

@@ -1,0 +1,24 @@
+/// Names entries in the order of their keys, so that an object `a` and keys below `a/` get two names. Between the two, any
+/// number of keys that begin with `a` may come, as `a-b` and `a.c`.
+struct EntryNamer {
+    /// The keys of the objects that a directory to come may share its name with.
+    private(set) var objects: [String]
+
+    init(objects: [String] = []) {
+        self.objects = objects
+    }
+
+    mutating func file(_ part: String, key: String) -> String {
+        objects.removeAll { !key.utf8.starts(with: $0.utf8) }
+        objects.append(key)
+        return KeyNames.name(of: part)
+    }
+
+    /// - Parameter key: with its slash.
+    mutating func directory(_ part: String, key: String) -> String {
+        objects.removeAll { !key.utf8.starts(with: $0.utf8) }
+        let name = KeyNames.name(of: part)
+        return objects.contains { $0.utf8.count == key.utf8.count - 1 } && !part.isEmpty
+            ? name + KeyNames.directory : name
+    }
+}

@@ -1,0 +1,32 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Date and mode in an object's metadata, as rclone and s3fs write them.
+enum ObjectMetadata {
+    static func fields(_ attributes: RemoteAttributes) -> HTTPFields {
+        var fields = HTTPFields()
+        if let date = attributes.contentModificationDate {
+            let digits = String(date.nanoseconds)
+            let fraction = String(repeating: "0", count: 9 - digits.utf8.count) + digits
+            fields["x-amz-meta-mtime"] = date.nanoseconds == 0 ? "\(date.seconds)" : "\(date.seconds).\(fraction)"
+        }
+        if let permissions = attributes.permissions {
+            // s3fs has the whole mode, with the file type, in decimal digits.
+            fields["x-amz-meta-mode"] = String(0o100000 | UInt32(permissions))
+        }
+        return fields
+    }
+
+    /// The date in an object's metadata: seconds since 1970, with or without a fraction.
+    static func date(_ fields: HTTPFields) -> FileTimestamp? {
+        guard let text = fields["x-amz-meta-mtime"] else { return nil }
+        let parts = text.split(separator: ".", maxSplits: 1)
+        guard let first = parts.first, let seconds = Int64(first) else { return nil }
+        let fraction = parts.count > 1 ? String(parts[1].prefix(9)) : ""
+        guard fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        let padded = fraction + String(repeating: "0", count: 9 - fraction.utf8.count)
+        let nanoseconds = Int64(padded) ?? 0
+        return FileTimestamp(seconds: seconds, nanoseconds: text.hasPrefix("-") ? -nanoseconds : nanoseconds)
+    }
+}

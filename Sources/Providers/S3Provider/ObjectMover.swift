@@ -1,0 +1,203 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// Renames: copies on the server, and nothing is deleted before all copies are there. What is half done is hidden, is known
+/// after a crash, and is continued or undone.
+struct ObjectMover: Sendable {
+    let client: S3Client
+    let records: ObjectRecords
+    let moves: MoveJournal
+    let copier: ObjectCopier
+    let deleter: ObjectDeleter
+
+    /// Makes a rename, or continues an earlier attempt.
+    ///
+    /// - Parameters:
+    ///   - name: the key of the item without what tells its kind, for the operations that wait for it.
+    ///   - willDelete: called when all copies are there.
+    func move(
+        from: String, to: String, renaming name: String, willDelete: () async throws -> Void
+    ) async throws {
+        try await moves.run(from: from) {
+            var record =
+                moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
+            try moves.save(record)
+            do {
+                try await copyAll(record)
+            } catch let failure as S3Failure {
+                // The next attempt would fail, too.
+                try? await deleteCopies(record)
+                throw failure
+            }
+            try await willDelete()
+            record.stage = .deleting
+            try moves.save(record)
+            client.ledger.noteRenamed(name)
+            try await deleteOriginals(record)
+        }
+    }
+
+    // MARK: - Interrupted renames
+
+    /// Undoes interrupted renames before something is made, written or deleted in their old or new places: a copy of a
+    /// removed object would become visible in the end. A rename that the server does not let us undo blocks nothing; a
+    /// change in its old place drops its record, because what is made there must be shown.
+    ///
+    /// The caller has claimed the keys, so a rename that runs there is one that another caller undoes.
+    ///
+    /// - Parameter wanted: a rename that is to be continued.
+    func settle(over keys: [String], but wanted: MoveRecord? = nil) async throws {
+        for record in moves.records where moves.isStuck(record) && !moves.isRunning(record) {
+            let isOver = keys.contains { MoveJournal.holds(record.from, $0) || MoveJournal.holds($0, record.from) }
+            if isOver, !record.hasPlaces(of: wanted) { moves.remove(record) }
+        }
+        while let record = keys.lazy.flatMap({ moves.records(over: $0) }).first(where: {
+            !$0.hasPlaces(of: wanted) && !moves.isStuck($0) || moves.isRunning($0)
+        }) {
+            if moves.isRunning(record) { try await moves.run(from: record.from) {} } else { try await undo(record) }
+        }
+    }
+
+    /// Ends a rename that was interrupted: while it was copying, the originals stay; while it was deleting, the copies do.
+    func undo(_ record: MoveRecord) async throws {
+        try await moves.run(from: record.from) {
+            // Another caller may have been faster.
+            guard let record = moves.record(from: record.from) else { return }
+            switch record.stage {
+            case .copying: try await deleteCopies(record)
+            case .deleting: try await deleteOriginals(record)
+            }
+        }
+    }
+
+    /// A copy that is still being made would become visible afterwards.
+    private func deleteCopies(_ record: MoveRecord) async throws {
+        try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
+        try await join(record) { pairs in
+            let copies = pairs.compactMap { original, copy in
+                copy.flatMap { records.isCopy($0, of: original) ? $0 : nil }
+            }
+            try await deleter.delete(copies.map { Deletion(key: $0.key, tag: $0.tag) })
+        }
+        moves.remove(record)
+    }
+
+    /// Deletes the originals that have a copy.
+    private func deleteOriginals(_ record: MoveRecord) async throws {
+        try await join(record) { pairs in
+            let copied = pairs.filter { original, copy in copy.map { records.isCopy($0, of: original) } ?? false }
+            try await deleter.delete(copied.map { Deletion(key: $0.original.key, tag: $0.original.tag) })
+        }
+        moves.remove(record)
+    }
+
+    // MARK: - Copying
+
+    private func copyAll(_ record: MoveRecord) async throws {
+        guard record.isTree else { return try await copyOne(record) }
+        // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
+        let copied = Mutex<[KeyBytes: String]>([:])
+        @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
+            copy.tag == original.tag || copied.withLock { $0[KeyBytes(copy.key)] } == original.tag
+        }
+        // Other clients may write meanwhile: until a listing shows nothing more to copy.
+        for _ in 1...20 {
+            var missing = 0
+            try await join(record) { pairs in
+                let due = pairs.filter { original, copy in
+                    copy.map { $0.size != original.size || !isCopied(original, as: $0) } ?? true
+                }
+                missing += due.count
+                // A listing may show another ETag of a copy than the response.
+                records.didCopy(
+                    pairs.compactMap { original, copy in
+                        guard let copy, isCopied(original, as: copy),
+                            records.known(copy) != records.known(original)
+                        else { return nil }
+                        return (original, copy.key, copy.tag)
+                    })
+                let made = Mutex<[(original: S3Object, key: String, tag: String)]>([])
+                try await inParallel(due.map(\.original), width: deleter.width) { original in
+                    let key = record.to + original.key.dropping(record.from)
+                    guard let tag = try await copyUnchanged(original, to: key) else { return }
+                    if tag != original.tag || original.tag.contains("-") {
+                        copied.withLock { $0[KeyBytes(key)] = original.tag }
+                    }
+                    made.withLock { $0.append((original, key, tag)) }
+                }
+                records.didCopy(made.withLock { $0 })
+            }
+            if missing == 0 { return }
+        }
+        throw Self.restless(record)
+    }
+
+    private func copyOne(_ record: MoveRecord) async throws {
+        for _ in 1...20 {
+            guard let original = try await client.listed(record.from) else {
+                throw FileProviderError(.noSuchItem, "'\(record.from)' was removed from the bucket")
+            }
+            guard try await copyUnchanged(original, to: record.to) != nil else { continue }
+            guard let copy = try await client.listed(record.to), copy.size == original.size else {
+                throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
+            }
+            records.didCopy([(original, record.to, copy.tag)])
+            // An equal ETag says what was copied; else the original must not have changed meanwhile.
+            if copy.tag == original.tag { return }
+            if try await client.listed(record.from)?.tag == original.tag { return }
+        }
+        throw Self.restless(record)
+    }
+
+    /// - Returns: nil when the original has changed.
+    private func copyUnchanged(_ original: S3Object, to key: String) async throws -> String? {
+        do {
+            return try await copier.copy(original, to: key)
+        } catch let failure as S3Failure where failure.isUnmetCondition {
+            return nil
+        }
+    }
+
+    private static func restless(_ record: MoveRecord) -> FileProviderError {
+        FileProviderError(
+            .providerDomainTemporarilyUnavailable, "'\(record.from)' is written all the time: it cannot be renamed now")
+    }
+
+    // MARK: - Pairs
+
+    /// All objects in the old place, each with the object in the same place in the new one, up to a thousand at a time.
+    private func join(
+        _ record: MoveRecord, _ take: ([(original: S3Object, copy: S3Object?)]) async throws -> Void
+    ) async throws {
+        guard record.isTree else {
+            // Another client may write the original at any time: it is requested last.
+            let copy = try await client.listed(record.to)
+            guard let original = try await client.listed(record.from) else { return }
+            return try await take([(original, copy)])
+        }
+        func rest(_ object: S3Object, after prefix: String) -> Substring.UTF8View {
+            object.key.utf8.dropFirst(prefix.utf8.count)
+        }
+        var originals = KeyReader(client: client, prefix: record.from)
+        var copies = KeyReader(client: client, prefix: record.to)
+        var batch: [(original: S3Object, copy: S3Object?)] = []
+        try await originals.advance()
+        if originals.current != nil { try await copies.advance() }
+        while let original = originals.current {
+            let wanted = rest(original, after: record.from)
+            while let copy = copies.current, rest(copy, after: record.to).lexicographicallyPrecedes(wanted) {
+                try await copies.advance()
+            }
+            let isHere = copies.current.map { rest($0, after: record.to).elementsEqual(wanted) } ?? false
+            batch.append((original, isHere ? copies.current : nil))
+            if batch.count >= 1000 {
+                try await take(batch)
+                batch = []
+            }
+            try await originals.advance()
+        }
+        if !batch.isEmpty { try await take(batch) }
+    }
+}

@@ -1,0 +1,122 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// What is known of objects beside what listings show: dates, other ETags of the same content, and uploads without a response.
+final class ObjectRecords: Sendable {
+    /// A lost note costs one request, or one download.
+    private struct Note: Codable, Equatable {
+        /// The ETag of the object that the note is about.
+        var tag: String
+        /// The date in the object's metadata, in nanoseconds since 1970. A listing shows the date of the upload.
+        var date: Int64?
+        /// The ETag under which the same bytes were first known here. A server-side copy of a multipart or encrypted object gets
+        /// a new ETag although its content is unchanged; without this a rename of a directory would invalidate every cached
+        /// file below it.
+        var known: String?
+    }
+
+    let sent: SentContents
+    private let notes: ObjectNotes<Note>
+    private let ledger: OperationLedger
+    /// The ETags that requests for objects have where listings have others.
+    private let requested = Mutex<[KeyBytes: (listed: String, requested: String)]>([:])
+
+    init(in store: ReportingStore, ledger: OperationLedger) {
+        sent = SentContents(in: store)
+        notes = ObjectNotes("s3.objects", in: store)
+        self.ledger = ledger
+    }
+
+    func file(_ object: S3Object, name: String) -> RemoteEntry {
+        ledger.noteSeen(object.key, tag: object.tag)
+        return RemoteEntry(
+            name: name, kind: .file, tag: Array(known(object).utf8), isTagStrong: true, size: object.size,
+            attributes: RemoteAttributes(contentModificationDate: date(of: object)))
+    }
+
+    /// The date of an object's content: the recorded one, or that of content that was sent without a response under the same
+    /// name; else the listing's.
+    func date(of object: S3Object) -> FileTimestamp? {
+        note(of: object)?.date.map(FileTimestamp.init(nanosecondsSince1970:))
+            ?? sent.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8)) ?? object.modified
+    }
+
+    /// The part of a key that stays when a directory is moved.
+    private static func lastName(of key: String) -> String {
+        key.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(key[key.utf8.index(after: $0)...]) } ?? key
+    }
+
+    /// The ETag by which an object's content is known.
+    func known(_ object: S3Object) -> String { note(of: object)?.known ?? object.tag }
+
+    /// The ETag that the object at a key has while it has the content of an entry's tag.
+    func tag(of content: [UInt8], at key: String) -> String {
+        let known = String(decoding: content, as: UTF8.self)
+        return notes[key].flatMap { $0.known == known ? $0.tag : nil } ?? known
+    }
+
+    private func note(of object: S3Object) -> Note? { notes[object.key].flatMap { $0.tag == object.tag ? $0 : nil } }
+
+    // MARK: - Changes
+
+    /// Content with an ETag is about to be sent.
+    func willWrite(_ key: String, tag: String, date: FileTimestamp?) {
+        sent.note(Self.lastName(of: key), .tag(Array(tag.utf8)), date: date)
+    }
+
+    /// - Parameter other: the ETag in the response to the upload, where listings have another.
+    func didWrite(_ object: S3Object, date: FileTimestamp?, other: String? = nil) {
+        notes.note([(object.key, date.map { Note(tag: object.tag, date: $0.nanosecondsSince1970) })])
+        for tag in [object.tag, other ?? object.tag] {
+            sent.forget(Self.lastName(of: object.key), tag: Array(tag.utf8))
+        }
+    }
+
+    /// The metadata of an object has a date.
+    func noteDate(_ date: FileTimestamp, of object: S3Object) {
+        var note = note(of: object) ?? Note(tag: object.tag)
+        note.date = date.nanosecondsSince1970
+        if note != self.note(of: object) { notes.note([(object.key, note)]) }
+    }
+
+    /// Copies have the dates and the known contents of their originals.
+    func didCopy(_ made: [(original: S3Object, key: String, tag: String)]) {
+        notes.note(
+            made.map { original, key, tag in
+                let known = known(original)
+                return (
+                    key,
+                    Note(tag: tag, date: date(of: original)?.nanosecondsSince1970, known: tag == known ? nil : known)
+                )
+            })
+    }
+
+    func didDelete(_ keys: [String]) { notes.note(keys.map { ($0, nil) }) }
+
+    /// Whether an object is a copy of another. The server gives copies of large or encrypted objects other ETags: the record
+    /// of the copy decides then, and the dates where there is none.
+    func isCopy(_ copy: S3Object, of original: S3Object) -> Bool {
+        guard copy.size == original.size else { return false }
+        if copy.tag == original.tag { return true }
+        if let known = note(of: copy)?.known { return known == self.known(original) }
+        guard let made = copy.modified, let written = original.modified else { return false }
+        return made >= written
+    }
+
+    // MARK: - Servers that list other ETags
+
+    /// The ETag that a request for an object has. Swift lists copies of multipart objects with another one.
+    func requestedTag(of key: String, listedAs listed: String) -> String {
+        guard let known = requested.withLock({ $0[KeyBytes(key)] }), known.listed == listed else { return listed }
+        return known.requested
+    }
+
+    func note(requested tag: String, of key: String, listedAs listed: String) {
+        requested.withLock { known in
+            if known.count > 1000 { known = [:] }
+            known[KeyBytes(key)] = (listed, tag)
+        }
+    }
+}

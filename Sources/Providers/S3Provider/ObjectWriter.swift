@@ -1,0 +1,232 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Writes the content and the metadata of objects. A PUT is visible as a whole or not at all, and so is a multipart upload.
+struct ObjectWriter: Sendable {
+    let tree: S3Tree
+    let preconditions: Preconditions
+    let copier: ObjectCopier
+    let settings: S3Settings
+
+    private var client: S3Client { tree.client }
+    private var records: ObjectRecords { tree.records }
+
+    // MARK: - Content
+
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        let key = tree.key(of: path)
+        let support = condition == .always ? nil : await preconditions.support()
+        // The content is hashed before the condition is checked, so that nothing lies between the check and the request.
+        let hashes =
+            contents.size > settings.multipartThreshold ? nil : try await hashes(of: contents, 0..<contents.size)
+        if condition == .absent {
+            try await tree.requireDirectory(path.parent)
+            // No precondition says that nothing lies below a name.
+            try await tree.requireNothing(at: path)
+        } else if support?.honours(condition) != true {
+            try await tree.require(condition, at: path)
+        }
+        let fields = ObjectMetadata.fields(attributes)
+        let date = attributes.contentModificationDate
+        do {
+            let tag =
+                if let hashes {
+                    try await put(contents, hashes, to: key, fields, if: condition, at: path, date: date)
+                } else {
+                    try await upload(contents, to: key, fields, if: condition, at: path, date: date)
+                }
+            return try await written(contents, key, path, tag: tag, date: date)
+        } catch let failure as S3Failure
+            where failure.isUnmetCondition || failure.isRace || failure.status == 404 && condition != .always
+        {
+            throw RemoteConditionFailure(present: try await tree.entry(at: path))
+        }
+    }
+
+    private func hashes(of contents: ContentSource, _ range: Range<Int64>) async throws -> ContentHashes {
+        try await .of(contents, range, isSecure: client.location.endpoint?.isSecure ?? true)
+    }
+
+    /// Sends a change with its precondition, where the server honours that.
+    private func sending(
+        _ condition: RemoteCondition, _ fields: HTTPFields, at path: RemotePath,
+        _ body: (_ fields: HTTPFields, _ isChecked: Bool) async throws -> Void
+    ) async throws {
+        let content: [UInt8]? = if case .unchanged(let tag) = condition { tag } else { nil }
+        try await preconditions.sending(
+            condition, tag: content.map { records.tag(of: $0, at: tree.key(of: path)) },
+            isUnchanged: { try await tree.has(content ?? [], at: path) }
+        ) { extra in
+            var all = fields
+            for field in extra { all[field.name] = field.value }
+            try await body(all, !extra.isEmpty)
+        }
+    }
+
+    private func put(
+        _ contents: ContentSource, _ hashes: ContentHashes, to key: String, _ fields: HTTPFields,
+        if condition: RemoteCondition, at path: RemotePath, date: FileTimestamp?
+    ) async throws -> String? {
+        records.willWrite(key, tag: "\"\(Signature.hexadecimal(hashes.md5))\"", date: date)
+        var fields = fields
+        fields["Content-MD5"] = hashes.md5Base64
+        var tag: String?
+        try await sending(condition, fields, at: path) { fields, isChecked in
+            let isCompared = condition != .always && !isChecked
+            let comparesAgain = isCompared && contents.size > settings.largestUnwatched
+            tag = try await client.send { [client, tree] in
+                let body: HTTPBody
+                if comparesAgain {
+                    let pieces = LastLook(contents) { try await tree.require(condition, at: path) }
+                    body = .pieces(count: contents.size) { try await pieces.next() }
+                } else {
+                    body = .content(contents)
+                }
+                // A request whose condition was compared here is not sent again without another comparison.
+                return client.request(
+                    "PUT", key, fields: fields, body: body, payloadHash: hashes.sha256,
+                    repetition: isCompared ? .ifNotDone : nil)
+            }.fields["ETag"]
+        }
+        return tag
+    }
+
+    /// Sends a large file in parts.
+    ///
+    /// - Returns: nil: the ETag is found in a listing.
+    private func upload(
+        _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
+        at path: RemotePath, date: FileTimestamp?
+    ) async throws -> String? {
+        let partSize = max(settings.partSize, (contents.size / 9_000 + 1).roundedUp(to: 1 << 20))
+        let uploads = copier.multipart
+        var (record, there) = try await uploads.resume(key, size: contents.size, partSize: partSize, fields)
+        for attempt in 1... {
+            do {
+                let parts = try await uploads.makeParts(of: record) { [record, there] number, range in
+                    try await self.send(part: number, range, of: contents, record, there[number])
+                }
+                // The last byte may have been sent long ago.
+                try await BlockingWork.run { try contents.confirm() }
+                records.willWrite(key, tag: ContentHashes.tag(of: parts), date: date)
+                // Hours may have passed since the first comparison, and some servers check no preconditions here.
+                try await tree.require(condition, at: path)
+                try await sending(condition, [:], at: path) { [record] fields, _ in
+                    _ = try await uploads.complete(record, parts, fields)
+                }
+                return nil
+            } catch let failure as S3Failure where failure.code == "NoSuchUpload" && attempt == 1 {
+                uploads.journal.remove(record)
+                (record, there) = try await uploads.resume(key, size: contents.size, partSize: partSize, fields)
+            } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
+                // The next attempt is another upload, of another name or on another version.
+                await uploads.abort(record)
+                throw failure
+            }
+        }
+        return nil
+    }
+
+    /// Sends a part, unless the server has just this one.
+    private func send(
+        part number: Int, _ range: Range<Int64>, of contents: ContentSource, _ record: UploadRecord, _ there: String?
+    ) async throws -> String {
+        let hashes = try await hashes(of: contents, range)
+        if let there, there.lowercased().contains(Signature.hexadecimal(hashes.md5)) {
+            contents.advance(by: Int64(range.count))
+            return there
+        }
+        let answer = try await client.send { [client] in
+            client.request(
+                "PUT", record.key, query: [("partNumber", String(number)), ("uploadId", record.identifier)],
+                fields: ["Content-MD5": hashes.md5Base64], body: .content(contents, range),
+                payloadHash: hashes.sha256)
+        }
+        guard let tag = answer.fields["ETag"] else {
+            throw FileProviderError(.malformedResponse, "the server gives a part no tag")
+        }
+        return tag
+    }
+
+    // MARK: - Afterwards
+
+    /// The entry of an object that has just been written, as listings show it.
+    ///
+    /// - Parameter tag: the ETag in the response; nil where it had none.
+    /// - Throws: ``RemoteConditionFailure`` when another client has written it since.
+    private func written(
+        _ contents: ContentSource, _ key: String, _ path: RemotePath, tag: String?, date: FileTimestamp?
+    ) async throws -> RemoteEntry {
+        tree.note(seen: tree.prefix(of: path.parent))
+        let name = path.name ?? ""
+        // Where responses and listings have been seen to agree, the response says all that a listing would say but the date,
+        // and that is the file's.
+        if let tag, let date, preconditions.known?.answersWithListedTags == true {
+            let written = S3Object(key: key, tag: tag, size: contents.size, modified: nil)
+            records.didWrite(written, date: date)
+            return records.file(written, name: name)
+        }
+        let found: S3Object?
+        if let listed = try await client.listed(key) { found = listed } else { found = try await client.object(key) }
+        guard let found else {
+            throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
+        }
+        let tag = tag.map(S3Object.quoted)
+        var isOwn = found.size == contents.size
+        if isOwn, let tag, tag != found.tag { isOwn = try await isSame(found, writtenAs: tag, contents) }
+        guard isOwn else { throw RemoteConditionFailure(present: records.file(found, name: name)) }
+        records.didWrite(found, date: date, other: tag)
+        return records.file(found, name: name)
+    }
+
+    /// Whether an object is what was just written here, although a listing shows another ETag than the response to the PUT:
+    /// servers that encrypt, and gateways, may respond with one ETag and list another.
+    private func isSame(_ found: S3Object, writtenAs tag: String, _ contents: ContentSource) async throws -> Bool {
+        guard let there = try await client.object(found.key), there.size == contents.size else { return false }
+        if there.tag == tag {
+            records.note(requested: tag, of: found.key, listedAs: found.tag)
+            return true
+        }
+        // No later response shows the ETag of the PUT: the bytes decide.
+        do {
+            let isEqual = try await contents.equals {
+                _ = try await client.read(found.key, there.tag, isConditional: false, into: $0)
+            }
+            guard isEqual else { return false }
+        } catch let error where S3Failure.isAboutVersion(error) {
+            return false
+        }
+        if there.tag != found.tag { records.note(requested: there.tag, of: found.key, listedAs: found.tag) }
+        return true
+    }
+
+    // MARK: - Metadata
+
+    /// Stores a date with the object.
+    func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
+        guard let present = try await tree.entry(at: path), present.kind == kind else { throw S3Tree.missing(path) }
+        // A multipart object would get another ETag, and so be another content for all other clients.
+        guard kind == .file, let date = attributes.contentModificationDate,
+            (present.size ?? 0) <= settings.largestCopy,
+            let object = try await client.listed(tree.key(of: path)), !object.tag.contains("-"),
+            records.known(object).utf8.elementsEqual(present.tag)
+        else { return (present, others.union(.contentModificationDate)) }
+        var metadata = try await client.metadata(of: object.key)
+        metadata["x-amz-metadata-directive"] = "REPLACE"
+        for field in ObjectMetadata.fields(attributes) { metadata[field.name] = field.value }
+        let tag = try await copier.copy(object, to: object.key, metadata)
+        records.didCopy([(object, object.key, tag)])
+        records.noteDate(date, of: S3Object(key: object.key, tag: tag, size: object.size, modified: nil))
+        return (try await tree.entry(at: path) ?? present, others)
+    }
+}
+
+extension Int64 {
+    fileprivate func roundedUp(to unit: Int64) -> Int64 { (self + unit - 1) / unit * unit }
+}

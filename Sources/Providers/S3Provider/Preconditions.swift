@@ -1,0 +1,222 @@
+import FileProvider
+import HTTPTransport
+import Logging
+import PathAddressing
+import Synchronization
+
+/// Finds out which preconditions a server honours, and sends them where it does.
+final class Preconditions: Sendable {
+    private struct State {
+        /// Nil while it is not known.
+        var support: ConditionSupport?
+        var probe: Task<ConditionSupport?, Never>?
+        var deletesMany = true
+    }
+
+    private let client: S3Client
+    private let rootPrefix: String
+    private let state = Mutex(State())
+
+    init(client: S3Client) {
+        self.client = client
+        rootPrefix = client.location.prefix
+    }
+
+    /// What was found out; nil before the first probe.
+    var known: ConditionSupport? { state.withLock { $0.support } }
+
+    /// Whether the server knows the request that deletes many objects.
+    var deletesMany: Bool { state.withLock { $0.deletesMany } }
+
+    /// The server does not honour the preconditions of deletions.
+    func noteDeletionsUnchecked() {
+        state.withLock { state in
+            state.support?.deleting = nil
+            state.support?.deletingMany = nil
+        }
+    }
+
+    /// Which preconditions the server honours. It is probed once, with objects made for that; concurrent callers share the
+    /// probe.
+    @discardableResult
+    func support() async -> ConditionSupport {
+        let task = state.withLock { state -> Task<ConditionSupport?, Never>? in
+            if state.support != nil { return nil }
+            if let running = state.probe { return running }
+            let task = Task { await self.probe() }
+            state.probe = task
+            return task
+        }
+        guard let task else { return known ?? .none }
+        let found = await task.value
+        state.withLock { state in
+            if state.probe == task { state.probe = nil }
+            if let found, state.support == nil { state.support = found }
+        }
+        // A server that could not be reached is probed again the next time.
+        return found ?? .none
+    }
+
+    // MARK: - Sending
+
+    /// The fields of a precondition, where the server honours it.
+    ///
+    /// - Parameter tag: the object's ETag while it has the content that the condition wants.
+    private func fields(for condition: RemoteCondition, tag: String?) -> HTTPFields {
+        guard let known, known.honours(condition) else { return [:] }
+        switch condition {
+        case .always, .empty: return [:]
+        case .absent: return ["If-None-Match": "*"]
+        case .unchanged:
+            guard let spelling = known.replacing, let tag else { return [:] }
+            return ["If-Match": spelling.value(tag)]
+        }
+    }
+
+    /// Makes a change with a precondition, and without it where it turns out that the server cannot be trusted with it: the
+    /// condition was checked just before then.
+    ///
+    /// - Parameters:
+    ///   - tag: the object's ETag while it has the content that the condition wants.
+    ///   - isUnchanged: whether the object still has that content.
+    ///   - body: gets the fields of the precondition.
+    func sending(
+        _ condition: RemoteCondition, tag: String?, isUnchanged: () async throws -> Bool,
+        _ body: (HTTPFields) async throws -> Void
+    ) async throws {
+        var fields = fields(for: condition, tag: tag)
+        for attempt in 1... {
+            do {
+                return try await body(fields)
+            } catch let failure as S3Failure where failure.isUnimplemented && !fields.isEmpty {
+                state.withLock { $0.support = ConditionSupport.none }
+                return try await body([:])
+            } catch let failure as S3Failure where failure.isRace && attempt < 3 {
+                try await Task.sleep(for: .milliseconds(100 * attempt))
+            } catch let failure as S3Failure where failure.isUnmetCondition && !fields.isEmpty {
+                guard case .unchanged = condition, try await isUnchanged() else { throw failure }
+                client.logger.notice("the server refuses the ETag that an object has: objects are compared from now on")
+                state.withLock { state in
+                    state.support?.replacing = nil
+                    state.support?.hasRefusedRightTag = true
+                }
+                fields = [:]
+            }
+        }
+    }
+
+    /// Deletes many objects with one request.
+    ///
+    /// - Returns: the keys of those that have another ETag; nil when the server does not know this request.
+    func delete(_ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?) async throws -> [String]? {
+        let left = try await client.delete(deletions, spelling)
+        if left == nil { state.withLock { $0.deletesMany = false } }
+        return left
+    }
+
+    // MARK: - Probing
+
+    /// - Returns: nil when the server could not be reached.
+    private func probe() async -> ConditionSupport? {
+        async let writing = probing(ConditionSupport.none) { try await self.probeWriting($0) }
+        async let deleting = probing(ConditionSupport.Spelling?.none) { try await self.probeDeleting($0) }
+        async let deletingMany = probing(ConditionSupport.Spelling?.none) { try await self.probeDeletingMany($0) }
+        guard var found = await writing, let one = await deleting, let many = await deletingMany else { return nil }
+        if found.listsOtherTags {
+            client.noteOtherTagsListed()
+            found.replacing = nil
+        } else if found.onCreating {
+            // The preconditions of deletions are relied on only where those of writes are honoured.
+            (found.deleting, found.deletingMany) = (one, one == nil ? nil : many)
+        }
+        return found
+    }
+
+    /// Runs one of the probes with an object of its own.
+    ///
+    /// - Returns: `nothing` for a probe that the server refuses; nil when it could not be reached.
+    private func probing<Value: Sendable>(
+        _ nothing: Value, _ body: (_ key: String) async throws -> Value
+    ) async -> Value? {
+        let key = rootPrefix + HiddenName.make()
+        defer { Task { [client] in try? await client.send { client.request("DELETE", key) } } }
+        do {
+            return try await body(key)
+        } catch let error {
+            let translated = (error as? S3Failure)?.error ?? error as? FileProviderError
+            guard let translated,
+                error is S3Failure
+                    || translated.code.reaction != .latchDomain && translated.code != .userCancelled
+            else { return nil }
+            client.logger.debug("not all conditions could be tried: \(translated.message)")
+            return nothing
+        }
+    }
+
+    /// An ETag that no object has.
+    private static let wrongTag = "\"00000000000000000000000000000000\""
+
+    private func probeWriting(_ key: String) async throws -> ConditionSupport {
+        var found = ConditionSupport()
+        guard let made = try await send("PUT", key, ["If-None-Match": "*"]), let there = try await client.object(key)
+        else { return found }
+        // It was written once: every listing shows this content.
+        if let listed = try await client.list(prefix: key, isFlat: true, limit: 1, isRaw: true).entries.first,
+            case .object(let object) = listed, object.key.utf8.elementsEqual(key.utf8)
+        {
+            found.listsOtherTags = object.tag != there.tag
+            found.answersWithListedTags = made.fields["ETag"].map(S3Object.quoted) == object.tag
+        }
+        guard try await send("PUT", key, ["If-None-Match": "*"]) == nil else { return found }
+        found.onCreating = true
+        for spelling in ConditionSupport.Spelling.allCases {
+            guard try await send("PUT", key, ["If-Match": spelling.value(there.tag)]) != nil else { continue }
+            let isRefused = try await send("PUT", key, ["If-Match": spelling.value(Self.wrongTag)]) == nil
+            if isRefused { found.replacing = spelling }
+            break
+        }
+        return found
+    }
+
+    private func probeDeleting(_ key: String) async throws -> ConditionSupport.Spelling? {
+        guard let tag = try await makeObject(key) else { return nil }
+        for spelling in ConditionSupport.Spelling.allCases {
+            if try await send("DELETE", key, ["If-Match": spelling.value(Self.wrongTag)]) != nil { return nil }
+            if try await send("DELETE", key, ["If-Match": spelling.value(tag)]) != nil {
+                return try await client.object(key) == nil ? spelling : nil
+            }
+        }
+        return nil
+    }
+
+    private func probeDeletingMany(_ key: String) async throws -> ConditionSupport.Spelling? {
+        guard deletesMany, let tag = try await makeObject(key) else { return nil }
+        for spelling in ConditionSupport.Spelling.allCases {
+            // The response alone is not trusted.
+            guard try await delete([Deletion(key: key, tag: Self.wrongTag)], spelling) == [key],
+                try await client.object(key) != nil
+            else { return nil }
+            if try await delete([Deletion(key: key, tag: tag)], spelling) == [] {
+                return try await client.object(key) == nil ? spelling : nil
+            }
+        }
+        return nil
+    }
+
+    /// - Returns: the ETag of the object that was made.
+    private func makeObject(_ key: String) async throws -> String? {
+        _ = try await send("PUT", key, [:])
+        return try await client.object(key)?.tag
+    }
+
+    /// - Returns: nil when the request was refused because of its precondition.
+    private func send(_ method: String, _ key: String, _ fields: HTTPFields) async throws -> HTTPResponse? {
+        do {
+            return try await client.send { [client] in
+                client.request(method, key, fields: fields, body: method == "PUT" ? .bytes([]) : nil)
+            }
+        } catch let failure as S3Failure where failure.isUnmetCondition {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Crypto
+import FileProvider
+import Foundation
+import HTTPTransport
+
+/// An object that is to be deleted.
+struct Deletion: Sendable {
+    var key: String
+    /// The ETag with which it is deleted, where the server checks that; nil for any.
+    var tag: String?
+}
+
+/// Requests that change objects.
+extension S3Client {
+    /// Sends a request after whose status the server still works: an error may come after a good status.
+    ///
+    /// - Returns: the ETag in the response, where it has one.
+    func sendLong(_ make: () -> HTTPRequest) async throws -> String? {
+        try await again { () async throws -> String? in
+            var request = make()
+            request.patience = .seconds(600)
+            let answer = try await attempt(request)
+            let document = try? XMLReader.document(answer.body)
+            guard answer.head.isSuccess, document?.name.local != "Error" else {
+                throw S3Failure(answer, bucket: location.bucket)
+            }
+            return document?.child("ETag").map { S3Object.quoted($0.trimmedText) }
+        }
+    }
+
+    /// The metadata of an object, in the fields in which it is sent with a new one.
+    func metadata(of key: String) async throws -> HTTPFields {
+        var metadata = HTTPFields()
+        for field in try await send({ self.request("HEAD", key) }).head.fields {
+            let name = field.name.lowercased()
+            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name)
+            {
+                metadata[name] = field.value
+            }
+        }
+        return metadata
+    }
+
+    /// Deletes many objects with one request.
+    ///
+    /// - Parameter spelling: how the server wants the ETags; nil where it does not check them.
+    /// - Returns: the keys of those that have another ETag; nil when the server does not know this request.
+    func delete(_ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?) async throws -> [String]? {
+        let listed = deletions.map { deletion in
+            let tag = spelling.flatMap { spelling in
+                deletion.tag.map { "<ETag>\(Self.escaped(spelling.value($0)))</ETag>" }
+            }
+            return "<Object><Key>\(Self.escaped(deletion.key))</Key>\(tag ?? "")</Object>"
+        }
+        let body = Array(
+            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(listed.joined())</Delete>"
+                .utf8)
+        let digest = Data(Insecure.MD5.hash(data: body)).base64EncodedString()
+        let answer: HTTPResponse
+        do {
+            answer = try await send {
+                self.request(
+                    "POST", nil, query: [("delete", "")],
+                    fields: ["Content-MD5": digest, "Content-Type": "application/xml"], body: .bytes(body),
+                    repetition: .harmless, changing: deletions.map(\.key))
+            }
+        } catch let failure as S3Failure where failure.isUnimplemented || failure.status == 405 {
+            return nil
+        }
+        var left: [String] = []
+        for refusal in try XMLReader.document(answer.body).children where refusal.name.local == "Error" {
+            let code = refusal.child("Code")?.trimmedText ?? ""
+            if code == "NoSuchKey" { continue }
+            let key = refusal.child("Key")?.text ?? ""
+            if spelling != nil, ["PreconditionFailed", "ConditionalRequestConflict"].contains(code) {
+                left.append(key)
+                continue
+            }
+            throw FileProviderError(
+                code == "AccessDenied" ? .fileReadNoPermission : .cannotSynchronize,
+                "the server does not delete '\(key)' (\(code))")
+        }
+        return left
+    }
+
+    static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
+    }
+}
+
+/// Runs a body for each element, some at a time.
+func inParallel<Element: Sendable>(
+    _ elements: [Element], width: Int, _ body: @escaping @Sendable (Element) async throws -> Void
+) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for (index, element) in elements.enumerated() {
+            if index >= width { try await group.next() }
+            group.addTask { try await body(element) }
+        }
+        try await group.waitForAll()
+    }
+}

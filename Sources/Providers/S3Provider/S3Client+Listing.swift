@@ -1,0 +1,88 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+
+/// Listings and reads.
+extension S3Client {
+    /// Lists keys that begin with a prefix.
+    ///
+    /// - Parameters:
+    ///   - isFlat: lists every key; otherwise all keys up to a further slash are one entry.
+    ///   - isRaw: does not correct a listing that is older than acknowledged requests.
+    /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early.
+    func list(
+        prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000, isRaw: Bool = false
+    ) async throws -> S3Listing {
+        try await again { () async throws -> S3Listing in
+            var query = [
+                ("list-type", "2"), ("prefix", prefix), ("encoding-type", "url"),
+                ("max-keys", String(max(1, min(limit, 1000)))),
+            ]
+            if !isFlat { query.append(("delimiter", "/")) }
+            if let token { query.append(("continuation-token", token)) }
+            let parser = ListingParser(host: self.location.endpoint?.host ?? "S3")
+            let bucket = self.location.bucket
+            let request = self.request("GET", nil, query: query)
+            let start = ContinuousClock.now
+            _ = try await self.transport.sendForXML(
+                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
+                failure: { S3Failure($0, bucket: bucket) })
+            self.ledger.noteResponse(after: .now - start)
+            let listing = try parser.finish(after: token)
+            if isRaw { return listing }
+            return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
+        }
+    }
+
+    /// The current object, without its date; nil when there is none.
+    func object(_ key: String) async throws -> S3Object? {
+        do {
+            return S3Object(key: key, head: try await send { self.request("HEAD", key) }.head)
+        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+            return nil
+        }
+    }
+
+    /// An object as a listing has it; nil when there is none. Other responses round its date in other ways.
+    func listed(_ key: String) async throws -> S3Object? {
+        let listing = try await list(prefix: key, isFlat: true, limit: 1)
+        guard case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(key.utf8) else {
+            return nil
+        }
+        return first
+    }
+
+    /// Writes an object's content, or a range of it, into a sink.
+    ///
+    /// - Parameters:
+    ///   - tag: the object's ETag; nil for any.
+    ///   - isConditional: whether the server is to refuse another object. The ETag in the response is compared in any case.
+    /// - Returns: the object, and its date in the metadata.
+    func read(
+        _ key: String, _ tag: String?, _ range: Range<Int64>? = nil, isConditional: Bool, into sink: any ContentSink
+    ) async throws -> (S3Object, date: FileTimestamp?) {
+        let bucket = location.bucket
+        return try await again { () async throws -> (S3Object, date: FileTimestamp?) in
+            var request = request("GET", key)
+            if isConditional { request.fields["If-Match"] = tag }
+            var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
+            download.check = { head in
+                if let tag, let given = head.fields["ETag"], S3Object.quoted(given) != tag {
+                    throw FileProviderError(.versionNoLongerAvailable, "'\(key)' has changed")
+                }
+            }
+            let head = try await transport.download(download, into: sink)
+            guard let object = S3Object(key: key, head: head) else {
+                throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+            }
+            return (object, ObjectMetadata.date(head.fields))
+        }
+    }
+
+    /// Waits until no request without a response may still be applied to some keys.
+    func settleDoubts(over extents: [PathExtent]) async throws {
+        try await ledger.settle(over: extents) {
+            _ = try await list(prefix: location.prefix, isFlat: true, limit: 1)
+        }
+    }
+}

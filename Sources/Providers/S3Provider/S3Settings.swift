@@ -1,0 +1,12 @@
+/// Sizes and counts that decide how objects are sent.
+struct S3Settings: Sendable {
+    /// Larger files, in bytes, are sent in parts.
+    var multipartThreshold: Int64 = 32 << 20
+    var partSize: Int64 = 16 << 20
+    /// On a server that checks no preconditions, the condition is checked once more before the last byte of larger files.
+    var largestUnwatched: Int64 = 256 << 10
+    /// The size, in bytes, up to which the server copies an object with one request.
+    var largestCopy: Int64 = 5 << 30
+    /// How many requests one upload, one copy or one deletion makes at once.
+    var width = 6
+}

@@ -1,0 +1,68 @@
+import FileProvider
+import HTTPTransport
+import PathAddressing
+import Synchronization
+
+/// Symbolic links: objects whose key says what they are, so that a listing shows it.
+final class SymbolicLinks: Sendable {
+    private let client: S3Client
+    private let records: ObjectRecords
+    /// The targets of links that were read lately, with the ETags of the objects.
+    private let targets = Mutex<[KeyBytes: (tag: String, target: String)]>([:])
+
+    init(client: S3Client, records: ObjectRecords) {
+        self.client = client
+        self.records = records
+    }
+
+    /// Entries with links in place of the objects that are links.
+    ///
+    /// - Parameter key: the key of an entry's name.
+    func resolving(_ entries: [RemoteEntry], key: (String) -> String) async throws -> [RemoteEntry] {
+        guard entries.contains(where: { $0.kind == .file && LinkNames.isOne($0.name) }) else { return entries }
+        let names = Set(entries.map { Array($0.name.utf8) })
+        var shown: [RemoteEntry] = []
+        for entry in entries {
+            let name = String(entry.name.dropLast(LinkNames.suffix.count))
+            guard entry.kind == .file, LinkNames.isOne(entry.name), !names.contains(Array(name.utf8)),
+                let size = entry.size, LinkNames.canBeTarget(size)
+            else {
+                shown.append(entry)
+                continue
+            }
+            let key = key(entry.name)
+            let object = S3Object(
+                key: key, tag: records.tag(of: entry.tag, at: key), size: size,
+                modified: entry.attributes.contentModificationDate)
+            if let link = try await link(object, name: name) { shown.append(link) }
+        }
+        return shown
+    }
+
+    /// The link that an object is.
+    ///
+    /// - Returns: nil when it was removed, or cannot be a link.
+    func link(_ object: S3Object, name: String) async throws -> RemoteEntry? {
+        guard LinkNames.canBeTarget(object.size), let target = try await target(of: object) else { return nil }
+        return RemoteEntry(
+            name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
+            attributes: RemoteAttributes(
+                contentModificationDate: records.date(of: object), symbolicLinkTarget: target))
+    }
+
+    private func target(of object: S3Object) async throws -> String? {
+        let key = KeyBytes(object.key)
+        if let known = targets.withLock({ $0[key] }), known.tag == object.tag { return known.target }
+        do {
+            let answer = try await client.send { [client] in client.request("GET", object.key) }
+            let target = String(decoding: answer.body, as: UTF8.self)
+            targets.withLock { targets in
+                if targets.count > 1000 { targets.removeAll() }
+                targets[key] = (object.tag, target)
+            }
+            return target
+        } catch let failure as S3Failure where failure.status == 404 {
+            return nil
+        }
+    }
+}
