@@ -73,7 +73,7 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
-    @Test func whatIsWrittenToAnOldVersionBecomesAConflictCopy() async throws {
+    @Test func writeToAnOldVersionBecomesAConflictCopy() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())
         let old = try number()
@@ -96,7 +96,7 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
-    @Test func whatWasWrittenToAnOldVersionBeforeACrashIsFoundAtTheNextStart() async throws {
+    @Test func writeToAnOldVersionBeforeACrashIsFoundAtTheNextStart() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())
         let old = try number()
@@ -142,7 +142,7 @@ import Testing
         #expect(fixture.contentFiles.count == 1)
     }
 
-    @Test func whatIsKeptDownloadedIsNotEvicted() async throws {
+    @Test func keptFileIsNotEvicted() async throws {
         var directory = FileProviderItem.directory("d")
         directory.contentPolicy = .keepDownloaded
         try await replica.list([directory], open: fixture.open)

@@ -26,7 +26,7 @@ struct SeededNumbers: RandomNumberGenerator {
 /// A replica with synced, edited, new, trashed and hard-linked files, and what only this machine has of it. The folder is
 /// damaged by the test, and goes with it.
 struct DamagedReplica {
-    /// The domain's folder, which nobody has open.
+    /// The domain's folder, which is not open.
     let directory: FilePath
     /// The texts that the remote does not have.
     let unsent: Set<String>

@@ -56,7 +56,7 @@ import Testing
         #expect(try replica.database.remotePath(of: "a") == ["d", "b"])
     }
 
-    @Test func whatMovesOutOfADirectoryOutlivesIt() async throws {
+    @Test func movedItemOutlivesItsOldDirectory() async throws {
         try await replica.list([.directory("d")], open: fixture.open)
         let directory = try #require(try replica.number("d"))
         try await replica.list([.file("a", in: "d")], in: directory, open: fixture.open)
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: ["", ".", "..", "a/b", "a\0b", String(repeating: "x", count: 256)])
-    func whatCannotBeAFileNameIsReportedAndNotShown(_ name: String) async throws {
+    func impossibleFileNameIsReportedAndNotShown(_ name: String) async throws {
         let effects = try await replica.list([.file(name, id: "bad"), .file("good")], open: fixture.open)
         #expect(try replica.names() == ["good"])
         #expect(effects.defects.count == 1)

@@ -10,7 +10,7 @@ import Testing
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
         try await replica.list((0..<20).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
-        #expect(try replica.database.lastChange(of: .materialized) == 0, "nobody follows it")
+        #expect(try replica.database.lastChange(of: .materialized) == 0, "no provider follows it")
         try replica.database.followSets()
         let start = try replica.database.lastChange(of: .materialized)
         for number in 0..<20 { try await replica.fill(#require(try replica.number("f\(number)"))) }
@@ -30,7 +30,7 @@ import Testing
         #expect(page.items.count == 21)
     }
 
-    @Test func whatWasRemovedIsNotCounted() async throws {
+    @Test func removedItemsAreNotCounted() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
         try await replica.list([], open: fixture.open)

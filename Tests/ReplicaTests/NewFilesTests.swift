@@ -8,7 +8,7 @@ import Testing
 
 @testable import Replica
 
-/// Files that were made and are not in the database yet: nobody can tell, and a crash does not lose them.
+/// Files that were created and are not in the database yet: they are visible, and a crash does not lose them.
 @Suite struct NewFilesTests {
     let fixture: ReplicaFixture
     let caller = LocalCaller(user: 7, group: 8)
@@ -83,10 +83,11 @@ import Testing
         directory.appending(ReplicaDatabase.fileName).string + "-new"
     }
 
-    @Test("WRITE-8: a file is made before the database has it, and nobody can tell") func nobodyCanTell() async throws {
+    @Test("WRITE-8: a file is created before the database has it, and is visible everywhere")
+    func creationIsVisibleBeforeItIsWritten() async throws {
         let replica = try await prepared()
         let before = try #require(try replica.database.inode(.root))
-        // As long as somebody else writes nobody writes it.
+        // While another transaction runs, none writes it.
         let made = try await whileAnotherWrites(to: replica) {
             let made = try #require(try make("a", in: replica))
             #expect(try !isWritten("a", in: replica))
@@ -105,7 +106,7 @@ import Testing
         #expect(try replica.names() == ["a", "d", "first"])
     }
 
-    @Test("WRITE-8: whoever reads has them written: a listing, by number, what is pending", arguments: 0..<3)
+    @Test("WRITE-8: a read has them written first: a listing, a read by number, the pending items", arguments: 0..<3)
     func readersSeeThem(way: Int) async throws {
         let replica = try await prepared()
         let made = try #require(try make("a", in: replica))
@@ -185,7 +186,7 @@ import Testing
         #expect(image.recoveredFiles.count == 1)
     }
 
-    @Test("numbers in reserve are nobody else's") func numbersAreUnique() async throws {
+    @Test("reserved numbers are given to no other inode") func numbersAreUnique() async throws {
         let replica = try await prepared()
         var numbers: Set<InodeNumber> = []
         for number in 0..<3000 {
@@ -199,7 +200,7 @@ import Testing
     }
 
     @Test("a name that is taken, or in a directory that is not listed or gone, is left to the transaction")
-    func whatIsLeftToTheTransaction() async throws {
+    func specialCreationsRunInATransaction() async throws {
         let replica = try await prepared()
         let directory = try #require(try replica.number("d"))
         #expect(try make("first", in: replica) == nil)

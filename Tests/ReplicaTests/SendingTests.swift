@@ -62,12 +62,14 @@ import Testing
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
         #expect(try replica.names() == [])
-        // Somebody else's is.
+        // Another machine's is.
         try await replica.list([.file("file", id: "there", size: 7, version: "2")], open: fixture.open)
         #expect(try replica.names() == ["file"])
     }
 
-    @Test("SEND-13: content that was sent, not answered and removed here is not taken for somebody's newer one")
+    @Test(
+        "SEND-13: content that was sent, not answered and removed here is not taken for newer content of another machine"
+    )
     func removedBeforeItsContentIsAnswered() async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
@@ -85,7 +87,7 @@ import Testing
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
         #expect(try replica.names() == [])
-        // Somebody else's content is newer.
+        // The content of another machine is newer.
         try await replica.list([.file("file", size: 7, version: "3")], open: fixture.open)
         #expect(try replica.names() == ["file"])
     }

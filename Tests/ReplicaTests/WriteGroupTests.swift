@@ -9,7 +9,7 @@ import Testing
 
 @testable import Replica
 
-/// Transactions that wait for each other are written as one, and nobody can tell but by the time it takes.
+/// Transactions that wait for each other are committed as one, without any other effect than the time they take.
 @Suite struct WriteGroupTests {
     let fixture: ReplicaFixture
 
@@ -21,7 +21,7 @@ import Testing
         var number: Int
     }
 
-    /// Runs `body` while somebody else is writing, who ends when so many wait.
+    /// Runs `body` while another transaction runs, which ends when so many wait.
     private func whileHeld<Value: Sendable>(
         _ replica: Replica, until count: Int, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {

@@ -29,7 +29,7 @@ struct ReplicaCheck {
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     mutating func run() throws {
         try checkDatabase()
-        // What mending one thing leaves behind is found in the next pass.
+        // A repair may cause another violation, which the next pass finds.
         var passes = 0
         var found: Int
         repeat {
@@ -87,7 +87,7 @@ struct ReplicaCheck {
     private mutating func check(_ rule: TreeRule) throws {
         let numbers = try database.read { db in try Int64.fetchAll(db, sql: rule.query) }
         for (index, number) in numbers.enumerated() {
-            // What was mended just now may have mended this one, too.
+            // An earlier repair may have repaired this one, too.
             let subject = try database.read { db in try Self.subject(number, isItem: rule.isAboutItems, in: db) }
             var finding = CheckFinding(.tree, rule.what, inode: subject?.number, name: subject?.name)
             if isRepairing {
@@ -153,7 +153,7 @@ struct ReplicaCheck {
         var place: FilePath?
         for number in dropped {
             place = try setAside(number) ?? place
-            // What still names it as its directory is found by the next rule, or the next check.
+            // Items that still name it as their directory are found by the next rule, or the next check.
             try database.write { db in
                 try db.repairEmptyContent(of: InodeNumber(rawValue: number))
                 try db.deleteNameless(InodeNumber(rawValue: number))
@@ -229,7 +229,7 @@ struct ReplicaCheck {
     }
 
     private mutating func compare(_ number: Int64, _ row: Row) throws {
-        // What is being written has its length from its file.
+        // The length of a file that is being written is that of its content file.
         guard !row.isWritten, !open.isOpen(InodeNumber(rawValue: number)) else { return }
         let length = try contents.status(of: InodeNumber(rawValue: number)).size
         guard length != row.size else { return }
@@ -305,7 +305,7 @@ struct ReplicaCheck {
 
 /// A replica that is looked at without being opened: nothing is mended.
 package struct ReplicaInspection {
-    /// What is wrong with the replica in a folder. It must not be open elsewhere.
+    /// The defects of the replica in a folder. It must not be open elsewhere.
     ///
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     package static func findings(in directory: FilePath) throws -> [CheckFinding] {

@@ -18,7 +18,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What a check does not look for, because it may be so while a file is in use.
+    /// Invariants that a check does not verify, because they may be violated while a file is in use.
     private static let rulesAtRest = [
         ("nameless inode with content", "SELECT number FROM inode WHERE linkCount = 0 AND hasContentFile = 1"),
         (

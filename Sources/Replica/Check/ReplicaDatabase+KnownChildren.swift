@@ -1,7 +1,7 @@
 import FileProvider
 import GRDB
 
-/// What is known of an item that the remote has in a directory.
+/// An item that the remote has in a directory, as the database knows it.
 package struct KnownChild: Sendable {
     package var inode: InodeNumber
     package var name: String
@@ -12,7 +12,7 @@ package struct KnownChild: Sendable {
 }
 
 extension ReplicaDatabase {
-    /// What the remote has in a directory, as it last said, by identifiers; and what is to be deleted there.
+    /// The items that the remote has in a directory, as it last reported, by identifier; and those to be deleted there.
     package func knownChildren(
         of directory: ItemIdentifier
     ) throws -> (children: [ItemIdentifier: KnownChild], doomed: Set<ItemIdentifier>) {

@@ -9,7 +9,7 @@ import SystemPackage
 /// their inode numbers, and contents that are here whole and as the remote gave them. The rest the remote tells
 /// again. What was written here and is not on the remote is moved to the recovered folder, under the name that it had.
 package struct ReplicaRebuild {
-    /// What was kept, and what was set aside.
+    /// The items that were kept, and those that were set aside.
     package private(set) var findings: [CheckFinding] = []
     private let directory: FilePath
     private let contents: ContentStore
@@ -172,7 +172,7 @@ package struct ReplicaRebuild {
                 guard Self.isKnownToRemote(item), let identifier = item.text("identifier"),
                     identifiers.insert(identifier).inserted, names.insert(Array(name.utf8)).inserted
                 else {
-                    // What was written below it is to be found, too.
+                    // Unsent content below it is recovered, too.
                     if isDirectory { try recoverAll(below: number, as: place, children, &kept) }
                     continue
                 }

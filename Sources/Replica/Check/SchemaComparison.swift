@@ -5,7 +5,7 @@ import GRDB
 /// A damaged byte in a table's definition leaves a database that SQLite opens without complaint, and in which a column or
 /// a constraint is missing.
 struct SchemaComparison {
-    /// What differs, in words; nothing for a schema that is as it should be.
+    /// The differences, in words; none for a sound schema.
     static func differences(in db: Database) throws -> [String] {
         let model = try DatabaseQueue()
         defer { try? model.close() }

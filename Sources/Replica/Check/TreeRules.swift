@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What always has to be so of the rows, as queries for those of which it is not, and what mends them.
+/// An invariant of the rows: the query for its violations, and their repair.
 struct TreeRule {
     enum Mending {
         /// A statement with the row's number as its only argument.

@@ -16,7 +16,7 @@ package final class Replica: Sendable {
     package let providerStore: ProviderDatabase
     /// The folder that holds database, contents and what was recovered.
     package let directory: FilePath
-    /// What was found wrong when the replica was opened, in words for the user.
+    /// The defects that were found when the replica was opened, in words for the user.
     package let findings: [String]
     let contents: ContentStore
     /// The names that are never sent.

@@ -56,7 +56,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What people say of an item beside its attributes.
+    /// The marks that users give an item beside its attributes.
     package func marks(of item: ItemRecord) throws -> (favoriteRank: Int64?, tagData: Data?) {
         try read { db in
             try db.one(

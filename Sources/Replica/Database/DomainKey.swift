@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// What the database knows of the domain as a whole: the rows of the table `domain`.
+/// The keys of the table `domain`: facts about the domain as a whole.
 package enum DomainKey: String, Sendable, CaseIterable {
     /// Where the remote is, as the user named it.
     case source

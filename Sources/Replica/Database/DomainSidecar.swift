@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// What has to be known of a domain to begin again when its database is lost: a small file beside it.
+/// A domain's record beside its database, from which the domain is restored if the database is lost.
 package struct DomainSidecar: Codable, Hashable, Sendable {
     /// Where the remote is, as the user named it.
     package var source: String

@@ -1,7 +1,7 @@
 import FileProvider
 import GRDB
 
-/// What went wrong with an item last, until it goes well again.
+/// The last error of an item; it is removed after the next success.
 package struct ItemFailure: Hashable, Sendable {
     /// A ``FileProviderError/Code``, as text.
     package var code: String
@@ -12,7 +12,7 @@ package struct ItemFailure: Hashable, Sendable {
 }
 
 extension ReplicaDatabase {
-    /// What went wrong with an item last; nil when it went well since.
+    /// The last error of an item; nil after a success.
     package func failure(of number: InodeNumber) throws -> ItemFailure? {
         try read { db in
             try db.one(
@@ -32,7 +32,7 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    /// It went wrong, and this is how.
+    /// Records an item's error.
     func recordFailure(_ error: FileProviderError, of number: InodeNumber, at now: FileTimestamp) throws {
         try run(
             """
@@ -43,7 +43,7 @@ extension Database {
             [error.code.rawValue, error.message, now.nanosecondsSince1970, number.rawValue])
     }
 
-    /// It went well.
+    /// Forgets an item's error after a success.
     func forgetFailure(of number: InodeNumber) throws {
         try run("DELETE FROM failure WHERE inode = ?", [number.rawValue])
     }

@@ -9,7 +9,7 @@ struct NameEra: Hashable, Sendable {
 /// All names of directories in which files are being created. The kernel looks up a name before it creates a file; this
 /// answers that it is not there without a query.
 ///
-/// What is known is good for the era in which it was found out.
+/// The names are valid in the era in which they were read.
 struct KnownNames {
     /// Directories with more names are not read.
     static let most = 512

@@ -42,7 +42,7 @@ struct NewFileLog: Sendable {
                 files.append(new)
                 log.size = Int64(bytes.count - reader.rest.count)
             }
-            // What was not written to its end would hide all that comes after it.
+            // An incomplete record would hide all records after it.
             if log.size < bytes.count { try file.setLength(log.size) }
             return (log, files)
         } catch {
@@ -137,7 +137,7 @@ private struct RecordReader {
         return rest.prefix(size).reversed().reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
     }
 
-    /// What follows the checksum of the next record; nil at the end, and where a record is broken.
+    /// The next record's bytes after the checksum; nil at the end, and for a record that is damaged.
     mutating func nextRecord() -> ArraySlice<UInt8>? {
         guard let length: UInt32 = next(), let checksum: UInt64 = next(), rest.count >= Int(length) else { return nil }
         defer { rest = rest.dropFirst(Int(length)) }

@@ -62,7 +62,7 @@ final class NewFiles: Sendable {
         var isStuck = false
         /// Whether a task is scheduled that writes those that wait.
         var isScheduled = false
-        /// What was found out about the directories that got the last files.
+        /// The grounds of the directories that got the last files.
         var grounds: [InodeNumber: CreationGround] = [:]
         /// A name that was looked for and is not there.
         var absence: (place: Place, era: NameEra)?
@@ -80,7 +80,7 @@ final class NewFiles: Sendable {
                 || (!places.contains(place) && names.lacks(place.name, in: place.directory, era))
         }
 
-        /// What contradicts the invariants 2 and 4.
+        /// The violations of invariants 2 and 4.
         func violations(count: Int) -> [String] {
             let files = taken + waiting
             var expected = State()
@@ -308,7 +308,7 @@ final class NewFiles: Sendable {
         }
     }
 
-    /// What was taken is in the database, for good.
+    /// The files that were taken are committed.
     func wrote() {
         state.withLock { state in
             defer { check(state) }
@@ -326,7 +326,7 @@ final class NewFiles: Sendable {
         }
     }
 
-    /// What was taken could not be written: it waits on.
+    /// The files that were taken could not be written: they wait again.
     func putBack() {
         state.withLock { state in
             state.waiting = state.taken + state.waiting
@@ -338,12 +338,12 @@ final class NewFiles: Sendable {
 
     func reserve(_ numbers: Range<Int64>) {
         state.withLock { state in
-            // What was left of the others is never used.
+            // The rest of the earlier range is never used.
             state.reserved = numbers
         }
     }
 
-    /// What contradicts the invariants; nothing in a correct program.
+    /// The violations of the invariants; none in a correct program.
     func violations() -> [String] {
         state.withLock { $0.violations(count: count.load(ordering: .acquiring)) }
     }
@@ -361,7 +361,7 @@ final class NewFiles: Sendable {
     }
 }
 
-/// What decides about every new file of a directory.
+/// The facts that decide about every new file of a directory.
 struct CreationGround: Sendable {
     var directory: ItemRecord
     var capabilities: ItemCapabilities

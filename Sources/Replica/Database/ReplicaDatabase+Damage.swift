@@ -47,7 +47,7 @@ extension ReplicaDatabase {
         }
         let contents = (try? files.contentsOfDirectory(atPath: directory.appending("contents").string)) ?? []
         guard !contents.isEmpty || files.fileExists(atPath: DomainSidecar.path(in: directory).string) else { return }
-        // What was written last may all be in the log.
+        // All recent writes may be in the log.
         let log = (try? files.attributesOfItem(atPath: path + "-wal"))?[.size] as? Int ?? 0
         guard log == 0 else { return }
         throw ReplicaDamage(files.fileExists(atPath: path) ? "the file is empty" : "the file has gone")

@@ -2,7 +2,7 @@ import FileProvider
 import GRDB
 
 extension ReplicaDatabase {
-    /// What is stored under a key of the domain, as text.
+    /// The text that is stored under a key of the domain.
     package func value(of key: DomainKey) throws -> String? {
         try read { db in try key.string(in: db) }
     }

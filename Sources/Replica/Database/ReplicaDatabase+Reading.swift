@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// What is known, answered on the calling thread.
+/// Queries, answered on the calling thread.
 extension ReplicaDatabase {
     /// The inode with this number, or nil.
     package func inode(_ number: InodeNumber) throws -> InodeRecord? {
@@ -86,7 +86,7 @@ extension ReplicaDatabase {
         return current == directory
     }
 
-    /// What a symbolic link points to.
+    /// The target of a symbolic link.
     package func linkTarget(of number: InodeNumber) throws -> String? {
         try glance { db in try db.linkTarget(of: number) }
     }
@@ -253,7 +253,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What more items than these have in common tells none of them from the others.
+    /// A content version that more items than these have identifies none of them.
     private static let mostAlike = 64
     private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
 
@@ -296,7 +296,7 @@ package struct ReplicaCounts: Hashable, Sendable {
 }
 
 extension ReplicaDatabase {
-    /// What a directory shows under a name, and how much of its listing is here: nil for what is no directory.
+    /// The inode that a directory shows under a name, and how much of its listing is here; nil if it is no directory.
     package func lookup(
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {

@@ -16,7 +16,7 @@ package final class ReplicaDatabase: Sendable {
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
     let group = WriteGroup()
-    /// Where files are kept that were made and are not in it yet.
+    /// The creation log: files that were created and are not in the database yet.
     let newFileLog: FilePath
     let reserve: MetadataReserve
 
@@ -137,7 +137,7 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
-    /// Where they cannot be written, what is known beside them can still be read.
+    /// If they cannot be written, everything else can still be read.
     private func settleForReading() {
         if !newFiles.isEmpty { try? settle() }
     }
@@ -172,7 +172,7 @@ package final class ReplicaDatabase: Sendable {
         do {
             try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         } catch Errno.noSpace {
-            // What is in the log stays there, and is as good.
+            // The changes stay in the log, which is as durable.
         }
         reserve.prepareForClosing()
     }

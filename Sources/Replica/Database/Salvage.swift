@@ -9,7 +9,7 @@ struct Salvage {
     /// What is read instead of the database itself: the same with a good header, and as long as it says. Goes when that is
     /// done.
     private let copy: FilePath
-    /// What lies on a lost page costs a try for each half of a range; more than so many are not made.
+    /// A lost page costs a query for each half of a range; more queries than these are not made.
     private static let mostFailures = 20_000
     /// A row with a higher number was not written by us.
     static let highestNumber: Int64 = 1 << 48

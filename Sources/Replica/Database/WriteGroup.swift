@@ -9,7 +9,7 @@ final class WriteGroup: Sendable {
         let reach: WriteReach
         /// Does its work inside a transaction that is not its own alone.
         let body: @Sendable (Database, WriteTurn) throws -> Void
-        /// What became of it; called once.
+        /// Called once, with the error if it failed.
         let finish: @Sendable ((any Error)?) -> Void
     }
 
@@ -97,7 +97,7 @@ final class WriteGroup: Sendable {
                     switch try db.attempt({ db in try job.body(db, turn) }) {
                     case .success: failures.append(nil)
                     case .failure(let error):
-                        // What is not its own went with it.
+                        // New files that it wrote were rolled back with it.
                         if turn.hasWrittenWithin { throw error }
                         failures.append(error)
                     }

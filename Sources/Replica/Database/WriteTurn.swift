@@ -1,7 +1,7 @@
 import FileProvider
 import GRDB
 
-/// What a writing transaction may do.
+/// The changes that a writing transaction may make.
 enum WriteReach: Sendable {
     /// Anything.
     case everything
@@ -55,7 +55,7 @@ final class WriteTurn {
         defer { turn.end(committed: isCommitted) }
         let result = try db.transaction(beginning: "BEGIN IMMEDIATE") { db -> Result<Value, any Error> in
             guard try turn.settle() else { return .success(try body(db, turn)) }
-            // What is wrong with the body is not wrong with them.
+            // An error of the body does not roll back the new files.
             let result = try db.attempt { db in try body(db, turn) }
             if turn.hasWrittenWithin { _ = try result.get() }
             return result

@@ -145,7 +145,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What in a directory keeps its listing from being dropped, each with its reason.
+    /// The items in a directory that keep its listing from being dropped, each with its reason.
     package func obstaclesToEvictingListing(
         of directory: InodeNumber, limit: Int
     ) throws -> [(number: InodeNumber, refusal: EvictionRefusal)] {
@@ -159,7 +159,7 @@ extension Database {
         if item.isExcluded { return .isExcluded }
         if item.identifier == nil { return item.isToBeOffered ? .unsyncedEdits : .existsOnlyHere }
         let isFile = item.inode.kind == .file
-        // What is in the trash is stored here.
+        // Trashed items are stored on this machine.
         if try item.trash != nil || isTrashed(item.parent) { return .nonEvictable }
         // Whatever is pending, not the content alone.
         if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }

@@ -5,7 +5,7 @@ import GRDB
 import Syscalls
 import SystemPackage
 
-/// What was taken in from a folder.
+/// The amount of data that was imported from a folder.
 package struct ImportSummary: Hashable, Sendable {
     package var items = 0
     package var bytes: Int64 = 0
@@ -112,7 +112,7 @@ package struct Importing {
                 if let row { trashedItems.append((row, item.remoteDirectory ?? "")) }
                 continue
             }
-            // What became of the file since it was kept counts.
+            // The present state of the file counts, not the one when it was kept.
             let status = try? FileStatus(at: place)
             let isFile = item.kind == InodeKind.file.rawValue
             var item = item
@@ -252,7 +252,7 @@ extension Database {
         )
     }
 
-    /// What was removed before the data was kept still has to be removed on the remote.
+    /// Queues the deletion of an item that was removed before the data was kept.
     fileprivate func insertRemoved(_ item: Manifest.Removed) throws {
         var names = item.path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         guard let name = names.popLast(), let directory = try inode(at: names),

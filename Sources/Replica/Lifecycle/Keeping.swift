@@ -4,18 +4,18 @@ import GRDB
 import Syscalls
 import SystemPackage
 
-/// What was kept of a replica.
+/// The amount of data that was kept of a replica.
 package struct KeptSummary: Hashable, Sendable {
     package var files = 0
     package var bytes: Int64 = 0
     package var items = 0
 }
 
-/// What of a replica would be lost with it.
+/// The amount of data that would be lost with a replica.
 package struct UnsyncedSummary: Hashable, Sendable {
     /// Items that the remote has not got all of, or that stay on this machine.
     package var items: Int
-    /// What an earlier start had to set aside.
+    /// Files that an earlier start set aside.
     package var recovered: Int
 }
 

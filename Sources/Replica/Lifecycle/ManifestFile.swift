@@ -28,7 +28,7 @@ final class ManifestWriter {
         if buffer.count > 1 << 18 { try flush() }
     }
 
-    /// What follows was removed.
+    /// Begins the list of removed items.
     func beginRemoved() {
         buffer += Data("\n],\"removed\":[".utf8)
         isFirst = true

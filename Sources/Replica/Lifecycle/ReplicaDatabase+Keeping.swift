@@ -79,7 +79,7 @@ extension ReplicaDatabase {
 }
 
 extension Replica {
-    /// What would be lost with the replica.
+    /// The amount of data that would be lost with the replica.
     package func unsynced() throws -> UnsyncedSummary {
         UnsyncedSummary(
             items: try database.unsyncedItems(),

@@ -30,7 +30,7 @@ package struct TakenFolder {
         try ownContents()
         if !keepsFolder, (try? folder.removeDirectory()) == nil {
             left += ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [])
-                // What the manifest does not tell of is no domain's.
+                // Files that are not in the manifest belong to no domain.
                 .filter { manifest == nil || !["trash", "recovered"].contains($0) }
                 .map { folder.string + "/" + $0 }.filter { !left.contains($0) }
         }

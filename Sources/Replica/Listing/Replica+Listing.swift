@@ -175,7 +175,7 @@ extension Ingestion {
         return outdated
     }
 
-    /// The remote has these no more.
+    /// The remote has removed these items.
     package mutating func vanish(_ identifiers: Set<ItemIdentifier>) throws {
         upcoming.formUnion(identifiers)
         for identifier in identifiers {

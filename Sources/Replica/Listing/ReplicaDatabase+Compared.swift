@@ -16,7 +16,7 @@ package struct ListedDirectory: Hashable, Sendable {
     }
 }
 
-/// What is known of directories whose version says whether anything below them has changed.
+/// Directories whose version tells whether anything below them has changed.
 extension ReplicaDatabase {
     /// The directories whose listing is here, without those in the trash.
     package func listedDirectories() throws -> [ListedDirectory] {

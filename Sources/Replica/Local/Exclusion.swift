@@ -53,7 +53,7 @@ extension LocalChanges {
         }
     }
 
-    /// What stayed on this machine because of its name is sent, with all below it but what has such a name itself.
+    /// Sends an item that was excluded because of its name, and all items below it that have no such name.
     private mutating func include(_ item: ItemRecord) throws {
         var waiting = [item]
         while let next = waiting.popLast() {

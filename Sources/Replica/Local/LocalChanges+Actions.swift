@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// What users of the API do that no system call does. The kernel has to be told of it.
+/// Changes by users of the API, addressed by item identifiers. The kernel does not know of them and is told.
 extension LocalChanges {
     /// As ``create(_:in:_:caller:usualGroup:isListed:)`` for a directory, also in one that was never listed.
     package mutating func createDirectory(

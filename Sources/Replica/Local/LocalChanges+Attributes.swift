@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// What `setattr` changes; nil stays as it is.
+/// The attributes that `setattr` changes; nil leaves one unchanged.
 package struct LocalAttributes: Hashable, Sendable {
     package enum Time: Hashable, Sendable {
         case now
@@ -66,7 +66,7 @@ extension LocalChanges {
             record.changedAt = now
             try db.writeAttributes(of: record)
         }
-        // What is as it was is nothing to send.
+        // An attribute that has not changed is not sent.
         if record.permissions == before.permissions { fields.remove(.permissions) }
         if record.owner == before.owner, record.group == before.group { fields.remove(.ownership) }
         if record.modifiedAt == before.modifiedAt { fields.remove(.contentModificationDate) }
@@ -112,7 +112,7 @@ extension LocalChanges {
         try checkChangeable(number)
     }
 
-    /// What may not be written may not be changed in any other way either.
+    /// An item that may not be written may not be changed in any other way.
     private func checkChangeable(_ number: InodeNumber) throws {
         let allowsWriting = try db.one(Self.writingAllowed, [number.rawValue], { $0[0] as Bool })
         if allowsWriting == false { throw LocalObstacle.refused(.notPermitted) }

@@ -91,7 +91,7 @@ extension LocalChanges {
         return directory
     }
 
-    /// What becomes of a wish to make something in a directory, by what is known of that.
+    /// The creation of a new item in a directory, with all decisions about it.
     func creation(
         of new: NewInode, named name: String, in directory: ItemRecord, caller: LocalCaller, usualGroup: UInt32,
         isWritten: Bool
@@ -122,7 +122,7 @@ extension LocalChanges {
             exclusion: exclusion)
     }
 
-    /// What may be done with something new that the provider will have.
+    /// The capabilities of a new item that is sent to the provider.
     func newCapabilities() throws -> ItemCapabilities {
         try db.hasTrash() ? ItemCapabilities.ordinary.union(.allowsTrashing) : .ordinary
     }

@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// What a rename does where the new name exists.
+/// The effect of a rename if the new name exists.
 package enum RenameRule: Hashable, Sendable {
     case replace
     /// EEXIST.
@@ -32,7 +32,7 @@ extension LocalChanges {
         try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
-            // What stays on this machine and what does not are two file systems, but for what is no file anywhere else.
+            // Excluded and other items count as two file systems, except for special files, which are always excluded.
             let stay =
                 try staysWhatItIs(item, as: newName, in: newDirectory)
                 && staysWhatItIs(target, as: name, in: directory)
@@ -83,7 +83,7 @@ extension LocalChanges {
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private mutating func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
-        // What was here is what is replaced, whatever the remote has reported since of a file that a process has open.
+        // The version that is replaced is the local one, even if the remote has reported a newer one of an open file.
         let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
         let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
         var fields = item.changedFields.intersection([

@@ -14,7 +14,7 @@ extension Replica {
         }
     }
 
-    /// What a conflict copy's name has in brackets: `conflicted copy of HOST, DATE`.
+    /// The label in a conflict copy's name: `conflicted copy of HOST, DATE`.
     @Sendable package static func conflictLabel() -> String {
         "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
     }

@@ -120,7 +120,7 @@ extension LocalChanges {
         if item.trashRole != .none { throw LocalObstacle.refused(.resourceBusy) }
         guard try db.hasTrashDirectories() else { return false }
         let (from, to) = (try db.trashArea(of: item.parent), try db.trashArea(of: parent))
-        // What stays on this machine and what does not are two file systems.
+        // The trash's own files, which are excluded, count as another file system.
         guard (from == .local) == (to == .local) else { throw LocalObstacle.refused(.improperLink) }
         switch (from, to) {
         case (.files, .files): return true
@@ -137,7 +137,7 @@ extension LocalChanges {
         }
     }
 
-    /// What a new name is to the trash: its role, and whether it stays on this machine.
+    /// The role of a new item in the trash, and whether it stays on this machine.
     ///
     /// - Throws: ``LocalObstacle``: EPERM for a trash directory where there is no trash.
     func trashRole(

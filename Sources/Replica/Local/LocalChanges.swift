@@ -7,7 +7,7 @@ import SystemPackage
 
 /// Why a local change cannot be made on the spot.
 package enum LocalObstacle: Error, Hashable, Sendable {
-    /// It fails, and this is how.
+    /// It fails with this error.
     case refused(Errno)
     /// The directory has to be listed first.
     case listing(of: InodeNumber)
@@ -18,7 +18,7 @@ package enum LocalObstacle: Error, Hashable, Sendable {
 /// A transaction that was to change no names has to make one: it is made again as one that may.
 struct NamesNeeded: Error {}
 
-/// In whose name a local change is made.
+/// The process that makes a local change.
 package struct LocalCaller: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
@@ -111,7 +111,7 @@ package struct LocalChanges {
         }
     }
 
-    /// What the remote has to be told of an inode, by all of its names. An edit lets a parked item be tried again.
+    /// Makes fields of an inode pending in all of its items. An item whose upload has failed is tried again.
     func mark(_ fields: ItemFields, of number: InodeNumber) throws { try db.mark(fields, of: number, at: now) }
 
     /// A name was made or removed in a directory, as it was read in this transaction.

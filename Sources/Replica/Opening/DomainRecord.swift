@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// What a replica that is not open knows of its domain.
+/// The domain's record in a replica that is not open.
 package struct DomainRecord: Hashable, Sendable {
     package var source: String
     /// Where it was mounted last.

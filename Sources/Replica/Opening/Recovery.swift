@@ -104,7 +104,7 @@ struct Recovery {
             AND (changedFields & \(field: .contents) <> 0 OR identifier IS NULL AND reimport <= 0))
         """
 
-    /// What was written through the kernel after the last comparison is found by its file.
+    /// Finds the writes through the kernel since the last comparison, by the state of each content file.
     private mutating func compareWrittenFiles() throws {
         for number in try database.filesBeingWritten() {
             do {
@@ -126,7 +126,7 @@ struct Recovery {
         // The files go after the commit: a transaction that fails has removed nothing.
         let obsolete = try database.write { db -> [Int64] in
             try db.abandonListings()
-            // What was removed while a process had it open. A directory that still has children is left to the check.
+            // Inodes that were removed while a process had them open. The check handles directories that have children.
             let nameless = try db.all(
                 """
                 SELECT number FROM inode WHERE linkCount = 0

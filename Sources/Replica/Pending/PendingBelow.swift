@@ -11,7 +11,7 @@ package enum PendingMark: Hashable, Sendable {
     case reimport(Int64)
 }
 
-/// What below one item the remote has not got yet.
+/// The changes at or below one item that the remote does not have yet.
 extension ReplicaDatabase {
     /// The first of what was changed at or below an item up to a moment and is not on the remote: what was changed there,
     /// moved into it or out of it, removed from it, or waits to be recognized.

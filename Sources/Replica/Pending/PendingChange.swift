@@ -80,7 +80,7 @@ extension ReplicaDatabase {
     /// The directories of which something was left out and that are to be compared with the remote again.
     package func directoriesToCompare() throws -> [InodeNumber] {
         try read { db in
-            // What is offered again in a directory makes sense of what the remote has there.
+            // Items that are offered again in a directory explain what the remote has there.
             try Int64.fetchAll(
                 db,
                 sql: """
@@ -101,13 +101,13 @@ extension ReplicaDatabase {
     }
 }
 
-/// What has a name on the remote.
+/// The holder of a name on the remote.
 package enum RemoteNameHolder: Hashable, Sendable {
     case deletion(Int64)
     case item(Int64, ItemFields)
 }
 
-/// Where an item stands between this machine and the remote.
+/// The state of an item between this machine and the remote.
 package enum SyncState: String, Hashable, Sendable {
     case synced
     case pending
@@ -118,7 +118,7 @@ package enum SyncState: String, Hashable, Sendable {
 }
 
 extension ReplicaDatabase {
-    /// Where an item stands; whether it is on its way just now the engine knows.
+    /// The state of an item; only the engine knows whether it is being uploaded now.
     package func syncState(of item: ItemRecord) throws -> SyncState {
         if item.isExcluded { return .excluded }
         if item.changedFields.isEmpty, !item.isToBeOffered { return .synced }

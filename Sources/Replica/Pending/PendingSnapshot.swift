@@ -43,7 +43,7 @@ package struct PendingRemoval: Sendable {
     }
 }
 
-/// What waits to be sent, as of one moment: everything that a plan is made of.
+/// The changes that wait to be sent, as of one moment: the input of a plan.
 package struct PendingSnapshot: Sendable {
     package var removals: [PendingRemoval] = []
     package var items: [PendingEntry] = []
@@ -56,7 +56,7 @@ package struct PendingSnapshot: Sendable {
     package init() {}
 }
 
-/// What a snapshot has to contain.
+/// The extent of a snapshot.
 package struct PendingQuery {
     package var now: FileTimestamp
     /// Enough entries that can be sent.

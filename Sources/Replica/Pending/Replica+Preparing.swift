@@ -29,7 +29,7 @@ extension Replica {
                 sending.insert(.extendedAttributes)
             }
             described.parentItemIdentifier = parent
-            // What the user wants here is no matter of the remote's.
+            // The user's policy is not sent to the remote.
             described.contentPolicy = .inherited
             if let name { described.filename = name }
             return SentChange(

@@ -5,7 +5,7 @@ import GRDB
 package enum LocalSet: String, Sendable, CaseIterable {
     /// Files whose content is here whole, and directories whose listing is.
     case materialized
-    /// What was changed here and the provider has not acknowledged, with what is to be deleted.
+    /// Items with changes that the provider has not acknowledged, and items to be deleted.
     case pending
 
     fileprivate var table: String { "\(rawValue)Change" }
@@ -14,15 +14,15 @@ package enum LocalSet: String, Sendable, CaseIterable {
 /// One page of a set's members.
 package struct MemberPage: Sendable {
     package var items: [FileProviderItem]
-    /// Where the next page begins; nil when this was the last.
+    /// The start of the next page; nil after the last one.
     package var next: Int64?
 }
 
-/// What happened to a set since a moment of its history.
+/// The changes of a set since a moment of its history.
 package struct MemberChanges: Sendable {
     /// Members that are new, moved or changed.
     package var updated: [FileProviderItem]
-    /// What is no member, or has another identifier.
+    /// Items that are no members any more, or have another identifier.
     package var gone: [ItemIdentifier]
     /// The moment up to which this goes.
     package var sequence: Int64
@@ -46,7 +46,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What happened to a set after a moment.
+    /// The changes of a set after a moment.
     ///
     /// - Parameter history: how far back it goes.
     /// - Returns: nil when the history does not go back so far.
@@ -170,7 +170,7 @@ extension Database {
 }
 
 extension PendingDeletion {
-    /// What is to be deleted, as far as it is still known: nothing may be done with it.
+    /// The item to be deleted, as far as it is still known: it has no capabilities.
     fileprivate var item: FileProviderItem {
         FileProviderItem(
             itemIdentifier: identifier, parentItemIdentifier: parent, filename: name, kind: kind.itemKind ?? .file,

@@ -133,7 +133,7 @@ extension ProviderDatabase {
         let files = FileManager.default
         func size(_ path: String) -> Int { (try? files.attributesOfItem(atPath: path))?[.size] as? Int ?? 0 }
         guard size(path.string) > 0 else {
-            // What was written last may all be in the log.
+            // All recent writes may be in the log.
             guard wasMade, size(path.string + "-wal") == 0 else { return nil }
             return files.fileExists(atPath: path.string) ? "the file is empty" : "the file is missing"
         }

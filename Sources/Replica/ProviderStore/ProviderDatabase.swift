@@ -88,7 +88,7 @@ package final class ProviderDatabase: ProviderStore {
         do {
             try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         } catch Errno.noSpace {
-            // What is in the log stays there, and is as good.
+            // The changes stay in the log, which is as durable.
         }
     }
 

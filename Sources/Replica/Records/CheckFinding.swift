@@ -9,7 +9,7 @@ package struct CheckFinding: Hashable, Sendable {
         case tree
         /// Content files that do not fit their rows, or have none.
         case contents
-        /// What the provider says of an item, or of a directory's children.
+        /// The provider reports an item, or a directory's children, otherwise.
         case remote
         /// Bytes that are not the remote's.
         case bytes
@@ -19,7 +19,7 @@ package struct CheckFinding: Hashable, Sendable {
     package var inode: InodeNumber?
     /// The item's name, where it has one.
     package var name: String?
-    /// What is wrong, and what was done about it.
+    /// The defect, and its repair.
     package var text: String
     package var isMended: Bool
 

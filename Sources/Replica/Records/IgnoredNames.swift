@@ -32,6 +32,6 @@ package struct IgnoredNames: Hashable, Sendable {
     /// Whether every name is sent.
     var isEmpty: Bool { patterns.isEmpty && sendsByteNames }
 
-    /// What tells one list from another. No pattern is empty.
+    /// Identifies a list of patterns. No pattern is empty.
     var text: String { patterns.joined(separator: "/") + (sendsByteNames ? "" : "//") }
 }

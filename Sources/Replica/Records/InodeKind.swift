@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What kind of file an inode is: those that remotes know, and those that stay on this machine.
+/// The kind of a file: those that remotes know, and those that stay on this machine.
 package enum InodeKind: Int, Hashable, Sendable, CaseIterable {
     case file = 1
     case directory = 2

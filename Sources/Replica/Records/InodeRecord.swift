@@ -17,7 +17,7 @@ package enum ContentState: Int, Hashable, Sendable {
     }
 }
 
-/// What a name in the mount refers to: the local side of an item's metadata, as `stat` shows it.
+/// An inode: the local side of an item's metadata, as `stat` shows it.
 package struct InodeRecord: Hashable, Sendable {
     package var number: InodeNumber
     package var kind: InodeKind
@@ -35,7 +35,7 @@ package struct InodeRecord: Hashable, Sendable {
     package var createdAt: FileTimestamp
     /// When it was read last, as a process said; `nil`: like ``modifiedAt``.
     package var accessedAt: FileTimestamp?
-    /// What device a device file stands for.
+    /// The device number of a device file.
     package var device: UInt32
     /// How many of a directory's entries are directories, as far as they are known.
     package var subdirectories: Int

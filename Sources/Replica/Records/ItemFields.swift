@@ -1,7 +1,7 @@
 import FileProvider
 
 extension ItemFields {
-    /// What a new item tells the remote.
+    /// The fields of a new item that are sent to the remote.
     static func ofNewItem(_ kind: InodeKind) -> ItemFields {
         let fields: ItemFields = [
             .filename, .parentItemIdentifier, .creationDate, .contentModificationDate, .permissions, .ownership,
@@ -11,7 +11,7 @@ extension ItemFields {
 }
 
 extension ItemFields {
-    /// What is kept here when the remote cannot hold it: everything but what an item is.
+    /// The fields that are stored here if the remote cannot hold them: all but content, name and parent.
     static let attributes: ItemFields = [
         .lastUsedDate, .tagData, .favoriteRank, .creationDate, .contentModificationDate, .fileSystemFlags,
         .extendedAttributes, .permissions, .ownership,

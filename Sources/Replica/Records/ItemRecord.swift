@@ -15,9 +15,9 @@ package struct ItemRecord: Hashable, Sendable {
     /// The item's own policy: the one that the user gave it, else its provider's.
     package var policy: ContentPolicy
     package var base: ItemBase
-    /// What differs between the mount and what the provider last agreed to.
+    /// The fields that differ between the mount and the version that the provider last acknowledged.
     package var changedFields: ItemFields
-    /// What the remote cannot hold: it is kept here, and what the remote says of it does not count.
+    /// The fields that the remote cannot hold: they are stored here, and the remote's values are ignored.
     package var heldFields: ItemFields
     /// The system's own name for an item that was made here: the same each time it is offered to the provider.
     package var template: Int64
@@ -25,7 +25,7 @@ package struct ItemRecord: Hashable, Sendable {
     package var wasSent: Bool
     /// Whether it stays on this machine.
     package var isExcluded: Bool
-    /// What a directory is to the trash.
+    /// The role of a directory in the trash.
     package var trashRole: TrashRole
     /// Where it was, when it lies in the trash.
     package var trash: TrashPlace?
@@ -35,7 +35,7 @@ package struct ItemRecord: Hashable, Sendable {
     /// Whether its identifier was given up, and the provider is to be offered it again.
     package var isToBeOffered: Bool { reimport > 0 }
 
-    /// What news from the remote must not overwrite.
+    /// The fields that remote changes must not overwrite.
     package var localFields: ItemFields { changedFields.union(heldFields) }
 
     /// The name that it has, or had when it was trashed: what the remote is told.
@@ -45,7 +45,7 @@ package struct ItemRecord: Hashable, Sendable {
     package var isHidden: Bool { Displacement.isDisplaced(name) }
 }
 
-/// What the provider last said or agreed to.
+/// The state that the provider last reported or acknowledged.
 package struct ItemBase: Hashable, Sendable {
     package var parent: ItemIdentifier?
     package var name: String?

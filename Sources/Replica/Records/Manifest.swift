@@ -33,7 +33,7 @@ enum Manifest {
         var remoteName: String?
         /// The path of the directory that holds it on the remote, where that is another.
         var remoteDirectory: String?
-        /// What the remote has not got, in bits as in the database.
+        /// The fields that the remote does not have, in bits as in the database.
         var changedFields: UInt32
         var heldFields: UInt32
         var isExcluded: Bool

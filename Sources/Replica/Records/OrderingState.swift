@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What an operation or an observation touches: items, and names in directories.
+/// The items, and the names in directories, that an operation or an observation touches.
 package struct Footprint: Hashable, Sendable {
     package struct Place: Hashable, Sendable {
         package var parent: ItemIdentifier
@@ -179,7 +179,7 @@ package struct OrderingState: Sendable {
         (acknowledged[identifier] ?? 0) > tick || isListing && (reported[identifier] ?? 0) > tick
     }
 
-    /// What an observation is worth now.
+    /// Whether an observation is still valid.
     package func verdict(on footprint: Footprint, observedAt tick: Tick) -> Verdict {
         if let (id, _) = operations.first(where: { $0.value.sentAt != nil && $0.value.footprint.overlaps(footprint) }) {
             return .wait(for: id)

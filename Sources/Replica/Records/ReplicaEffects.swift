@@ -1,6 +1,6 @@
-/// What a transaction leaves to be done once it is committed.
+/// The effects that a transaction leaves to be done after the commit.
 package struct ReplicaEffects: Sendable {
-    /// What the kernel has to drop from its caches, in order.
+    /// The entries that the kernel has to drop from its caches, in order.
     package var invalidations: [KernelInvalidation] = []
     /// Inodes whose content file belongs to a generation that is over.
     package var obsoleteContents: [ObsoleteContent] = []
@@ -62,7 +62,7 @@ extension OpenInodes {
     package func keepsNameless(_ number: InodeNumber) -> Bool { isOpen(number) }
 }
 
-/// Before anything can be open.
+/// No inode is open: for use before the replica is mounted.
 struct NothingOpen: OpenInodes {
     func isOpen(_ number: InodeNumber) -> Bool { false }
 }

@@ -10,7 +10,7 @@ package struct SentChange: Sendable {
     package var item: FileProviderItem
     package var base: ItemVersion
     package var fields: ItemFields
-    /// What the content file was when it was sent.
+    /// The content file's stamp when it was sent.
     package var contentStamp: Int64?
     /// Whether it may have been sent before, without an answer.
     package var isReplay: Bool

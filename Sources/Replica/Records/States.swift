@@ -27,7 +27,7 @@ enum ComparisonState: Int, Sendable {
     case running = 2
 }
 
-/// What tells a content file's states apart: its change time in nanoseconds.
+/// Identifies a state of a content file: its change time in nanoseconds.
 enum ContentStamp {
     /// The stamp of a file that may be written again without its change time moving.
     static let unknown: Int64 = 0

@@ -1,6 +1,6 @@
 import FileProvider
 
-/// What a directory is to the trash of a user.
+/// The role of a directory in a user's trash.
 package enum TrashRole: Int, Hashable, Sendable {
     case none = 0
     /// `.Trash-UID` at the root.

@@ -193,12 +193,12 @@ extension Ingestion {
 }
 
 extension Ingestion {
-    /// What was removed here was found on the remote: it can be deleted there now.
+    /// An item that was removed here was found on the remote: it can be deleted there now.
     package func foundDeleted(_ deletion: PendingDeletion, as item: FileProviderItem) throws {
         try db.foundDeleted(deletion.identifier, as: item)
     }
 
-    /// What was removed here is not on the remote, nor what it contained.
+    /// An item that was removed here is not on the remote, nor are the items that it contained.
     package mutating func notFoundDeleted(_ deletion: PendingDeletion) throws {
         try db.deleteDeletions(below: deletion.identifier)
         try db.deleteDeletion(deletion.identifier)

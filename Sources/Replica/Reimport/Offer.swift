@@ -1,7 +1,7 @@
 import FileProvider
 import GRDB
 
-/// What can be offered, in the order of the rows.
+/// An item that can be offered.
 package struct ReadyOffer: Hashable, Sendable {
     package var row: Int64
     package var parent: ItemIdentifier
@@ -27,7 +27,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What an item is offered as; nil when it is not, or has to wait for others.
+    /// The offer of an item; nil if it is not to be offered, or has to wait for others.
     package func readyOffer(of row: Int64) throws -> ReadyOffer? {
         try read { db in try db.readyOffer(of: row) }
     }
@@ -141,7 +141,7 @@ extension Replica {
 }
 
 extension FileProviderItem {
-    /// What an item says of itself.
+    /// The fields of which an item has a value.
     fileprivate func knownFields(withContents: Bool) -> ItemFields {
         var fields: ItemFields = [.filename, .parentItemIdentifier]
         if withContents { fields.insert(.contents) }

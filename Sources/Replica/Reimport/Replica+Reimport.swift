@@ -22,7 +22,7 @@ extension Replica {
             try db.noteIncompleteIfListed(number)
             if item.inode.kind == .directory { try marking.enter(number) }
             try marking.noteTotal()
-            // What lies right below is given up at once: no listing mistakes it for gone.
+            // The direct children are given up at once, so that no listing takes them for deleted.
             try marking.go(on: Self.reimportBatch)
         }
     }

@@ -20,7 +20,7 @@ extension Ingestion {
         if current.isToBeOffered { return }
         if try !isPlain(item, of: current) {
             try willChangeNames()
-            // What was made in a directory up to now has changed that once more.
+            // Files that were created in a directory in the meantime have changed it once more.
             current = try db.item(id: sent.row) ?? current
         }
         try db.forgetUnanswered(ofItem: sent.row)
@@ -50,11 +50,11 @@ extension Ingestion {
         {
             changed.insert(.extendedAttributes)
         }
-        // What was not sent and is not different from what was sent was not changed either.
+        // A field that is pending now was pending before, or differs from the value that was sent.
         changed = changed.intersection(current.changedFields)
         var held = stillPending.intersection(sent.fields).intersection(.attributes)
         if sent.fields.contains(.contents), stillPending.contains(.contents) {
-            // What is there came of an earlier call: all of this one is sent again.
+            // The remote's content is that of an earlier call: all fields of this one are sent again.
             changed.formUnion(held.intersection(current.changedFields))
             held = []
         }
@@ -62,7 +62,7 @@ extension Ingestion {
         let isRenamedThere =
             !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
-        // What is written here is still based on what it was written over, whatever the remote has got meanwhile.
+        // The local content is still based on the version that it replaced, even if the remote has a newer one.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,

@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// What became of content that was changed here and on the remote.
+/// The outcome of a conflict: content that was changed here and on the remote.
 package enum ConflictOutcome: Hashable, Sendable {
     /// The local content is a new item of this name.
     case copied(name: String)

@@ -3,8 +3,8 @@ import GRDB
 
 /// Items that the provider refuses: they stay on this machine.
 extension Ingestion {
-    /// The provider does not want a new item: it stays here, and so does what is new in it. Of what was offered to it again
-    /// that stays which is here: the rest nobody could bring any more.
+    /// The provider does not want a new item: it stays here, and so does what is new in it. Of the items that were
+    /// offered again, those whose content is here stay: the content of the others cannot be fetched any more.
     package mutating func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
         if let item = try db.item(id: sent.row), item.isToBeOffered {
             try willChangeNames()
@@ -25,7 +25,7 @@ extension Ingestion {
             guard item.inode.kind == .directory else { continue }
             offered += try db.items(in: item.inode.number).filter(\.isToBeOffered)
         }
-        // What lies deepest comes first: a directory stays for what is in it.
+        // The deepest items come first: a directory stays if an item in it stays.
         for item in offered.reversed() {
             let isHere: Bool
             switch item.inode.kind {

@@ -5,7 +5,7 @@ import GRDB
 /// Remote changes against local changes: nothing that exists only here is removed with an item that the remote removes,
 /// and an old remote change does not undo what was removed or made here.
 extension Ingestion {
-    /// Whether news of an item that is not known here are dealt with already, or have to wait.
+    /// Whether a report of an unknown item needs no new row: it has been handled, or has to wait.
     mutating func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
         if try isBeingDeleted(item) { return true }
         // In the trash many may have one name.
@@ -39,7 +39,7 @@ extension Ingestion {
             "SELECT baseContentVersion, kind, id FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
             { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64) })
         guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
-        // What was sent last, and not answered, is no newer than the removal.
+        // A request that was sent before the removal, and not answered, is not newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             try db.deleteDeletion(item.itemIdentifier)
@@ -94,7 +94,7 @@ extension Ingestion {
 
     /// Whether an item itself has something that the remote has not, beside its attributes.
     private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
-        // What stays on this machine keeps nothing alive that the remote has removed.
+        // An excluded item does not keep a directory that the remote has removed.
         if item.isExcluded || item.inode.kind.itemKind == nil { return false }
         if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
         if item.identifier == nil, !item.isToBeOffered { return true }
@@ -114,7 +114,7 @@ extension Ingestion {
 
     private mutating func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
         if isMovedIn(item, removedParent: removedParent) {
-            // What kept it from being sent may have been the directory.
+            // The directory may have been the reason why it could not be sent.
             return try db.retryItem(item.id)
         }
         if item.inode.kind == .directory {

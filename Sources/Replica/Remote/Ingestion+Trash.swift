@@ -5,10 +5,10 @@ import Syscalls
 /// The remote's trash: what is trashed there lies in the trash here, and what lies below a trashed directory is left
 /// as it was.
 extension Ingestion {
-    /// Whether news of an item are to be taken in as those of a trashed one.
+    /// Whether a report of an item is about a trashed one.
     func isForTrash(_ item: FileProviderItem) throws -> Bool { try item.isTrashed && db.hasTrash() }
 
-    /// Whether an item is none of the working set's: below a trashed directory, and not taken out of it.
+    /// Whether an item is outside the working set: below a trashed directory, and not moved out of it.
     func isOutOfSight(_ known: ItemRecord?, parent: ItemRecord?) throws -> Bool {
         guard try db.hasTrashDirectories() else { return false }
         if let known, try known.trash != nil || !db.isTrashed(known.parent) { return false }
@@ -16,7 +16,7 @@ extension Ingestion {
         return try db.isTrashed(parent.inode.number)
     }
 
-    /// Whether an item's deletion is none of ours: the directory above it was trashed, and it left the working set.
+    /// Whether an item left the working set because a directory above it was trashed: its deletion is not applied.
     func isOutOfSight(_ known: ItemRecord) throws -> Bool {
         guard try db.hasTrashDirectories() else { return false }
         return try known.trash == nil && db.isTrashed(known.parent)

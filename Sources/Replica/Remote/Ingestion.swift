@@ -157,7 +157,7 @@ package struct Ingestion {
         }
     }
 
-    /// What the provider gave and cannot be shown.
+    /// The message about an item of the provider that cannot be shown.
     private static func notShown(_ item: FileProviderItem, _ reason: String) -> String {
         "the remote has an item that cannot be shown: '\(item.filename)' (\(item.itemIdentifier)): \(reason)"
     }

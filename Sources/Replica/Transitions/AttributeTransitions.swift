@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// What `stat` shows of an inode, except what describes its local content.
+/// The attributes of an inode that `stat` shows, except those of its local content.
 extension Database {
     /// Writes an inode's attributes as the record has them.
     func writeAttributes(of inode: InodeRecord) throws {

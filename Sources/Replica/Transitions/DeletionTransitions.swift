@@ -123,7 +123,7 @@ extension Database {
             [token.rawValue, parent.rawValue, id])
     }
 
-    /// What is to be deleted was found on the remote: it can be deleted now.
+    /// An item that is to be deleted was found on the remote: it can be deleted now.
     ///
     /// - Parameter placeholder: what stood in for its identifier.
     func foundDeleted(_ placeholder: ItemIdentifier, as item: FileProviderItem) throws {

@@ -49,7 +49,7 @@ extension Database {
         return (identifier ?? nil).map { ItemIdentifier(rawValue: $0) }
     }
 
-    /// Where the version was shown that the remote has replaced: where its item is now, or was then.
+    /// The place of a version that the remote has replaced: where its item is now, or was then.
     func place(ofSuperseded number: InodeNumber) throws -> (parent: InodeNumber, name: String)? {
         try one(
             """

@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// What of items is pending, and when it is sent.
+/// The pending fields of items, and when they are sent.
 extension Database {
     /// Makes fields of an inode pending, in all of its items, and lets them be sent at once.
     func mark(_ fields: ItemFields, of number: InodeNumber, at time: FileTimestamp) throws {
@@ -74,7 +74,7 @@ extension Database {
         return changesCount > 0
     }
 
-    /// What was sent of an item was answered, or has certainly not reached the remote.
+    /// The request for an item was answered, or has certainly not reached the remote.
     func noteAnswered(_ row: Int64) throws {
         try run("UPDATE item SET wasSent = 0 WHERE id = ?", [row])
         try forgetUnanswered(ofItem: row)

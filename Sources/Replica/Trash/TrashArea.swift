@@ -1,7 +1,7 @@
 import FileProvider
 import GRDB
 
-/// Where a directory lies, seen from the trash.
+/// The place of a directory in relation to the trash.
 enum TrashArea: Hashable, Sendable {
     /// Not in the trash.
     case outside
@@ -86,7 +86,7 @@ extension Database {
 }
 
 extension ReplicaDatabase {
-    /// What lies in the trash, as it was trashed.
+    /// The trashed items, in the order in which they were trashed.
     package func trashedItems() throws -> [ItemRecord] {
         try read { db in
             try Int64.fetchAll(
@@ -95,7 +95,7 @@ extension ReplicaDatabase {
         }
     }
 
-    /// What lies in the trash and is not here whole.
+    /// The trashed items whose content is not here whole.
     package func incompleteTrashedItems() throws -> [InodeRecord] {
         try read { db in
             try Int64.fetchAll(

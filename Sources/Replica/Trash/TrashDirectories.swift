@@ -12,7 +12,7 @@ struct TrashDirectories {
     /// Where the files of `info` have their bytes; nil writes none.
     let contents: ContentStore?
     let now: FileTimestamp
-    /// What the kernel does not know of.
+    /// The changes that the kernel does not know of.
     private(set) var invalidations: [KernelInvalidation] = []
 
     /// One user's trash.
@@ -47,7 +47,7 @@ struct TrashDirectories {
         return UInt32(name.dropFirst(prefix.count))
     }
 
-    /// What a new directory is to the trash, by its name and its parent's role.
+    /// The role of a new directory in the trash, by its name and its parent's role.
     static func role(of name: String, in parent: InodeNumber, _ parentRole: TrashRole) -> TrashRole {
         if parent == .root { return user(of: name) == nil ? .none : .top }
         guard parentRole == .top else { return .none }
@@ -157,7 +157,7 @@ struct TrashDirectories {
         return number
     }
 
-    /// Where an item was, from the mount's root on, as far as its directories are still there.
+    /// The path of an item before it was trashed, as far as its directories still exist.
     private func path(of place: TrashPlace) throws -> [String] {
         var names: [String] = [place.name]
         for number in place.ancestors where number != .root {
