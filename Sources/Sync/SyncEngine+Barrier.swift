@@ -3,7 +3,19 @@ import Replica
 
 /// Waiting for a part of a domain.
 extension SyncEngine {
-    /// Waits until all that was changed up to now at or below an item is on the remote. What is parked is waited for.
+    /// Waits until all changes up to now are on the remote, and optionally until nothing is being downloaded.
+    ///
+    /// - Returns: false when the time was over before.
+    package func waitUntilSynced(within time: Duration?, downloads: Bool = false) async throws -> Bool {
+        try noteWrittenFiles()
+        let start = Replica.now
+        return try await hurried(within: time) {
+            if try replica.database.hasPending(since: start) { return false }
+            return downloads ? await transfers.isEmpty : true
+        }
+    }
+
+    /// Waits until all changes up to now at or below an item are on the remote, also those that wait after a failure.
     ///
     /// - Returns: false when the time was over before.
     package func waitUntilSynced(below top: InodeNumber, within time: Duration?) async throws -> Bool {
@@ -26,29 +38,45 @@ extension SyncEngine {
     private func settle(below top: InodeNumber, within time: Duration?, isFailing: Bool) async throws -> Bool {
         try noteWrittenFiles()
         let start = Replica.now
+        var current: PendingMark?
+        var last: PendingMark?
+        return try await hurried(within: time) {
+            while true {
+                if let mark = current {
+                    guard try !replica.database.isPending(mark, since: start) else { break }
+                    (current, last) = (nil, mark)
+                }
+                current = try replica.database.firstPending(below: top, since: start, after: last)
+                if let mark = current {
+                    if isFailing { try await lift(mark) }
+                } else if last == nil {
+                    return true
+                } else {
+                    // An item before the last one may be pending again.
+                    last = nil
+                }
+            }
+            if isFailing, let mark = current {
+                if isReadOnly { throw ReadOnlyProvider.refusal }
+                try connection.check()
+                if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
+            }
+            return false
+        }
+    }
+
+    /// Asks whether something is complete until it is, while nothing is held back from the remote.
+    ///
+    /// - Returns: false when the time was over before.
+    private func hurried(within time: Duration?, until isComplete: () async throws -> Bool) async throws -> Bool {
         let deadline = time.map { ContinuousClock.now + $0 }
         await uploads.hurry(true)
         defer { Task { await uploads.hurry(false) } }
-        var last: PendingMark?
-        while true {
-            guard let mark = try replica.database.firstPending(below: top, since: start, after: last) else {
-                // What was passed by may have come back while others were waited for.
-                if last == nil { return true }
-                last = nil
-                continue
-            }
-            if isFailing { try await lift(mark) }
-            while try replica.database.isPending(mark, since: start) {
-                if isFailing {
-                    if isReadOnly { throw ReadOnlyProvider.refusal }
-                    try connection.check()
-                    if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
-                }
-                if let deadline, ContinuousClock.now >= deadline { return false }
-                try await Task.sleep(for: .milliseconds(20))
-            }
-            last = mark
+        while try await !isComplete() {
+            if let deadline, ContinuousClock.now >= deadline { return false }
+            try await Task.sleep(for: .milliseconds(20))
         }
+        return true
     }
 
     /// Has something that failed before tried again now.

@@ -12,7 +12,7 @@ extension SyncEngine {
         let wasPaused = connection.state == .paused
         await uploads.pause(true)
         defer { Task { await uploads.pause(wasPaused) } }
-        return try await RemoteCheck(replica: replica, calls: calls, commits: commits, feed: feed, open: open)
+        return try await RemoteCheck(context, feed: feed)
             .run(comparesBytes: comparesBytes, isRepairing: isRepairing)
     }
 

@@ -9,7 +9,7 @@ extension SyncEngine {
         early?.noteLocalChange()
         materializer.wake()
         for notifier in notifiers { notifier.wake() }
-        if hasTrash { trashMaterializer.wake() }
+        if hasTrash { trashTidier.wake() }
     }
 
     /// When an item that is kept downloaded and could not be had is tried again; nil for all others.
@@ -37,25 +37,6 @@ extension SyncEngine {
     package func materialize(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         try await downloads.provide(number, version: nil, range: nil, request: request)
         await downloads.settle(number)
-    }
-
-    /// Waits until all that was changed up to now is on the remote.
-    ///
-    /// - Parameter downloads: waits for what is being downloaded, too.
-    /// - Returns: false when the time was over before.
-    package func waitUntilSynced(within time: Duration?, downloads: Bool = false) async throws -> Bool {
-        try noteWrittenFiles()
-        let start = Replica.now
-        let deadline = time.map { ContinuousClock.now + $0 }
-        await uploads.hurry(true)
-        defer { Task { await uploads.hurry(false) } }
-        while true {
-            let isWaiting = try replica.database.hasPending(since: start)
-            let isDownloading = downloads ? await !self.transfers.isEmpty : false
-            if !isWaiting, !isDownloading { return true }
-            if let deadline, ContinuousClock.now >= deadline { return false }
-            try await Task.sleep(for: .milliseconds(20))
-        }
     }
 
     /// Records writes to open files, which the kernel makes without a request to the daemon.

@@ -4,15 +4,11 @@ import Replica
 
 /// Synchronizes a domain's replica with its provider: lists and downloads on request, takes in remote changes,
 /// uploads local ones. It constructs all parts of this target.
-package final class SyncEngine: Sendable {
-    package let connection: Connection
-    package let warnings: Warnings
+package final class SyncEngine: SyncPart {
     let isInteractive: Bool
     /// Whether nothing may be changed on the remote.
     package let isReadOnly: Bool
-    let open: any OpenInodes
-    let replica: Replica
-    let calls: ProviderCalls
+    let context: SyncContext
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed
@@ -23,14 +19,11 @@ package final class SyncEngine: Sendable {
     let budget: CacheBudget
     let accessTimes: AccessTimes
     private let closedFiles: ClosedFileChanges
-    let commits: Commits
     private let schedule: RefreshSchedule
-    /// Compares the directories that processes have opened lately.
-    private let poller: Poller
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlyUploads?
-    let trashMaterializer: TrashMaterializer
+    let trashTidier: TrashTidier
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
     /// The remote's quota.
@@ -39,7 +32,6 @@ package final class SyncEngine: Sendable {
     let reimports: ReimportWorker
     /// Whether the provider has a trash.
     package let hasTrash: Bool
-    private let syncEvents = SyncEvents()
 
     /// - Parameters:
     ///   - open: which inodes processes have open.
@@ -62,13 +54,10 @@ package final class SyncEngine: Sendable {
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
         let provider = isReadOnly ? ReadOnlyProvider(provider) : provider
-        let accounting = accounting ?? NoFetchAccounting()
         self.isReadOnly = isReadOnly
         self.isInteractive = isInteractive
-        self.replica = replica
-        self.open = open
         hasTrash = provider.features.trash && provider.features.writing
-        warnings = Warnings(logger: logger)
+        let (warnings, syncEvents) = (Warnings(logger: logger), SyncEvents())
         for finding in replica.findings { warnings.report(finding) }
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
@@ -77,23 +66,20 @@ package final class SyncEngine: Sendable {
         }
 
         // What wakes a worker is made before the worker, so each part below needs only those above it.
-        let (uploadsSignal, materializerSignal) = (WakeSignal(), WakeSignal())
-        let (trashSignal, reimportSignal) = (WakeSignal(), WakeSignal())
-        let schedule = RefreshSchedule(polling: polling)
+        let (uploadsSignal, materializerSignal, reimportSignal) = (WakeSignal(), WakeSignal(), WakeSignal())
+        let connection = Connection(logger: logger)
+        let schedule = RefreshSchedule(replica: replica, connection: connection, polling: polling)
         self.schedule = schedule
-        poller = Poller(replica: replica, isActive: polling == .adaptive)
-
-        connection = Connection(logger: logger)
-        calls = ProviderCalls(
+        let calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience,
-            onLatch: { [syncEvents, connection] in
+            onLatch: {
                 syncEvents.tell(.offline, of: nil, named: connection.failure?.message ?? "")
                 schedule.probe()
             },
-            onRecovery: { [syncEvents] in
+            onRecovery: {
                 syncEvents.tell(.online, of: nil, named: "the remote answers again")
                 schedule.refresh()
-                for signal in [uploadsSignal, materializerSignal, trashSignal, reimportSignal] { signal.wake() }
+                for signal in [uploadsSignal, materializerSignal, reimportSignal] { signal.wake() }
             })
         quota = QuotaMonitor(calls: calls)
         let notifiers = [
@@ -108,24 +94,23 @@ package final class SyncEngine: Sendable {
         accessTimes = AccessTimes(replica: replica)
         let budget = CacheBudget(replica: replica, accessTimes: accessTimes, warnings: warnings, limits: cacheLimits)
         self.budget = budget
-        commits = Commits(
+        let commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
             onCommit: {
                 materializerSignal.wake()
                 budget.wake()
             },
             onPublish: { for notifier in notifiers { notifier.wake() } })
-        closedFiles = ClosedFileChanges(replica: replica, commits: commits, warnings: warnings)
-        let offers = OfferQueue(replica: replica, connection: connection, uploads: uploadsSignal)
+        let context = SyncContext(
+            replica: replica, open: open, calls: calls, commits: commits, warnings: warnings, events: syncEvents)
+        self.context = context
+        closedFiles = ClosedFileChanges(context)
+        let offers = OfferQueue(context, uploads: uploadsSignal)
 
         listingRetries = ListingRetries(replica: replica)
-        let listings = Listings(
-            replica: replica, calls: calls, commits: commits, warnings: warnings,
-            retries: isInteractive ? nil : listingRetries, offers: offers)
+        let listings = Listings(context, retries: isInteractive ? nil : listingRetries, offers: offers)
         self.listings = listings
-        let downloads = Downloads(
-            replica: replica, calls: calls, commits: commits, warnings: warnings, budget: budget,
-            events: syncEvents, open: open, offers: offers, accounting: accounting)
+        let downloads = Downloads(context, budget: budget, offers: offers, accounting: accounting)
         self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
@@ -135,46 +120,33 @@ package final class SyncEngine: Sendable {
             replica: replica, downloads: downloads, atOnce: ahead, cacheLimit: cacheLimits.bytes,
             accounting: accounting)
         eviction = Eviction(
-            replica: replica, open: open, commits: commits, downloads: downloads, listings: listings,
-            directoryPrefetcher: directoryPrefetcher, filePrefetcher: filePrefetcher, listingRetries: listingRetries)
-
-        documents = DocumentObserver(
-            replica: replica, open: open, calls: calls, listings: listings, commits: commits,
-            warnings: warnings)
-        let feed = ChangeFeed(
-            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings,
-            domainName: domainName)
+            context: context, downloads: downloads, listings: listings, directoryPrefetcher: directoryPrefetcher,
+            filePrefetcher: filePrefetcher, listingRetries: listingRetries)
+        documents = DocumentObserver(context)
+        let feed = ChangeFeed(context, listings: listings, domainName: domainName)
         self.feed = feed
 
-        early = isInteractive ? nil : EarlyUploads(replica: replica, calls: calls)
+        early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(
-            replica: replica, connection: connection,
             executor: Executor(
-                replica: replica, calls: calls, commits: commits, warnings: warnings, events: syncEvents,
-                delays: uploadDelays, early: early,
+                context: context, delays: uploadDelays, early: early,
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
-                        try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads)
+                        try await RecursiveDownload(context: context, listings: listings, downloads: downloads)
                             .run(number, request: FileProviderRequest(reason: .synchronization))
                     }
                 },
                 conflictLabel: conflictLabel),
-            offers: offers, signal: uploadsSignal,
-            limit: provider.features.concurrentCalls, isReadOnly: isReadOnly, isInteractive: isInteractive,
+            offers: offers, signal: uploadsSignal, isInteractive: isInteractive,
             onIdle: {
-                trashSignal.wake()
                 reimportSignal.wake()
                 if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
             })
         materializer = BackgroundMaterializer(
-            replica: replica, connection: connection, listings: listings, downloads: downloads, warnings: warnings,
-            signal: materializerSignal)
-        trashMaterializer = TrashMaterializer(
-            replica: replica, open: open, commits: commits, connection: connection, listings: listings,
-            downloads: downloads, signal: trashSignal)
+            context, listings: listings, downloads: downloads, signal: materializerSignal)
+        trashTidier = TrashTidier(context)
         reimports = ReimportWorker(
-            replica: replica, calls: calls, signal: reimportSignal, uploads: uploadsSignal, warnings: warnings,
-            events: syncEvents,
+            context, signal: reimportSignal, uploads: uploadsSignal,
             onFinish: {
                 Task {
                     await feed.distrust()
@@ -182,6 +154,12 @@ package final class SyncEngine: Sendable {
                 }
             })
     }
+
+    /// Whether the remote answers.
+    package var connection: Connection { calls.connection }
+
+    /// Warnings for the user.
+    package var warnings: Warnings { context.warnings }
 
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
@@ -193,25 +171,18 @@ package final class SyncEngine: Sendable {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            refresh: { [feed, trashMaterializer, poller, schedule] in
-                let start = ContinuousClock.now
-                var failure: FileProviderError?
-                do throws(FileProviderError) { try await feed.refresh() } catch { failure = error }
-                schedule.roundEnded(with: failure)
-                poller.roundEnded(after: .now - start)
-                trashMaterializer.wake()
-            }, connection: connection)
-        poller.run(
-            compare: { [feed, connection] in if connection.failure == nil { await feed.glance(at: $0) } },
-            // While the remote is unreachable, the schedule probes it.
-            refresh: { [schedule, connection] in if connection.failure == nil { schedule.refresh() } })
+            compare: { [feed] in await feed.glance(at: $0) },
+            refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in
+                defer { trashTidier.wake() }
+                try await feed.refresh()
+            })
         schedule.refresh()
         quota.ask()
         Task {
             await retryWhatWasReadOnly()
             await uploads.start()
             await reimports.start()
-            if hasTrash { await trashMaterializer.start() }
+            if hasTrash { trashTidier.start() }
             await materializer.start()
             await documents.start()
             if calls.provider.features.followsLocalSets {
@@ -247,22 +218,20 @@ package final class SyncEngine: Sendable {
     /// Looks for changes in another way from now on.
     package func poll(_ polling: Polling) {
         schedule.change(to: polling)
-        poller.activate(polling == .adaptive)
         signal()
     }
 
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
-        poller.stop()
-        syncEvents.finish()
+        context.events.finish()
         early?.stop()
         await uploads.stop(patience: patience)
         await reimports.stop()
-        await trashMaterializer.stop()
+        trashTidier.stop()
         await materializer.stop()
         await budget.stop()
-        for notifier in notifiers { await notifier.stop() }
+        for notifier in notifiers { notifier.stop() }
         await documents.stop()
         quota.stop()
         await listingRetries.stop()
@@ -282,12 +251,11 @@ package final class SyncEngine: Sendable {
 
     /// A process has had as much fetched as it may, and wanted more of a file.
     package func tellOverBudget(_ number: InodeNumber, process: String, fetched: Int64) {
-        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
-        syncEvents.tell(.overBudget, of: number, named: name, bytes: fetched, process: process)
+        context.events.tell(.overBudget, of: number, named: name(of: number), bytes: fetched, process: process)
     }
 
     /// The events from now on.
-    package var events: AsyncStream<SyncEvent> { syncEvents.stream }
+    package var events: AsyncStream<SyncEvent> { context.events.stream }
 
     // MARK: - What processes wait for
 
@@ -299,17 +267,17 @@ package final class SyncEngine: Sendable {
     ) async throws(FileProviderError) {
         try await listings.list(number, beyond: beyond, request: request)
         await directoryPrefetcher.listed(number)
-        poller.directoryWasOpened(number)
+        schedule.directoryWasOpened(number)
     }
 
     /// A process asked for a name that a listed directory does not have. Returns at once.
     package func nameWasMissed(in directory: InodeNumber) {
-        poller.nameWasMissed(in: directory)
+        schedule.nameWasMissed(in: directory)
     }
 
     /// A process opened a directory whose listing is here: it may be walking.
     package func directoryWasOpened(_ number: InodeNumber) {
-        poller.directoryWasOpened(number)
+        schedule.directoryWasOpened(number)
         Task { await directoryPrefetcher.listed(number) }
     }
 
@@ -332,7 +300,7 @@ package final class SyncEngine: Sendable {
     package func inodeWasOpened(_ number: InodeNumber) {
         accessTimes.note(number)
         documents.opened(number)
-        poller.fileWasOpened(number)
+        schedule.fileWasOpened(number)
         filePrefetcher.fileWasOpened(number)
     }
 
@@ -345,7 +313,7 @@ package final class SyncEngine: Sendable {
     package func download(
         _ number: InodeNumber, request: FileProviderRequest, progress: @escaping @Sendable (InodeNumber, Int64) -> Void
     ) async throws -> [(number: InodeNumber, error: FileProviderError)] {
-        try await RecursiveDownload(replica: replica, listings: listings, downloads: downloads, progress: progress)
+        try await RecursiveDownload(context: context, listings: listings, downloads: downloads, progress: progress)
             .run(number, request: request)
     }
 
@@ -361,7 +329,7 @@ package final class SyncEngine: Sendable {
         connection.reset()
         uploads.wake()
         try await feed.refresh(isThorough: true)
-        trashMaterializer.wake()
+        trashTidier.wake()
     }
 
     /// The provider says that there are changes. Returns at once.

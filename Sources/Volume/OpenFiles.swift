@@ -78,26 +78,16 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     package init() {}
 
-    package func isOpen(_ number: InodeNumber) -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        return files[number] != nil
-    }
+    package func isOpen(_ number: InodeNumber) -> Bool { lock.withLock { files[number] != nil } }
 
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
 
     package func isOpenForWriting(_ number: InodeNumber) -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        return files[number].map { $0.writers > $0.closing } ?? false
+        lock.withLock { files[number].map { $0.writers > $0.closing } ?? false }
     }
 
     /// A writer has closed the file. ``release(_:forWriting:)`` follows when the change is recorded.
-    func noteClosing(_ number: InodeNumber) {
-        lock.lock()
-        defer { lock.unlock() }
-        files[number]?.closing += 1
-    }
+    func noteClosing(_ number: InodeNumber) { lock.withLock { files[number]?.closing += 1 } }
 
     func file(_ number: InodeNumber) -> OpenFile? {
         lock.lock()
@@ -118,9 +108,7 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     /// Whether a file has more writers than `closed` contains of it.
     func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        return (files[number]?.writers ?? 0) > closed.count { $0 == number }
+        lock.withLock { (files[number]?.writers ?? 0) > closed.count { $0 == number } }
     }
 
     /// Decrements the open count.
@@ -143,9 +131,7 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     /// Increments the lookup count of each inode. Called before the reply, because FORGET may follow at once.
     func noteLookup(of numbers: some Sequence<InodeNumber>) {
-        lock.lock()
-        defer { lock.unlock() }
-        for number in numbers { lookups[number, default: 0] += 1 }
+        lock.withLock { for number in numbers { lookups[number, default: 0] += 1 } }
     }
 
     /// Decrements the lookup count of an inode.
@@ -165,11 +151,7 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     }
 
     /// The number of inodes that the kernel knows.
-    var knownCount: Int {
-        lock.lock()
-        defer { lock.unlock() }
-        return lookups.count
-    }
+    var knownCount: Int { lock.withLock { lookups.count } }
 
     package func keepsNameless(_ number: InodeNumber) -> Bool {
         lock.lock()
@@ -193,9 +175,5 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     // MARK: - Open files
 
     /// The open inodes.
-    var numbers: [InodeNumber] {
-        lock.lock()
-        defer { lock.unlock() }
-        return Array(files.keys)
-    }
+    var numbers: [InodeNumber] { lock.withLock { Array(files.keys) } }
 }

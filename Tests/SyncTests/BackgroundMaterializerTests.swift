@@ -7,7 +7,7 @@ import Testing
 @testable import Sync
 
 extension EngineTests {
-    /// What is brought here though nobody reads it.
+    /// Content that is fetched although no process reads it.
     @Suite struct BackgroundMaterializerTests {
         private func tree(_ tree: inout RemoteTree) {
             tree.addDirectory("d", identifier: "d")
@@ -51,7 +51,7 @@ extension EngineTests {
         }
 
         @Test("PIN-1: what comes and moves there later is completed too")
-        func whatComesAndMovesThereLaterIsCompletedToo() async throws {
+        func itemsAddedOrMovedLaterAreDownloaded() async throws {
             try await run { fixture in
                 try await fixture.list("e")
                 try set(.keepDownloaded, of: "d", fixture)
@@ -76,7 +76,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatWasHereIsFetchedAgainAndWhatWasNotIsNot() async throws {
+        @Test func onlyMaterializedFilesAreFetchedAgain() async throws {
             try await run { fixture in
                 try await fixture.list("d")
                 _ = try await fixture.read("a")
@@ -92,21 +92,26 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsToBeEvictedOnAChangeIsNotFetchedAgain() async throws {
+        @Test func evictOnUpdateFilesAreNotFetchedAgain() async throws {
             try await run { fixture in
-                try await fixture.list("d")
+                for directory in ["d", "e"] { try await fixture.list(directory) }
                 try set(.lazyEvictOnRemoteUpdate, of: "d", fixture)
-                _ = try await fixture.read("a")
-                #expect(try await comes("a", fixture))
+                for file in ["a", "c"] as [ItemIdentifier] {
+                    _ = try await fixture.read(file)
+                    #expect(try await comes(file, fixture))
+                }
                 fixture.provider.change { $0.write(RemoteContent("newer a"), to: "a") }
                 #expect(try await eventually { try fixture.inode("a").size == 7 })
-                try await Task.sleep(for: .milliseconds(300))
+                // The pass of the materializer that fetches this file sees the other one, too.
+                fixture.provider.change { $0.write(RemoteContent("newer c"), to: "c") }
+                #expect(try await eventually { try fixture.inode("c").size == 7 })
+                #expect(try await comes("c", fixture))
                 #expect(try fixture.inode("a").content == .dataless)
                 #expect(fixture.provider.log.count(of: .fetch, "a") == 1)
             }
         }
 
-        @Test func whatCannotBeHadIsSaidAndTriedAgain() async throws {
+        @Test func failedDownloadIsReportedAndRetried() async throws {
             try await run { fixture in
                 fixture.provider.faults.fail(
                     .fetch, of: "b", with: FileProviderError(.fileReadNoPermission, "no"), times: 1)
@@ -144,7 +149,7 @@ extension EngineTests {
                 try set(.keepDownloaded, of: "d", fixture)
                 #expect(await eventually { gates.count { $0.waiting > 0 } == 3 })
                 #expect(try await fixture.read("other") == Array("other".utf8))
-                // Whoever reads one of those that wait for their turn gets it.
+                // A process that reads one of the waiting files gets it.
                 let reader = Task { try await fixture.read("11") }
                 #expect(await eventually { gates[11].waiting > 0 })
                 gates.forEach { $0.open() }
@@ -154,7 +159,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatTheUserSaysCountsBeforeTheProvider() async throws {
+        @Test func userPolicyOverridesProviderPolicy() async throws {
             try await run { fixture in
                 try await fixture.list("d")
                 try set(.lazy, of: "a", fixture)
@@ -195,11 +200,11 @@ extension EngineTests {
             }
         }
 
-        @Test func whatWasMissingWhenTheDaemonEndedComesLater() async throws {
+        @Test func missingContentIsFetchedAfterRestart() async throws {
             try await EngineFixture.run(fill: tree) { fixture in
                 try await fixture.list("d")
                 try fixture.replica.setPolicy(.keepDownloaded, of: fixture.number("d"))
-                // Only now is there somebody who looks.
+                // Only now is the materializer started.
                 fixture.engine.start()
                 #expect(try await comes("deep", fixture))
             }

@@ -41,14 +41,15 @@ import Testing
         #expect(found.count < 40)
     }
 
-    @Test("CHANGE-10: as long as somebody has looked within five minutes, no ten seconds pass without a comparison")
+    @Test("CHANGE-10: a directory that was opened within five minutes is compared at least every ten seconds")
     func bound() {
         let found = pauses(until: BrowsedDirectories.memory)
         #expect(found.allSatisfy { $0 <= .seconds(10) })
         #expect(found.reduce(.zero, +) > BrowsedDirectories.memory - .seconds(10))
     }
 
-    @Test("CHANGE-10: a comparison that takes long is made for a small part of the time, however often somebody looks")
+    @Test(
+        "CHANGE-10: a comparison that takes long takes a small part of the time, however often the directory is opened")
     func slowComparisons() {
         var browsed = BrowsedDirectories()
         var (now, count) = (start, 0)
@@ -78,12 +79,15 @@ import Testing
         #expect(due.last == number(1000))
     }
 
-    @Test("CHANGE-9: where nobody looks the pauses grow to minutes, and longer where a look takes long") func idle() {
-        var pause = Poller.pauseWhileLooking
-        for _ in 0..<20 { pause = Poller.pause(after: pause, isIdle: true, roundTook: .seconds(1)) }
-        #expect(pause == Poller.longestPause)
-        #expect(Poller.pause(after: pause, isIdle: false, roundTook: .seconds(1)) == Poller.pauseWhileLooking)
-        #expect(Poller.pause(after: pause, isIdle: false, roundTook: .seconds(30)) == .seconds(600))
+    @Test("CHANGE-9: where no directory is opened the pauses grow to minutes, and longer where a round takes long")
+    func idle() {
+        var pause = RefreshSchedule.pauseWhileBrowsing
+        for _ in 0..<20 { pause = RefreshSchedule.pause(after: pause, isIdle: true, roundTook: .seconds(1)) }
+        #expect(pause == RefreshSchedule.longestPause)
+        #expect(
+            RefreshSchedule.pause(after: pause, isIdle: false, roundTook: .seconds(1))
+                == RefreshSchedule.pauseWhileBrowsing)
+        #expect(RefreshSchedule.pause(after: pause, isIdle: false, roundTook: .seconds(30)) == .seconds(600))
     }
 }
 

@@ -117,7 +117,7 @@ extension EngineTests {
                     defer { taken.close() }
                     let first = try taken.source.descriptor.readBytes(at: 0, count: 8)
                     #expect(await eventually { (try? bytes()) != first })
-                    // Whoever confirms it compares the stamps.
+                    // The confirmation compares the stamps.
                     #expect(try machine.replica.contentStatus(of: number).stamp != taken.stamp)
                 }
                 writer.kill()
@@ -181,7 +181,7 @@ extension EngineTests {
             }
         }
 
-        @Test("SEND-4: what was written to a file that stays open is sent without anybody asking")
+        @Test("SEND-4: what was written to a file that stays open is sent without a request")
         func anOpenFileIsSent() async throws {
             try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine async throws in
                 let number = try await machine.open("a")

@@ -53,7 +53,7 @@ extension EngineTests {
                 .sorted { $0.rawValue < $1.rawValue }
         }
 
-        @Test func onlyWhatIsBelowChangedVersionsIsComparedWhereVersionsCoverTrees() async throws {
+        @Test func onlyChangedSubtreesAreComparedWhereVersionsCoverTrees() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
             options.directoryVersionsCoverTrees = true
@@ -202,7 +202,7 @@ extension EngineTests {
         }
 
         @Test("CHANGE-3: an expired anchor compares everything and looks up what is missing")
-        func anExpiredAnchorComparesEverythingAndLooksUpWhatIsMissing() async throws {
+        func expiredAnchorComparesAllAndLooksUpMissingItems() async throws {
             try await run { fixture in
                 let moved = try fixture.number("b")
                 fixture.provider.change {

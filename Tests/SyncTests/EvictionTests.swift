@@ -35,7 +35,7 @@ extension EngineTests {
             try #require(failures.isEmpty)
         }
 
-        @Test("EVICT-1: an empty file that was evicted is here again for whoever wants all of it")
+        @Test("EVICT-1: an empty file that was evicted is materialized again when all of it is requested")
         func anEmptyFileComesBack() async throws {
             try await run { fixture in
                 try await fixture.list("d")
@@ -96,7 +96,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsKeptDownloadedRefuses() async throws {
+        @Test func keptDownloadedItemsRefuseEviction() async throws {
             try await run { fixture in
                 fixture.provider.change { $0.edit("c") { $0.contentPolicy = .keepDownloaded } }
                 try await downloadAll(fixture)
@@ -118,7 +118,7 @@ extension EngineTests {
             }
         }
 
-        @Test func evictingStopsWhatIsReadAheadAndNotWhatIsWaitedFor() async throws {
+        @Test func evictionStopsPrefetchesAndNotAwaitedDownloads() async throws {
             try await run { fixture in
                 try await fixture.list("d")
                 let gate = fixture.provider.faults.hold(.fetch, of: "a")
@@ -131,7 +131,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsEvictedWhileItIsComparedStaysEvicted() async throws {
+        @Test func directoryEvictedDuringComparisonStaysEvicted() async throws {
             try await run { fixture in
                 try await downloadAll(fixture)
                 fixture.provider.faults.fail(
@@ -151,7 +151,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsToBeComparedAndIsEvictedBeforeIsNotListed() async throws {
+        @Test func directoryEvictedBeforeComparisonIsNotListed() async throws {
             try await run { fixture in
                 try await downloadAll(fixture)
                 fixture.provider.faults.fail(
@@ -225,7 +225,7 @@ extension EngineTests {
             }
         }
 
-        @Test func evictingWhatIsNotHereIsASuccess() async throws {
+        @Test func evictionOfDatalessItemSucceeds() async throws {
             try await run { fixture in
                 let report = try await fixture.engine.evict(fixture.number("d"), isStrict: true)
                 #expect(report.refusals.isEmpty)
@@ -233,7 +233,7 @@ extension EngineTests {
             }
         }
 
-        @Test("EVICT-10: a download goes on past what fails") func aDownloadGoesOnPastWhatFails() async throws {
+        @Test("EVICT-10: a download goes on past what fails") func downloadContinuesAfterFailures() async throws {
             try await run { fixture in
                 fixture.provider.faults.fail(
                     .fetch, of: "b", with: FileProviderError(.fileReadNoPermission), times: nil)

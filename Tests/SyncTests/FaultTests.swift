@@ -89,7 +89,7 @@ extension EngineTests {
             }
         }
 
-        @Test func anEditAfterACrashIsNoConflictWithWhatWasSentBefore() async throws {
+        @Test func editAfterCrashDoesNotConflictWithOwnUpload() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "a")
                 let gate = machine.provider.faults.hold(.modify, times: 1)
@@ -109,7 +109,7 @@ extension EngineTests {
         }
 
         @Test("SEND-14: what was made, removed, and never answered is not shown again")
-        func whatWasRemovedBeforeItsAnswerStaysRemoved() async throws {
+        func itemRemovedBeforeAcknowledgementStaysRemoved() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
                 try await sendWithoutAnswer(.create, machine)
@@ -126,7 +126,7 @@ extension EngineTests {
         @Test(
             "SEND-14: what was removed or renamed while it was sent once more is not left there",
             arguments: [true, false])
-        func whatIsRemovedWhileItIsSentAgain(isRemoved: Bool) async throws {
+        func itemRemovedDuringRetryIsRemovedRemotely(isRemoved: Bool) async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("new", to: "n")
                 try await sendWithoutAnswer(.create, machine)
@@ -146,7 +146,7 @@ extension EngineTests {
         }
 
         @Test("SEND-14: what was moved, rewritten, and removed without an answer is removed there, too")
-        func whatWasMovedBeforeItsAnswerIsRemoved() async throws {
+        func movedUnacknowledgedItemIsRemovedRemotely() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "a")
                 try await machine.rename("a", to: "d/moved")
@@ -160,7 +160,7 @@ extension EngineTests {
         }
 
         @Test("SEND-14: what was changed without an answer, and removed, is done with when its directory is gone there")
-        func whatIsRemovedFromWhatIsGone() async throws {
+        func deletionInVanishedDirectoryIsComplete() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("other", to: "d/x")
                 try await sendWithoutAnswer(.modify, machine)
@@ -189,7 +189,7 @@ extension EngineTests {
         @Test(
             "ERROR-6: what is refused is parked and retried",
             arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
-        func whatIsRefusedIsParkedAndRetried(code: FileProviderError.Code) async throws {
+        func refusedChangeIsParkedAndRetried(code: FileProviderError.Code) async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 machine.provider.faults.fail(.create, with: FileProviderError(code), times: nil)
                 try await machine.write("new", to: "n")
@@ -225,7 +225,7 @@ extension EngineTests {
             }
         }
 
-        @Test("ERROR-5: a refusal is the item's own and holds nobody up") func aRefusedItemDelaysNoOther()
+        @Test("ERROR-5: a refusal concerns the item alone and delays no other") func aRefusedItemDelaysNoOther()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -271,7 +271,7 @@ extension EngineTests {
 
         // MARK: - Odd answers
 
-        @Test("WRITE-12: what the remote cannot hold is kept here") func whatTheRemoteCannotHoldIsKeptHere()
+        @Test("WRITE-12: what the remote cannot hold is kept here") func unsupportedFieldsAreKeptLocally()
             async throws
         {
             var options = InMemoryProvider.Options()
@@ -325,7 +325,7 @@ extension EngineTests {
             }
         }
 
-        @Test("SEND-15: what the remote made of a file is fetched") func whatTheRemoteMadeOfAFileIsFetched()
+        @Test("SEND-15: what the remote made of a file is fetched") func contentRewrittenByRemoteIsFetched()
             async throws
         {
             try await Machine.run(fill: fill) { machine in
@@ -340,7 +340,7 @@ extension EngineTests {
         // MARK: - Written while it is sent
 
         @Test("SEND-3: what is written during an upload is not mixed and sent again")
-        func whatIsWrittenDuringAnUploadIsNotMixedAndSentAgain() async throws {
+        func writeDuringUploadIsNotMixedAndIsSentAgain() async throws {
             var options = InMemoryProvider.Options()
             options.uploadChunkSize = 4
             try await Machine.run(options: options, fill: fill) { machine in
@@ -362,7 +362,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsWrittenAfterTheLastByteWasReadIsSentAgain() async throws {
+        @Test func writeAfterLastReadOfUploadIsSentAgain() async throws {
             try await Machine.run(fill: fill) { machine in
                 let gate = Gate()
                 machine.provider.faults.add(.holdTransfer(after: 8, gate), to: .create, times: 1)

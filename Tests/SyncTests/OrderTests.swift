@@ -79,7 +79,7 @@ extension EngineTests {
             "L mkdir e/a; R move d e/a; fatal 5 unheard",
             "L type b; op 0; fatal 3 applied; R move b e/n; L type b; lost 2; R edit b",
         ])
-        func whatFailedOnce(text: String) async throws {
+        func scriptsThatFailedOnce(text: String) async throws {
             #expect(try await ScriptRun.complaints(of: Script(text), in: StartingPoint()) == [])
         }
 

@@ -11,7 +11,7 @@ extension EngineTests {
     @Suite struct OriginTests {
         private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
 
-        /// The remote's `a` is rewritten and heard of while somebody here has the old one open.
+        /// The remote's `a` is rewritten, and the change is ingested while a process has the old version open.
         private func expectBothAreKept(
             openForWriting: Bool = false, write: (Machine, InodeNumber) async throws -> Void
         ) async throws {
@@ -33,7 +33,7 @@ extension EngineTests {
         }
 
         @Test("CONFLICT-5: what was opened for writing before news came is not written over them")
-        func whatIsOpenForWritingIsBasedOnWhatWasOpened() async throws {
+        func writeIsBasedOnOpenedVersion() async throws {
             try await expectBothAreKept(openForWriting: true) { machine, number in
                 try machine.put("ours", into: number)
                 try await machine.close(number)
@@ -41,7 +41,7 @@ extension EngineTests {
         }
 
         @Test("CONFLICT-5: what is written while a reader keeps the old content is based on that")
-        func whatIsWrittenBesideAReaderIsBasedOnWhatHeReads() async throws {
+        func writeBesideReaderIsBasedOnVersionOfReader() async throws {
             try await expectBothAreKept { machine, number in
                 try await machine.beginWriting(number)
                 try machine.put("ours", into: number)
@@ -72,7 +72,7 @@ extension EngineTests {
         @Test(
             "CONFLICT-5: an atomic save beside a reader of an old version is based on the new one, which the mount shows"
         )
-        func anAtomicSaveIsBasedOnWhatItReplaces() async throws {
+        func atomicSaveIsBasedOnReplacedVersion() async throws {
             try await expectNoConflict { machine in
                 try await machine.write("ours", to: "a.new")
                 try await machine.rename("a.new", to: "a")
@@ -80,7 +80,7 @@ extension EngineTests {
         }
 
         @Test("CONFLICT-5: so is truncating it by its name")
-        func truncatingIsBasedOnWhatWasThere() async throws {
+        func truncationIsBasedOnPreviousVersion() async throws {
             try await expectNoConflict { machine in try await machine.write("ours", to: "a") }
         }
     }

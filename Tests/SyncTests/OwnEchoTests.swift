@@ -51,7 +51,7 @@ extension EngineTests {
         }
 
         @Test("Issue 14, 3.17: only an item that cannot be shown is reported as one")
-        func whatCannotBeShown() async throws {
+        func onlyHiddenItemsAreReportedAsHidden() async throws {
             try await EngineFixture.run(fill: { tree in
                 tree.addFile("a/b", content: RemoteContent("odd"), identifier: "odd")
                 tree.addFile("same", content: RemoteContent("1"), identifier: "1")

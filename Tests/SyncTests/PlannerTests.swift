@@ -103,14 +103,14 @@ import Testing
         #expect(plan([pending]).next == now.advanced(by: .milliseconds(200)))
     }
 
-    @Test func whatIsClaimedIsNotPlanned() async throws {
+    @Test func claimedItemsAreNotPlanned() async throws {
         let (pending, removal) = (try await newFile(), try await removal())
         #expect(plan([pending], [removal]).steps.count == 2)
         #expect(plan([pending], [removal]) { $0.identifiers.contains(removal.deletion.identifier) }.steps.count == 1)
         #expect(plan([pending], [removal]) { _ in true }.steps.isEmpty)
     }
 
-    @Test func aDirectoryIsDeletedAfterWhatItHeld() async throws {
+    @Test func directoryIsPlannedAfterItsChildren() async throws {
         var removal = try await removal(.directory)
         removal.isDirectoryWaiting = true
         #expect(plan([], [removal]) == Planner.Plan())

@@ -72,27 +72,47 @@ extension EngineTests {
                 tree.addFile(name, content: RemoteContent("content \(number)"), identifier: ItemIdentifier(name))
             }
             tree.addFile("large", content: .pattern(size: 300 << 10, seed: 1), identifier: "large")
+            let other = tree.addDirectory("other", identifier: "other")
+            for number in 0..<8 {
+                tree.addFile(
+                    "o\(number)", in: other, content: RemoteContent("o"), identifier: ItemIdentifier("o\(number)"))
+            }
         }
 
         private static func name(_ number: Int) -> String { number < 10 ? "f0\(number)" : "f\(number)" }
 
         private func read(_ number: Int, _ fixture: EngineFixture) async throws {
-            let inode = try fixture.inode(ItemIdentifier(Self.name(number)))
+            try await read(ItemIdentifier(Self.name(number)), fixture)
+        }
+
+        private func read(_ identifier: ItemIdentifier, _ fixture: EngineFixture) async throws {
+            let inode = try fixture.inode(identifier)
             fixture.engine.inodeWasOpened(inode.number)
             guard inode.content != .materialized else { return }
             try await fixture.engine.provide(
                 inode.number, version: inode.contentVersion, range: 0..<inode.size, request: fixture.request)
         }
 
-        private func ahead(_ fixture: EngineFixture) -> Int {
-            fixture.provider.log.calls(of: .fetch).filter { $0.request?.reason == .lookAhead }.count
+        /// Reads the files of another directory in order until some are prefetched: by then the prefetcher has seen all
+        /// reads before.
+        private func prefetches(in directory: String, _ fixture: EngineFixture) async throws -> Bool {
+            try await fixture.list(directory)
+            for number in 0..<3 { try await read(ItemIdentifier("o\(number)"), fixture) }
+            return await eventually { ahead(fixture, of: "o") > 0 }
+        }
+
+        /// How many files with this first letter were prefetched.
+        private func ahead(_ fixture: EngineFixture, of letter: Character) -> Int {
+            fixture.provider.log.calls(of: .fetch).filter {
+                $0.request?.reason == .lookAhead && $0.identifier.rawValue.first == letter
+            }.count
         }
 
         @Test func theNextSmallFilesAreFetchedAhead() async throws {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()
                 for number in 0..<3 { try await read(number, fixture) }
-                #expect(await eventually { ahead(fixture) >= ReadPredictor.smallestWindow })
+                #expect(await eventually { ahead(fixture, of: "f") >= ReadPredictor.smallestWindow })
                 for number in 3..<Self.count {
                     let identifier = ItemIdentifier(Self.name(number))
                     let isComing = await eventually { fixture.provider.log.count(of: .fetch, identifier) > 0 }
@@ -110,22 +130,25 @@ extension EngineTests {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()
                 for number in [3, 30, 12, 21, 5, 38] { try await read(number, fixture) }
-                try await Task.sleep(for: .milliseconds(50))
-                #expect(fixture.provider.log.count(of: .fetch) == 6)
+                #expect(try await prefetches(in: "other", fixture))
+                #expect(ahead(fixture, of: "f") == 0)
             }
         }
 
-        @Test func whatFailsEndsIt() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
+        @Test func failedPrefetchEndsPrefetching() async throws {
+            var options = InMemoryProvider.Options()
+            // One file is prefetched at a time.
+            options.concurrentCalls = 2
+            try await EngineFixture.run(options: options, fill: files) { fixture in
                 try await fixture.list()
                 for number in 3..<Self.count {
                     fixture.provider.faults.fail(
                         .fetch, of: ItemIdentifier(Self.name(number)), with: FileProviderError(.cannotSynchronize))
                 }
                 for number in 0..<3 { try await read(number, fixture) }
-                #expect(await eventually { ahead(fixture) > 0 })
-                try await Task.sleep(for: .milliseconds(50))
-                #expect(ahead(fixture) <= 12)
+                #expect(await eventually { ahead(fixture, of: "f") > 0 })
+                #expect(try await prefetches(in: "other", fixture))
+                #expect(ahead(fixture, of: "f") == 1)
             }
         }
     }

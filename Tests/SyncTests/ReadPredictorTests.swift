@@ -55,7 +55,7 @@ import Testing
         #expect(predictor.ahead.isEmpty)
     }
 
-    @Test func largeFilesAndWhatIsHereAreLeftOut() {
+    @Test func largeAndLocalFilesAreNotPrefetched() {
         var predictor = ReadPredictor()
         let next = [
             file(3, size: ReadPredictor.largestFile + 1), file(4, isDataless: false), file(5), file(6, size: 90),

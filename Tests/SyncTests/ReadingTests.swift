@@ -70,7 +70,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsHereIsNotFetchedAgain() async throws {
+        @Test func presentRangesAreNotFetchedAgain() async throws {
             try await EngineFixture.run(fill: {
                 $0.addFile("f", content: .pattern(size: 3 << 20, seed: 4), identifier: "f")
             }

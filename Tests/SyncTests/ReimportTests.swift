@@ -120,7 +120,7 @@ extension EngineTests {
         }
 
         @Test("R5 what is not shown here, or waits to be reimported already, is noSuchItem")
-        func whatIsNotHereIsRefused() async throws {
+        func reimportOfUnknownItemIsRefused() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 func code(_ number: InodeNumber) async -> FileProviderError.Code? {
                     do {
@@ -170,7 +170,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatWasWrittenHereArrivesAndNothingIsMadeTwice() async throws {
+        @Test func localChangesArriveOnceAfterReimport() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await machine.write("here", to: "a")
                 try await machine.write("new", to: "d/new")
@@ -189,7 +189,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsChangedWhileItWaitsArrives() async throws {
+        @Test func changeOfWaitingItemArrives() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("b", machine)
                 try await fetch("d/x", machine)
@@ -220,7 +220,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatTheRemoteHasLostIsMadeAgainWhenItIsHere() async throws {
+        @Test func itemsLostByRemoteAreCreatedFromLocalContent() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("d/x", machine)
                 let number = try await machine.number("d/x")
@@ -318,7 +318,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatWaitsIsNotEvictedAndNotSynced() async throws {
+        @Test func waitingItemsAreNeitherEvictedNorSynced() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("a", machine)
                 let number = try await machine.number("a")
@@ -375,7 +375,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatTheProviderRefusesStaysAndIsPending() async throws {
+        @Test func refusedOfferStaysPending() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 try await fetch("a", machine)
                 let placeholder = "a"

@@ -7,14 +7,15 @@ import Testing
 @testable import Sync
 
 extension EngineTests {
-    /// What the remote has removed, and what has to stay all the same.
+    /// Items that the remote has removed, and that have to stay.
     @Suite struct RemovalTests {
         private func expectSettled(_ machine: Machine) async throws {
             let complaints = try await machine.complaints()
             #expect(complaints == [])
         }
 
-        @Test("CONFLICT-2: what was written here is offered again") func whatWasWrittenHereIsOfferedAgain() async throws
+        @Test("CONFLICT-2: what was written here is offered again") func locallyWrittenFilesAreOfferedAgain()
+            async throws
         {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "d/x")
@@ -26,7 +27,7 @@ extension EngineTests {
             }
         }
 
-        @Test("FOLDER-2: what moves into a directory that nobody has listed keeps its place")
+        @Test("FOLDER-2: an item that moves into an unlisted directory keeps its place")
         func anItemMovedIntoAnUnlistedDirectoryKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "a")
@@ -92,7 +93,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatComesBackIsNoLongerHeld() async throws {
+        @Test func returnedItemsEndTheHold() async throws {
             try await Machine.run(fill: many) { machine in
                 let before = machine.provider.tree
                 machine.provider.change { $0.delete("big") }
@@ -186,7 +187,7 @@ extension EngineTests {
         }
 
         @Test("CHANGE-6: a lookup that is older than an answer moves nothing back")
-        func aLookupThatIsOlderThanAnAnswerMovesNothingBack() async throws {
+        func staleLookupDoesNotUndoAcknowledgedMove() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
             try await Machine.run(options: options, fill: { ScriptRun.fill(&$0) }) { machine in

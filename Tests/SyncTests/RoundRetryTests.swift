@@ -16,7 +16,7 @@ extension EngineTests {
             }
         }
 
-        @Test("ERROR-6: a round that fails because of something that passes is made again though nobody asks")
+        @Test("ERROR-6: a round that fails with a transient error is repeated without a request")
         func aRoundIsMadeAgain() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()

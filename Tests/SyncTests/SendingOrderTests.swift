@@ -43,7 +43,7 @@ extension EngineTests {
             }
         }
 
-        @Test func aDirectoryGivesItsNameToWhatItContained() async throws {
+        @Test func directoryGivesItsNameToChild() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.rename("d/x", to: "t")
                 try await machine.remove("d")
@@ -110,7 +110,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whatIsMadeAndRemovedBeforeItIsSentIsNeverHeardOf() async throws {
+        @Test func itemRemovedBeforeUploadIsNeverSent() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.makeDirectory("m")
                 try await machine.write("new", to: "m/n")
@@ -132,7 +132,7 @@ extension EngineTests {
             }
         }
 
-        @Test func aDirectoryIsDeletedAfterWhatItContained() async throws {
+        @Test func directoryIsDeletedAfterItsChildren() async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 try await machine.remove("d")
                 try await machine.remove("e")
@@ -208,7 +208,7 @@ extension EngineTests {
         // MARK: - What became of a plan
 
         @Test("SEND-7: what was planned before a directory was renamed waits for that")
-        func whatWasPlannedBeforeARenamingWaitsForIt() async throws {
+        func stepPlannedBeforeRenameWaitsForIt() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.rename("d", to: "d2")
                 try await machine.rename("a", to: "d2/a")

@@ -18,7 +18,7 @@ extension EngineTests {
             _ = try await machine.engine.evict(machine.number("e/f"), isStrict: true)
             machine.provider.change { $0.addDirectory("g", in: "f", identifier: "g") }
             try await machine.ingest()
-            // Nobody has listed 'f' since, so nobody here knows what 'g' is.
+            // 'f' was not listed since, so 'g' is not known here.
             let gate = machine.provider.faults.hold(.item, of: "g")
             machine.provider.change { tree in
                 change(&tree)

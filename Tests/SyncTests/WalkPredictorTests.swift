@@ -41,7 +41,7 @@ import Testing
         #expect(predictor.next() == nil)
     }
 
-    @Test func whatIsAheadIsBounded() {
+    @Test func directoriesAheadAreBounded() {
         var predictor = WalkPredictor()
         let children = (10..<1000).map { number($0) }
         predictor.listed(number(1), parent: nil, children: [number(2), number(3)])
@@ -52,7 +52,7 @@ import Testing
         #expect(ahead == 32)
     }
 
-    @Test func whatIsFarAwayLeavesRoomForWhatIsNear() {
+    @Test func farDirectoriesLeaveRoomForNearOnes() {
         var predictor = WalkPredictor()
         var isListed: Set<InodeNumber> = []
         func children(_ directory: InodeNumber) -> [InodeNumber] {

@@ -38,7 +38,7 @@ extension EngineTests {
                 #expect(machine.provider.log.count(of: .fetch) == 1)
                 #expect(try machine.replica.database.pendingCounts().items == 0)
                 #expect(try machine.replica.database.defects() == [])
-                // It is nobody's item any more: a change of it is none of the remote's.
+                // The item belongs to this machine alone: a change of it is not sent.
                 try await machine.write("mine", to: "own")
                 try await machine.drain()
                 #expect(machine.provider.log.count(of: .create) == 0)

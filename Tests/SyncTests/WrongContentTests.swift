@@ -115,7 +115,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whoHasItOpenKeepsWhatIsHereOfTheOldVersion() async throws {
+        @Test func openFileKeepsLocalContentOfOldVersion() async throws {
             let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
             try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }) { fixture in
                 try await fixture.list()

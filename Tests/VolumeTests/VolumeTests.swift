@@ -70,7 +70,7 @@ import Volume
 
     // MARK: - Attributes
 
-    @Test("a dataless file has a block, an empty one none; who owns what says nothing is whoever mounted")
+    @Test("a dataless file has a block, an empty one none; an item without an owner belongs to the user who mounted")
     func attributes() async throws {
         var ours = FileProviderItem.file("a", size: 10_000)
         ours.permissions = 0o640

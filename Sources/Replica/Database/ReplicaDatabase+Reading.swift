@@ -343,10 +343,20 @@ extension ReplicaDatabase {
 }
 
 extension ReplicaDatabase {
-    /// The subdirectories of a directory whose listing is not here, in the order of its entries.
-    package func datalessDirectories(in directory: InodeNumber) throws -> [InodeNumber] {
-        try inodes(in: directory, "inode.kind = \(kind: .directory) AND inode.content = \(content: .dataless)")
+    /// The subdirectories of a directory whose listing is not here, in the order of its entries. Reads no row of a file.
+    ///
+    /// - Parameter limit: at most so many.
+    package func datalessDirectories(in directory: InodeNumber, limit: Int) throws -> [InodeNumber] {
+        try read { db in
+            try db.all(Self.datalessDirectories, [directory.rawValue, limit], { InodeNumber(rawValue: $0[0]) })
+        }
     }
+
+    static let datalessDirectories = """
+        SELECT inode.number FROM item INDEXED BY subdirectory CROSS JOIN inode ON inode.number = item.inode
+        WHERE item.parent = ? AND item.isDirectory = 1 AND inode.content = \(content: .dataless)
+        ORDER BY item.id LIMIT ?
+        """
 
     /// The files of a directory that are not here whole.
     package func incompleteFiles(in directory: InodeNumber) throws -> [InodeNumber] {

@@ -13,8 +13,22 @@ enum Schema {
                 try db.execute(sql: part)
             }
         }
+        migrator.registerMigration("0002 subdirectories") { db in try db.execute(sql: subdirectories) }
         return migrator
     }
+
+    /// An index of the subdirectories of each directory: a walk asks for them, and a directory may have a million files.
+    private static let subdirectories = """
+        ALTER TABLE item ADD COLUMN isDirectory INTEGER NOT NULL DEFAULT 0;
+        UPDATE item SET isDirectory = 1 WHERE inode IN (SELECT number FROM inode WHERE kind = 2);
+        CREATE INDEX subdirectory ON item (parent) WHERE isDirectory = 1;
+        DROP TRIGGER directoryAdded;
+        CREATE TRIGGER directoryAdded AFTER INSERT ON item
+        WHEN (SELECT kind FROM inode WHERE number = NEW.inode) = 2 BEGIN
+            UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
+            UPDATE item SET isDirectory = 1 WHERE id = NEW.id;
+        END;
+        """
 
     private static let domain = """
         CREATE TABLE domain (

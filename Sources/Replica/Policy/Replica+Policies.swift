@@ -37,7 +37,8 @@ extension ReplicaDatabase {
     }
 
     /// Files and directories that are not here whole and have to be: what is kept downloaded, with all below it as far
-    /// as it is listed, what was here before the remote changed it, and what was replaced here while it was open.
+    /// as it is listed, what was here before the remote changed it, what was replaced here while it was open, and what
+    /// lies in the trash.
     ///
     /// - Parameters:
     ///   - limit: at most so many.
@@ -63,7 +64,10 @@ extension ReplicaDatabase {
         try read { db in
             guard let inode = try db.inode(number), inode.content != .materialized else { return false }
             if inode.linkCount == 0 { return try db.isWaitedFor(nameless: number) }
-            return try db.isFetchedAgain(number) || db.isKept(number)
+            if try db.isFetchedAgain(number) || db.isKept(number) { return true }
+            return try db.one(
+                "SELECT 1 FROM item WHERE inode = ? AND trashedAt IS NOT NULL AND identifier IS NOT NULL",
+                [number.rawValue], { _ in true }) ?? false
         }
     }
 
@@ -89,6 +93,11 @@ extension ReplicaDatabase {
         SELECT inode.number, inode.kind, inode.contentVersion
         FROM nameless CROSS JOIN inode ON inode.number = nameless.inode
         WHERE inode.content <> \(content: .materialized) AND \(Database.isWaitedFor)
+        UNION ALL
+        SELECT inode.number, inode.kind, inode.contentVersion
+        FROM item INDEXED BY trashedItem JOIN inode ON inode.number = item.inode
+        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL
+            AND inode.kind IN (\(kind: .file), \(kind: .directory)) AND inode.content <> \(content: .materialized)
         """
 }
 

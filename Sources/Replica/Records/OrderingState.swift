@@ -77,18 +77,13 @@ package struct OrderingState: Sendable {
     private var operations: [OperationID: Operation] = [:]
     /// Observations that were requested and are not recorded yet.
     private var outstanding: Set<Tick> = []
-    private var acknowledged: [ItemIdentifier: Tick] = [:]
-    private var reported: [ItemIdentifier: Tick] = [:]
+    /// Only as long as an observation is outstanding that was requested before: see ``endObservation(_:)``.
+    private(set) var acknowledged: [ItemIdentifier: Tick] = [:]
+    private(set) var reported: [ItemIdentifier: Tick] = [:]
     /// Items that a listing did not show: false while they are looked up, true once the remote does not have them.
     private var missing: [ItemIdentifier: Bool] = [:]
-    private let fewest: Int
-    private var pruneAt: Int
 
-    /// - Parameter fewest: fewer entries than this are not worth a search for those that nothing needs any more.
-    package init(fewest: Int = 1024) {
-        self.fewest = fewest
-        pruneAt = fewest
-    }
+    package init() {}
 
     // MARK: - Operations
 
@@ -151,18 +146,14 @@ package struct OrderingState: Sendable {
         return clock
     }
 
-    /// An observation is recorded, or was given up. What only it could have been older than is forgotten.
+    /// An observation is recorded, or was given up. With the oldest one the acknowledgements and reports are removed that
+    /// no outstanding observation precedes, so that memory is bounded although listings overlap without end.
     package mutating func endObservation(_ tick: Tick) {
-        outstanding.remove(tick)
-        guard let oldest = outstanding.min() else {
-            if !acknowledged.isEmpty { acknowledged = [:] }
-            if !reported.isEmpty { reported = [:] }
-            return
-        }
-        guard acknowledged.count + reported.count > pruneAt else { return }
+        guard outstanding.remove(tick) != nil, !acknowledged.isEmpty || !reported.isEmpty else { return }
+        let oldest = outstanding.min() ?? clock
+        guard oldest > tick else { return }
         acknowledged = acknowledged.filter { $0.value > oldest }
         reported = reported.filter { $0.value > oldest }
-        pruneAt = max(fewest, 2 * (acknowledged.count + reported.count))
     }
 
     /// The provider's changes say something of these items, and are about to be recorded.
@@ -187,9 +178,6 @@ package struct OrderingState: Sendable {
         let stale = footprint.identifiers.filter { isStale($0, observedAt: tick) }
         return stale.isEmpty ? .fresh : .stale(stale)
     }
-
-    /// Whether nothing is remembered of what was acknowledged and reported.
-    var isEmpty: Bool { acknowledged.isEmpty && reported.isEmpty && outstanding.isEmpty }
 
     // MARK: - Missing items
 

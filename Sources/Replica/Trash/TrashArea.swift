@@ -95,21 +95,6 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The trashed items whose content is not here whole.
-    package func incompleteTrashedItems() throws -> [InodeRecord] {
-        try read { db in
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT inode.number FROM item INDEXED BY trashedItem JOIN inode ON inode.number = item.inode
-                        WHERE item.trashedAt IS NOT NULL AND item.identifier IS NOT NULL
-                            AND inode.content <> \(content: .materialized)
-                            AND inode.kind IN (\(kind: .file), \(kind: .directory))
-                        """)
-            ).compactMap { try db.inode(InodeNumber(rawValue: $0)) }
-        }
-    }
-
     /// Whether an inode is, or lies below, something trashed: then no news are taken of what it holds.
     package func isInTrash(_ number: InodeNumber) throws -> Bool {
         try read { db in try db.isTrashed(number) }

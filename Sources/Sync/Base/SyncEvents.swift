@@ -42,14 +42,18 @@ package struct SyncEvent: Sendable {
 
 /// Sends events to listeners. A listener that falls behind loses the oldest events; it delays nothing.
 final class SyncEvents: Sendable {
-    private let listeners = Mutex<[Int: AsyncStream<SyncEvent>.Continuation]>([:])
-    private let counter = Mutex(0)
+    private struct State {
+        var listeners: [Int: AsyncStream<SyncEvent>.Continuation] = [:]
+        var lastID = 0
+    }
+
+    private let state = Mutex(State())
     private static let buffer = 4096
 
     func tell(
         _ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0, process: String? = nil
     ) {
-        let listeners = listeners.withLock { Array($0.values) }
+        let listeners = state.withLock { Array($0.listeners.values) }
         guard !listeners.isEmpty else { return }
         let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, process: process, time: Replica.now)
         for listener in listeners { listener.yield(event) }
@@ -59,18 +63,18 @@ final class SyncEvents: Sendable {
     var stream: AsyncStream<SyncEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: SyncEvent.self, bufferingPolicy: .bufferingNewest(Self.buffer))
-        let id = counter.withLock { counter in
-            counter += 1
-            return counter
+        let id = state.withLock { state in
+            state.lastID += 1
+            state.listeners[state.lastID] = continuation
+            return state.lastID
         }
-        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { $0[id] = nil } }
-        listeners.withLock { $0[id] = continuation }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[id] = nil } }
         return stream
     }
 
     /// Nothing happens any more.
     func finish() {
-        let listeners = listeners.withLock { Array($0.values) }
+        let listeners = state.withLock { Array($0.listeners.values) }
         for listener in listeners { listener.finish() }
     }
 }

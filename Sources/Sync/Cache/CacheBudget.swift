@@ -36,8 +36,8 @@ actor CacheBudget {
     private let warnings: Warnings
     private nonisolated let limits: Mutex<CacheLimits>
     private var pass: Task<Int64, Never>?
-    private var loop: Task<Void, Never>?
     private var ageing: Task<Void, Never>?
+    private var isStarted = false
     /// How many need that nothing is given up but for lack of room.
     private var holds = 0
     private nonisolated let isOver = Mutex(false)
@@ -63,7 +63,7 @@ actor CacheBudget {
     /// Other limits hold from now on.
     func keep(to limits: CacheLimits, evictor: any ContentEvictor) {
         self.limits.withLock { $0 = limits }
-        guard loop != nil else { return }
+        guard isStarted else { return }
         ageing?.cancel()
         startAgeing(evictor)
         wake()
@@ -87,14 +87,12 @@ actor CacheBudget {
     }
 
     func start(evictor: any ContentEvictor) {
-        guard loop == nil else { return }
+        isStarted = true
         startAgeing(evictor)
-        loop = Task { [signal] in
-            for await _ in signal.wakes {
-                let start = ContinuousClock.now
-                await self.keepLimit(evictor)
-                try? await Task.sleep(for: max(Self.shortestPause, (ContinuousClock.now - start) * 4))
-            }
+        signal.run {
+            let start = ContinuousClock.now
+            await self.keepLimit(evictor)
+            return max(Self.shortestPause, (ContinuousClock.now - start) * 4)
         }
         wake()
     }
@@ -111,8 +109,7 @@ actor CacheBudget {
     }
 
     func stop() {
-        signal.finish()
-        loop?.cancel()
+        signal.stop()
         ageing?.cancel()
         pass?.cancel()
     }

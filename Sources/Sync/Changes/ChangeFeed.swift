@@ -2,13 +2,9 @@ import FileProvider
 import Replica
 
 /// Takes in the remote's changes: on the provider's signal, on a timer, or by command; one round at a time.
-actor ChangeFeed {
-    private let replica: Replica
-    private let calls: ProviderCalls
+actor ChangeFeed: SyncPart {
+    let context: SyncContext
     private let listings: Listings
-    private let commits: Commits
-    private let warnings: Warnings
-    private let remoteLookup: RemoteLookup
     private let guardian: DeletionGuard
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
@@ -32,17 +28,10 @@ actor ChangeFeed {
 
     static let batchSize = 1000
 
-    init(
-        replica: Replica, calls: ProviderCalls, listings: Listings, commits: Commits,
-        warnings: Warnings, domainName: String
-    ) {
-        remoteLookup = RemoteLookup(replica: replica, calls: calls)
-        guardian = DeletionGuard(domainName: domainName, warnings: warnings)
-        self.replica = replica
-        self.calls = calls
+    init(_ context: SyncContext, listings: Listings, domainName: String) {
+        self.context = context
         self.listings = listings
-        self.commits = commits
-        self.warnings = warnings
+        guardian = DeletionGuard(domainName: domainName, warnings: context.warnings)
     }
 
     /// Takes in all changes up to now. Calls during a round share one more round after it.
@@ -69,15 +58,6 @@ actor ChangeFeed {
     func distrust() {
         comparedAllAt = .now - Self.trust - .seconds(1)
         lastComparisonOfAll = nil
-    }
-
-    /// As ``refresh(isThorough:)``, without waiting; a failure is kept by the connection and tried again with it.
-    func signal() {
-        if running != nil {
-            isAskedAgain = true
-        } else {
-            _ = startRound()
-        }
     }
 
     /// Compares a few directories and nothing else: where the provider can tell what changed, it is asked for that. While
@@ -141,10 +121,7 @@ actor ChangeFeed {
         if isAskedAgain { _ = startRound() }
     }
 
-    private var trash: TrashListing {
-        TrashListing(
-            replica: replica, calls: calls, listings: listings, commits: commits, warnings: warnings)
-    }
+    private var trash: TrashListing { TrashListing(context: context) }
 
     private func round() async throws {
         let start = ContinuousClock.now
@@ -352,10 +329,7 @@ actor ChangeFeed {
         return true
     }
 
-    private var comparison: DirectoryComparison {
-        DirectoryComparison(
-            replica: replica, listings: listings, commits: commits, warnings: warnings, request: request)
-    }
+    private var comparison: DirectoryComparison { DirectoryComparison(context, listings: listings, request: request) }
 
     /// From the root on downwards: what is below a directory that is as it was is as it was.
     private func compareChanged(
@@ -377,9 +351,7 @@ actor ChangeFeed {
 
     // MARK: - What the remote reports
 
-    private var reports: ReportedChanges {
-        ReportedChanges(replica: replica, calls: calls, commits: commits, request: request)
-    }
+    private var reports: ReportedChanges { ReportedChanges(context: context, request: request) }
 
     /// Lists again what the remote says has changed.
     ///

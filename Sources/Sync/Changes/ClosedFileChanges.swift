@@ -4,23 +4,17 @@ import Synchronization
 
 /// Takes in remote changes that waited for the last close of a file. Closes are collected for some milliseconds,
 /// because a program that reads a thousand files closes a thousand.
-final class ClosedFileChanges: Sendable {
+final class ClosedFileChanges: SyncPart {
     private struct State {
         var waiting: [InodeNumber] = []
         var isScheduled = false
     }
 
     private let state = Mutex(State())
-    private let replica: Replica
-    private let commits: Commits
-    private let warnings: Warnings
+    let context: SyncContext
     private static let pause = Duration.milliseconds(5)
 
-    init(replica: Replica, commits: Commits, warnings: Warnings) {
-        self.replica = replica
-        self.commits = commits
-        self.warnings = warnings
-    }
+    init(_ context: SyncContext) { self.context = context }
 
     /// The last handle of an inode was closed. Returns at once; from any thread.
     func note(_ number: InodeNumber) {

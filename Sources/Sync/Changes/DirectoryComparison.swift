@@ -2,11 +2,9 @@ import FileProvider
 import Replica
 
 /// Compares listed directories with the remote, several at once. A failure of one does not stop the others.
-struct DirectoryComparison: Sendable {
-    let replica: Replica
+struct DirectoryComparison: SyncPart {
+    let context: SyncContext
     let listings: Listings
-    let commits: Commits
-    let warnings: Warnings
     let request: FileProviderRequest
 
     /// The compared directories, with the versions they had before.
@@ -20,13 +18,9 @@ struct DirectoryComparison: Sendable {
 
     private static let atOnce = 8
 
-    init(
-        replica: Replica, listings: Listings, commits: Commits, warnings: Warnings, request: FileProviderRequest
-    ) {
-        self.replica = replica
+    init(_ context: SyncContext, listings: Listings, request: FileProviderRequest) {
+        self.context = context
         self.listings = listings
-        self.commits = commits
-        self.warnings = warnings
         self.request = request
     }
 

@@ -4,18 +4,11 @@ import Synchronization
 
 /// Observes the files that processes have open, each with an enumerator of its own, from a second after the open
 /// until the close. Remote changes of open files therefore appear sooner than others.
-actor DocumentObserver {
-    private let replica: Replica
-    private let open: any OpenInodes
-    private let calls: ProviderCalls
-    private let listings: Listings
-    private let commits: Commits
-    private let warnings: Warnings
-    private let remoteLookup: RemoteLookup
+actor DocumentObserver: SyncPart {
+    let context: SyncContext
     private let request = FileProviderRequest(reason: .synchronization)
     private var observed: [InodeNumber: Task<Void, Never>] = [:]
     private var seen: Set<InodeNumber> = []
-    private var loop: Task<Void, Never>?
     private var isUseless: Bool
     private nonisolated let signal = WakeSignal()
     private nonisolated let candidates = Mutex<Set<InodeNumber>>([])
@@ -29,18 +22,9 @@ actor DocumentObserver {
     /// More changes of one file at once are asked for the next time.
     private static let mostBatches = 16
 
-    init(
-        replica: Replica, open: any OpenInodes, calls: ProviderCalls, listings: Listings, commits: Commits,
-        warnings: Warnings
-    ) {
-        self.replica = replica
-        self.open = open
-        self.calls = calls
-        self.listings = listings
-        self.commits = commits
-        self.warnings = warnings
-        remoteLookup = RemoteLookup(replica: replica, calls: calls)
-        isUseless = !calls.provider.features.documentEnumeration
+    init(_ context: SyncContext) {
+        self.context = context
+        isUseless = !context.calls.provider.features.documentEnumeration
     }
 
     /// A file was opened. Returns at once; from any thread.
@@ -53,29 +37,28 @@ actor DocumentObserver {
     }
 
     func start() {
-        guard loop == nil, !isUseless else { return }
-        loop = Task { [signal] in
-            for await _ in signal.wakes {
-                while self.look() { try? await Task.sleep(for: Self.interval) }
-            }
+        guard !isUseless else { return }
+        signal.run { [signal] in
+            guard await self.look() else { return .zero }
+            signal.wake()
+            return Self.interval
         }
     }
 
     func stop() {
         isUseless = true
-        signal.finish()
-        loop?.cancel()
+        signal.stop()
         for task in observed.values { task.cancel() }
         observed = [:]
     }
 
     // MARK: - Private
 
-    /// Looks which files are open still.
+    /// Starts and ends observations.
     ///
-    /// - Returns: whether any is.
+    /// - Returns: whether any file is still open.
     private func look() -> Bool {
-        guard !isUseless, !Task.isCancelled else { return false }
+        guard !isUseless else { return false }
         let open = open
         let present = candidates.withLock { candidates in
             candidates = candidates.filter { open.isOpen($0) }
@@ -100,7 +83,8 @@ actor DocumentObserver {
             } catch let error as FileProviderError {
                 switch error.code {
                 case .featureUnsupported: isUseless = true
-                case .noSuchItem: await confirmGone(identifier)
+                // If the lookup fails, the next changes report the removal.
+                case .noSuchItem: try? await remoteLookup.refresh(identifier, for: request)
                 case .syncAnchorExpired: continue
                 case .malformedResponse: warnings.report(error.message)
                 default: break
@@ -173,32 +157,16 @@ actor DocumentObserver {
         guard item.itemIdentifier == identifier else {
             return try refuse("the item '\(item.itemIdentifier)'", of: identifier)
         }
-        // An operation that was answered meanwhile is newer.
-        guard await replica.ordering.settle([item], observation).isEmpty,
-            let known = try replica.database.item(identifier),
+        guard let known = try replica.database.item(identifier),
             known.base.version != item.itemVersion || known.base.parent != item.parentItemIdentifier
                 || known.base.name?.utf8.elementsEqual(item.filename.utf8) != true
         else { return }
-        let ancestors = try await remoteLookup.unknown(above: item, for: request)
-        replica.ordering.report([identifier])
-        try await commits.commit { try $0.move(item, below: ancestors, observed: observation) }
+        try await remoteLookup.record(item, of: identifier, observed: observation, for: request)
     }
 
     private func refuse(_ what: String, of identifier: ItemIdentifier) throws {
         throw FileProviderError(
             .malformedResponse, "the provider gave \(what) for the document '\(identifier)'",
             itemIdentifier: identifier)
-    }
-
-    /// A lookup confirms that an item was removed.
-    private func confirmGone(_ identifier: ItemIdentifier) async {
-        do {
-            let observation = replica.ordering.observe()
-            guard try await remoteLookup.lookUp(identifier, for: request) == nil else { return }
-            replica.ordering.report([identifier])
-            try await commits.commit { try $0.removeIfKnown(identifier, observed: observation) }
-        } catch {
-            // The next changes say so.
-        }
     }
 }

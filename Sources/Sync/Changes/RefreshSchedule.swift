@@ -1,111 +1,204 @@
 import FileProvider
+import Replica
 import Synchronization
 
-/// When to look for changes unasked: on a signal, on a timer, and, while the remote is away, to find out whether it is
-/// back.
+/// How often to look for changes without a signal of the provider.
+package enum Polling: Hashable, Sendable {
+    /// The provider signals changes.
+    case never
+    case every(Duration)
+    /// Browsed directories every few seconds, all others every few minutes.
+    case adaptive
+}
+
+/// When to look for remote changes: on a signal, at intervals, after a round that failed, and, while the remote is
+/// unreachable, as its probe. With ``Polling/adaptive`` it compares browsed directories often and all others seldom.
 final class RefreshSchedule: Sendable {
-    private let state: Mutex<State>
-    private let signals: AsyncStream<Void>
-    private let signal: AsyncStream<Void>.Continuation
     private struct State {
         var polling: Polling
-        var tasks: [Task<Void, Never>] = []
-        /// Requests a round at each interval; nil while stopped, and where no interval is set.
-        var timer: Task<Void, Never>?
-        var isRunning = false
-        /// Waits to ask for a round again that has failed.
-        var retry: Task<Void, Never>?
-        /// How many rounds in a row have failed because of something that passes.
+        var browsed = BrowsedDirectories()
+        var lastFileAt: ContinuousClock.Instant?
+        var lastMiss: (directory: InodeNumber, at: ContinuousClock.Instant)?
+        var lastRound: (end: ContinuousClock.Instant, took: Duration)?
+        /// How many rounds in a row have failed with a transient error.
         var failures = 0
+        var isIdle = true
+        /// The last pause between two rounds.
+        var pause = RefreshSchedule.pauseWhileBrowsing
+
+        var roundTook: Duration { lastRound?.took ?? .zero }
     }
 
-    private let probes: AsyncStream<Void>
-    private let probeSignal: AsyncStream<Void>.Continuation
+    private let replica: Replica
+    private let connection: Connection
+    private let state: Mutex<State>
+    private let rounds = WakeSignal()
+    private let probes = WakeSignal()
+    private let browsing = WakeSignal()
+    private let timer = WakeSignal()
 
-    init(polling: Polling) {
+    static let pauseWhileBrowsing = Duration.seconds(60)
+    static let longestPause = Duration.seconds(300)
+    /// Of many files opened in a row, a few tell which directories are in use.
+    private static let pauseBetweenFiles = Duration.milliseconds(200)
+
+    init(replica: Replica, connection: Connection, polling: Polling) {
+        self.replica = replica
+        self.connection = connection
         state = Mutex(State(polling: polling))
-        (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        (probes, probeSignal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Asks for a round soon.
-    func refresh() {
-        signal.yield()
-    }
-
-    /// A round has ended. One that failed with a transient error is repeated after a pause, whatever the polling.
-    func roundEnded(with failure: FileProviderError?) {
-        state.withLock { state in
-            state.retry?.cancel()
-            state.retry = nil
-            guard state.isRunning, let failure, Backoff.isTransient(failure) else {
-                state.failures = 0
-                return
-            }
-            let pause = Backoff.pause(after: state.failures)
-            state.failures += 1
-            state.retry = Task {
-                try? await Task.sleep(for: pause)
-                if !Task.isCancelled { self.refresh() }
-            }
-        }
-    }
+    func refresh() { rounds.wake() }
 
     /// The remote is unreachable: probes it until it answers.
-    func probe() {
-        probeSignal.yield()
-    }
+    func probe() { probes.wake() }
 
     /// Another way of looking holds from now on.
     func change(to polling: Polling) {
         state.withLock { state in
             state.polling = polling
-            if state.isRunning { startTimer(&state) }
+            if polling != .adaptive { state.browsed = BrowsedDirectories() }
         }
+        startTimer()
     }
 
-    func run(refresh: @escaping @Sendable () async -> Void, connection: Connection) {
-        let started = [
-            Task { [signals] in
-                for await _ in signals { await refresh() }
-            },
-            Task { [probes] in
-                for await _ in probes {
-                    while connection.failure != nil, !Task.isCancelled {
-                        try? await Task.sleep(for: connection.pauseBeforeProbe)
-                        if connection.failure != nil { await refresh() }
-                    }
-                }
-            },
-        ]
-        state.withLock { state in
-            state.tasks = started
-            state.isRunning = true
-            startTimer(&state)
+    /// - Parameters:
+    ///   - compare: compares these directories with the remote.
+    ///   - refresh: takes in all changes.
+    func run(
+        compare: @escaping @Sendable ([InodeNumber]) async -> Void,
+        refresh: @escaping @Sendable () async throws(FileProviderError) -> Void
+    ) {
+        rounds.run {
+            await self.round(refresh)
+            return .zero
         }
-    }
-
-    private func startTimer(_ state: inout State) {
-        state.timer?.cancel()
-        state.timer = nil
-        guard case .every(let interval) = state.polling else { return }
-        state.timer = Task { [signal] in
-            while true {
-                try? await Task.sleep(for: interval)
-                guard !Task.isCancelled else { return }
-                signal.yield()
+        probes.run {
+            while self.connection.failure != nil, !Task.isCancelled {
+                try? await Task.sleep(for: self.connection.pauseBeforeProbe)
+                if self.connection.failure != nil { await self.round(refresh) }
             }
+            return .zero
         }
+        browsing.run {
+            await self.compareBrowsed(compare)
+            return .zero
+        }
+        timer.run {
+            self.refreshUnlessUnreachable()
+            self.startTimer()
+            return .zero
+        }
+        startTimer()
     }
 
     func stop() {
-        signal.finish()
-        probeSignal.finish()
+        for signal in [rounds, probes, browsing, timer] { signal.stop() }
+    }
+
+    // MARK: - Browsing
+
+    /// A process opened a listed directory. Returns at once.
+    func directoryWasOpened(_ number: InodeNumber) {
+        let isActive = state.withLock { state in
+            guard state.polling == .adaptive else { return false }
+            state.browsed.looked(into: number, at: .now)
+            return true
+        }
+        if isActive { browsing.wake() }
+    }
+
+    /// A process opened a file. Returns at once; from any thread.
+    func fileWasOpened(_ number: InodeNumber) {
+        let now = ContinuousClock.now
+        let isNew = state.withLock { state in
+            guard state.polling == .adaptive else { return false }
+            if let last = state.lastFileAt, now - last < Self.pauseBetweenFiles { return false }
+            state.lastFileAt = now
+            return true
+        }
+        guard isNew, let parent = try? replica.database.parent(of: number) else { return }
+        directoryWasOpened(parent)
+    }
+
+    /// A lookup missed in a listed directory: the process may wait for the name. Returns at once; from any thread.
+    func nameWasMissed(in directory: InodeNumber) {
+        let now = ContinuousClock.now
+        let isNew = state.withLock { state in
+            guard state.polling == .adaptive else { return false }
+            if let last = state.lastMiss, last.directory == directory, now - last.at < Self.pauseBetweenFiles {
+                return false
+            }
+            state.lastMiss = (directory, now)
+            return true
+        }
+        if isNew { directoryWasOpened(directory) }
+    }
+
+    /// The pause before the next round, without its random part.
+    static func pause(after last: Duration, isIdle: Bool, roundTook: Duration) -> Duration {
+        let wanted = isIdle ? min(longestPause, last * 3 / 2) : pauseWhileBrowsing
+        return max(wanted, roundTook * BrowsedDirectories.longestShare)
+    }
+
+    // MARK: - Private
+
+    /// A round that failed with a transient error is repeated after a pause, whatever the polling.
+    private func round(_ refresh: @Sendable () async throws(FileProviderError) -> Void) async {
+        let start = ContinuousClock.now
+        var failure: FileProviderError?
+        do throws(FileProviderError) { try await refresh() } catch { failure = error }
+        let isTransient = failure.map(Backoff.isTransient) ?? false
+        let pause = state.withLock { state -> Duration? in
+            state.lastRound = (.now, .now - start)
+            defer { state.failures = isTransient ? state.failures + 1 : 0 }
+            return isTransient ? Backoff.listing.pause(after: state.failures) : nil
+        }
+        rounds.wake(after: pause)
+    }
+
+    /// While the remote is unreachable, only the probe asks it.
+    private func refreshUnlessUnreachable() {
+        if connection.failure == nil { refresh() }
+    }
+
+    private func startTimer() {
+        timer.wake(
+            after: state.withLock { state -> Duration? in
+                switch state.polling {
+                case .never: return nil
+                case .every(let interval): return interval
+                case .adaptive:
+                    state.pause = Self.pause(after: state.pause, isIdle: state.isIdle, roundTook: state.roundTook)
+                    return state.pause * Double.random(in: 0.8...1.2)
+                }
+            })
+    }
+
+    private func compareBrowsed(_ compare: @Sendable ([InodeNumber]) async -> Void) async {
+        if beginsBrowsing() { refreshUnlessUnreachable() }
+        while !Task.isCancelled, let due = state.withLock({ $0.browsed.nextDue }) {
+            try? await Task.sleep(until: due, clock: .continuous)
+            let directories = state.withLock { $0.browsed.takeDue(at: .now) }
+            if directories.isEmpty { continue }
+            let start = ContinuousClock.now
+            if connection.failure == nil { await compare(directories) }
+            let now = ContinuousClock.now
+            state.withLock { $0.browsed.compared(directories, took: now - start, at: now) }
+        }
+        state.withLock { $0.isIdle = true }
+    }
+
+    /// A directory was opened after a while in which none was.
+    ///
+    /// - Returns: whether it is time for a round, too.
+    private func beginsBrowsing() -> Bool {
         state.withLock { state in
-            for task in state.tasks { task.cancel() }
-            state.timer?.cancel()
-            state.retry?.cancel()
-            state.isRunning = false
+            guard state.isIdle else { return false }
+            state.isIdle = false
+            guard let last = state.lastRound else { return false }
+            return .now - last.end > max(Self.pauseWhileBrowsing, last.took * BrowsedDirectories.longestShare)
         }
     }
 }

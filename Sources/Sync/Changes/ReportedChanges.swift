@@ -3,10 +3,8 @@ import Replica
 import Synchronization
 
 /// Compares what the remote says has changed, and leaves alone what it says has not.
-struct ReportedChanges: Sendable {
-    let replica: Replica
-    let calls: ProviderCalls
-    let commits: Commits
+struct ReportedChanges: SyncPart {
+    let context: SyncContext
     let request: FileProviderRequest
 
     /// Marks that hold from the moment on at which what they belong to was compared.

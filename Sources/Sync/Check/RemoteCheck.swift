@@ -14,21 +14,15 @@ package struct RemoteCheckReport: Sendable {
 
 /// Compares the replica with the provider: the children of every listed directory, and on request the bytes of every
 /// materialized file. Remote changes are taken in first, so that nothing should differ.
-struct RemoteCheck: Sendable {
-    let replica: Replica
-    let calls: ProviderCalls
-    let commits: Commits
+struct RemoteCheck: SyncPart {
+    let context: SyncContext
     let feed: ChangeFeed
-    let open: any OpenInodes
     private let request = FileProviderRequest(reason: .synchronization)
     private static let filesAtOnce = 64
 
-    init(replica: Replica, calls: ProviderCalls, commits: Commits, feed: ChangeFeed, open: any OpenInodes) {
-        self.replica = replica
-        self.calls = calls
-        self.commits = commits
+    init(_ context: SyncContext, feed: ChangeFeed) {
+        self.context = context
         self.feed = feed
-        self.open = open
     }
 
     /// - Throws: what the provider says when nothing can be compared.
@@ -120,24 +114,13 @@ struct RemoteCheck: Sendable {
 
     private func list(_ directory: ItemIdentifier) async throws(FileProviderError) -> [ItemIdentifier: FileProviderItem]
     {
+        var items: [ItemIdentifier: FileProviderItem] = [:]
         do {
-            let enumerator = try await calls.make(for: request) { [request] in
-                try $0.enumerator(for: directory, request: request)
+            try await calls.enumerate(directory, for: request, wasSeen: { items[$0] != nil }) { found in
+                for item in found { items[item.itemIdentifier] = item }
+                return true
             }
-            defer { enumerator.invalidate() }
-            var items: [ItemIdentifier: FileProviderItem] = [:]
-            var check = PageValidator(of: directory)
-            var page = FileProviderPage.initial
-            while true {
-                let position = page
-                let answer = try await calls.make(for: request) { _ in
-                    try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
-                }
-                try check.take(answer) { items[$0] != nil }
-                for item in answer.items { items[item.itemIdentifier] = item }
-                guard let next = answer.nextPage else { return items }
-                page = next
-            }
+            return items
         } catch {
             throw ProviderCalls.failure(from: error)
         }
@@ -170,7 +153,7 @@ struct RemoteCheck: Sendable {
             }
             // A change to another version has not been taken in yet.
             guard remote.itemVersion.contentVersion == file.inode.contentVersion else { return }
-            isEqual = try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: number)
+            isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
         } catch let error as FileProviderError {
             switch error.code.reaction {
             case .latchDomain, .stop: throw error

@@ -2,24 +2,33 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// When a call that failed is made again.
-enum Backoff {
-    private static let first = Duration.seconds(2)
-    private static let longest = Duration.seconds(120)
+/// Pauses between attempts: each is twice as long as the one before, up to a limit.
+struct Backoff: Sendable {
+    let first: Duration
+    let longest: Duration
+
+    /// Listings and rounds of changes.
+    static let listing = Backoff(first: .seconds(2), longest: .seconds(120))
+    /// Downloads that no process waits for.
+    static let download = Backoff(first: .seconds(1), longest: .seconds(600))
 
     /// Whether a failure may pass by itself, so that the same call is worth making again without a change by the user.
     static func isTransient(_ error: FileProviderError) -> Bool {
         error.code.reaction == .retry && error.code != .malformedResponse
     }
 
-    /// The pause before the next attempt at a listing or a round of changes, after `attempts` retries.
-    static func pause(after attempts: Int) -> Duration { min(longest, first * (1 << min(max(attempts, 0), 10))) }
+    /// The pause before the next attempt.
+    ///
+    /// - Parameter attempts: how many pauses there were already.
+    func pause(after attempts: Int) -> Duration { min(longest, first * (1 << min(max(attempts, 0), 12))) }
 
     /// When to send an item again: soon where the failure is transient, else after half a minute and more.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
         let isTransient = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
-        let (first, most): (Int64, Int64) = isTransient ? (1, 60) : (30, 3600)
-        let seconds = min(most, first << Int64(min(max(attempts, 0), 12)))
-        return Replica.now.advanced(by: .seconds(seconds))
+        let backoff =
+            isTransient
+            ? Backoff(first: .seconds(1), longest: .seconds(60))
+            : Backoff(first: .seconds(30), longest: .seconds(3600))
+        return Replica.now.advanced(by: backoff.pause(after: attempts))
     }
 }

@@ -23,18 +23,15 @@ final class CallLanes: Sendable {
     }
 
     private struct Waiter {
-        var id: Int
         var ticket: Ticket
-        /// Resumed with the lane whose place was given; nil when the call was cancelled before.
-        var continuation: CheckedContinuation<Lane?, Never>
+        /// The lane whose place the call gets.
+        let place = OneShot<Lane>()
     }
 
     private struct State {
         var running = 0
         var runningInBackground = 0
-        var nextID = 0
         var waiters: [Waiter] = []
-        var cancelled: Set<Int> = []
     }
 
     private let state = Mutex(State())
@@ -62,41 +59,31 @@ final class CallLanes: Sendable {
             ticket.lane = .foreground
             return admitWaiting(&state)
         }
-        for (waiter, lane) in next { waiter.continuation.resume(returning: lane) }
+        for (waiter, lane) in next { waiter.place.give(.success(lane)) }
     }
 
     private func enter(_ ticket: Ticket) async throws -> Lane {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
-        }
-        let admitted = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let (isDecided, lane) = state.withLock { state -> (Bool, Lane?) in
-                    if state.cancelled.remove(id) != nil { return (true, nil) }
-                    let lane = ticket.lane
-                    if admits(lane, state) {
-                        take(lane, &state)
-                        return (true, lane)
-                    }
-                    state.waiters.append(Waiter(id: id, ticket: ticket, continuation: continuation))
-                    return (false, nil)
-                }
-                if isDecided { continuation.resume(returning: lane) }
+        try Task.checkCancellation()
+        let waiter = Waiter(ticket: ticket)
+        let lane = state.withLock { state -> Lane? in
+            let lane = ticket.lane
+            guard admits(lane, state) else {
+                state.waiters.append(waiter)
+                return nil
             }
-        } onCancel: {
-            let waiter = state.withLock { state -> Waiter? in
-                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else {
-                    state.cancelled.insert(id)
-                    return nil
-                }
-                return state.waiters.remove(at: index)
-            }
-            waiter?.continuation.resume(returning: nil)
+            take(lane, &state)
+            return lane
         }
-        _ = state.withLock { $0.cancelled.remove(id) }
-        guard let admitted else { throw CancellationError() }
-        return admitted
+        if let lane { return lane }
+        return try await waiter.place.value {
+            let wasWaiting = state.withLock { state in
+                let count = state.waiters.count
+                state.waiters.removeAll { $0.place === waiter.place }
+                return state.waiters.count < count
+            }
+            // Otherwise the call has got a place, and leaves it after the body.
+            if wasWaiting { waiter.place.give(.failure(CancellationError())) }
+        }
     }
 
     private func leave(_ lane: Lane) {
@@ -105,7 +92,7 @@ final class CallLanes: Sendable {
             if lane == .background { state.runningInBackground -= 1 }
             return admitWaiting(&state)
         }
-        for (waiter, lane) in next { waiter.continuation.resume(returning: lane) }
+        for (waiter, lane) in next { waiter.place.give(.success(lane)) }
     }
 
     /// Removes the waiters that get a place from the queue.

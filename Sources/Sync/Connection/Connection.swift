@@ -21,8 +21,12 @@ package final class Connection: Sendable {
         var nextAttempt: ContinuousClock.Instant
     }
 
-    private let latch = Mutex<Latch?>(nil)
-    private let isPaused = Mutex(false)
+    private struct Guarded {
+        var latch: Latch?
+        var isPaused = false
+    }
+
+    private let guarded = Mutex(Guarded())
     private let logger: Logger
     private let clock = ContinuousClock()
     /// While the remote is unreachable, at most one caller per interval is let through as the probe.
@@ -36,39 +40,28 @@ package final class Connection: Sendable {
     }
 
     package var state: State {
-        if isPaused.withLock({ $0 }) { return .paused }
-        return latch.withLock { latch in
-            guard let latch else { return .online }
+        guarded.withLock { guarded in
+            if guarded.isPaused { return .paused }
+            guard let latch = guarded.latch else { return .online }
             return latch.error.code == .notAuthenticated ? .unauthenticated : .offline
         }
     }
 
     /// Why the remote is not asked; nil while it is.
     package var failure: FileProviderError? {
-        isPaused.withLock { $0 } ? Self.pause : latch.withLock { $0?.error }
+        guarded.withLock { $0.isPaused ? Self.pause : $0.latch?.error }
     }
 
-    /// Asks whether a call might be made, without making it the attempt.
+    /// Asks whether a call may be made now.
     ///
-    /// - Throws: what latched the domain, until the next attempt is due.
-    package func check() throws(FileProviderError) {
-        try checkPause()
-        let refusal = latch.withLock { latch in
-            latch.flatMap { clock.now < $0.nextAttempt ? $0.error : nil }
-        }
-        if let refusal { throw refusal }
-    }
-
-    /// Asks whether a call may be made.
-    ///
-    /// - Throws: what latched the domain, until the next attempt is due. The first caller after that makes the
-    /// attempt.
-    package func admit() throws(FileProviderError) {
-        try checkPause()
-        let refusal: FileProviderError? = latch.withLock { latch in
-            guard let current = latch else { return nil }
-            guard clock.now >= current.nextAttempt else { return current.error }
-            latch?.nextAttempt = clock.now + Self.shortestPause
+    /// - Parameter isAttempt: makes the call the attempt that is due: others are refused until the next one is.
+    /// - Throws: the failure that latched the domain, until the next attempt is due.
+    package func check(isAttempt: Bool = false) throws(FileProviderError) {
+        let refusal: FileProviderError? = guarded.withLock { guarded in
+            if guarded.isPaused { return Self.pause }
+            guard let latch = guarded.latch else { return nil }
+            guard clock.now >= latch.nextAttempt else { return latch.error }
+            if isAttempt { guarded.latch?.nextAttempt = clock.now + Self.shortestPause }
             return nil
         }
         if let refusal { throw refusal }
@@ -79,9 +72,9 @@ package final class Connection: Sendable {
     /// - Returns: whether that ended a latch.
     @discardableResult
     package func succeeded() -> Bool {
-        let wasLatched = latch.withLock { latch in
-            defer { latch = nil }
-            return latch != nil
+        let wasLatched = guarded.withLock { guarded in
+            defer { guarded.latch = nil }
+            return guarded.latch != nil
         }
         if wasLatched { logger.notice("the remote answers again") }
         return wasLatched
@@ -91,18 +84,17 @@ package final class Connection: Sendable {
     ///
     /// - Returns: whether that began a latch.
     @discardableResult
-    package func failed(with error: FileProviderError) -> Bool {
+    package func failed(with error: FileProviderError, at now: ContinuousClock.Instant = .now) -> Bool {
         guard error.code.reaction == .latchDomain else {
             // Any other answer shows that the remote is there.
             if error.code != .timedOut, error.code != .userCancelled, error.code != .posix { succeeded() }
             return false
         }
-        let isNew = latch.withLock { current in
-            let now = clock.now
-            let previous = current
+        let isNew = guarded.withLock { guarded in
+            let previous = guarded.latch
             // Calls that were under way together fail together: that is one attempt.
             let isSameAttempt = previous.map { now - $0.failedAt < Self.shortestPause } ?? false
-            current = Latch(
+            guarded.latch = Latch(
                 error: error, attempts: (previous?.attempts ?? 0) + (isSameAttempt ? 0 : 1), failedAt: now,
                 nextAttempt: now + Self.shortestPause)
             return previous == nil
@@ -113,16 +105,10 @@ package final class Connection: Sendable {
 
     /// How long to wait before the system itself tries again: doubling, with a cap.
     package var pauseBeforeProbe: Duration {
-        let (attempts, isUnauthenticated) = latch.withLock { latch in
-            (latch?.attempts ?? 0, latch?.error.code == .notAuthenticated)
-        }
+        let latch = guarded.withLock(\.latch)
+        let isUnauthenticated = latch?.error.code == .notAuthenticated
         let longest = isUnauthenticated ? Self.longestPauseBetweenCredentials : Self.longestPause
-        return min(longest, .seconds(1 << min(max(attempts - 1, 0), 6)))
-    }
-
-    /// Makes the next failure count as another attempt, however soon it comes. For tests.
-    func forgetWhenItFailed() {
-        latch.withLock { $0?.failedAt -= Self.shortestPause * 2 }
+        return Backoff(first: Self.shortestPause, longest: longest).pause(after: (latch?.attempts ?? 0) - 1)
     }
 
     private static let pause = FileProviderError(
@@ -130,15 +116,11 @@ package final class Connection: Sendable {
 
     /// No calls from now on, or calls again.
     package func pause(_ isPaused: Bool) {
-        self.isPaused.withLock { $0 = isPaused }
+        guarded.withLock { $0.isPaused = isPaused }
     }
 
-    private func checkPause() throws(FileProviderError) {
-        if isPaused.withLock({ $0 }) { throw Self.pause }
-    }
-
-    /// Lifts the latch: whatever asks next is let through.
+    /// Removes the latch, so that the next call is made.
     package func reset() {
-        latch.withLock { $0 = nil }
+        guarded.withLock { $0.latch = nil }
     }
 }

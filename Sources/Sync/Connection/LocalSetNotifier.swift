@@ -9,22 +9,19 @@ actor LocalSetNotifier {
     private let warnings: Warnings
     private let tell: @Sendable () async -> Void
     private var told: Int64 = 0
-    private var loop: Task<Void, Never>?
-    private nonisolated let signal: WakeSignal
+    private nonisolated let signal = WakeSignal()
 
     /// Changes within this time are one notification.
     private static let delay = Duration.milliseconds(100)
     private static let pause = Duration.seconds(1)
 
     init(
-        of set: LocalSet, replica: Replica, warnings: Warnings, signal: WakeSignal = WakeSignal(),
-        tell: @escaping @Sendable () async -> Void
+        of set: LocalSet, replica: Replica, warnings: Warnings, tell: @escaping @Sendable () async -> Void
     ) {
         self.set = set
         self.replica = replica
         self.warnings = warnings
         self.tell = tell
-        self.signal = signal
     }
 
     /// Something may have changed. Returns at once; from any thread.
@@ -33,29 +30,23 @@ actor LocalSetNotifier {
     }
 
     func start() {
-        guard loop == nil else { return }
         do {
             try replica.database.followSets()
         } catch {
             warnings.report("the set of \(set) items cannot be followed: \(error)")
         }
-        loop = Task { [signal] in
-            for await _ in signal.wakes {
-                try? await Task.sleep(for: Self.delay)
-                guard !Task.isCancelled else { return }
-                if await self.look() { try? await Task.sleep(for: Self.pause) }
-            }
+        signal.run {
+            try? await Task.sleep(for: Self.delay)
+            return await self.look() ? Self.pause : .zero
         }
         wake()
     }
 
-    func stop() {
-        signal.finish()
-        loop?.cancel()
-    }
+    nonisolated func stop() { signal.stop() }
 
     /// - Returns: whether there was something to tell.
     private func look() async -> Bool {
+        guard !Task.isCancelled else { return false }
         do {
             let last = try replica.database.lastChange(of: set)
             guard last != told else { return false }

@@ -45,7 +45,9 @@ final class ProviderCalls: Sendable {
             do {
                 let value = try await lanes.run(ticket) {
                     // Calls that were queued when the remote became unreachable must not try it one after the other.
-                    do throws(FileProviderError) { try connection.admit() } catch { throw Refusal(error: error) }
+                    do throws(FileProviderError) { try connection.check(isAttempt: true) } catch {
+                        throw Refusal(error: error)
+                    }
                     progress.advance()
                     let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
                     do {

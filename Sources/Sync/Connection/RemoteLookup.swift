@@ -4,8 +4,7 @@ import Replica
 /// Looks up items on the remote, and the directories above them that the replica does not know: an item that was
 /// moved into such a directory would have no place.
 struct RemoteLookup: Sendable {
-    let replica: Replica
-    let calls: ProviderCalls
+    let context: SyncContext
 
     /// No path on Linux has more components.
     private static let deepest = 4096
@@ -15,7 +14,7 @@ struct RemoteLookup: Sendable {
         _ identifier: ItemIdentifier, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil
     ) async throws(FileProviderError) -> FileProviderItem? {
         do throws(FileProviderError) {
-            return try await calls.make(for: request, ticket: ticket) {
+            return try await context.calls.make(for: request, ticket: ticket) {
                 try await $0.item(for: identifier, request: request)
             }
         } catch {
@@ -34,7 +33,7 @@ struct RemoteLookup: Sendable {
         var directories: [FileProviderItem] = []
         var parent = item.parentItemIdentifier
         while parent != .rootContainer, parent != .trashContainer, directories.count < Self.deepest,
-            try replica.database.item(parent) == nil
+            try context.replica.database.item(parent) == nil
         {
             var directory = upcoming[parent]
             if directory == nil { directory = try await lookUp(parent, for: request) }
@@ -45,4 +44,36 @@ struct RemoteLookup: Sendable {
         }
         return directories.reversed()
     }
+
+    /// Looks up an item and records what the remote has: its version and place, or that it was removed.
+    func refresh(_ identifier: ItemIdentifier, for request: FileProviderRequest) async throws {
+        let observation = context.replica.ordering.observe()
+        let item = try await lookUp(identifier, for: request)
+        try await record(item, of: identifier, observed: observation, for: request)
+    }
+
+    /// Records what the remote was observed to have, unless an operation on the item was answered since.
+    ///
+    /// - Parameter item: nil when the remote does not have it.
+    func record(
+        _ item: FileProviderItem?, of identifier: ItemIdentifier, observed observation: Observation,
+        for request: FileProviderRequest
+    ) async throws {
+        let ordering = context.replica.ordering
+        let deleted = item == nil ? [identifier] : []
+        guard await ordering.settle(item.map { [$0] } ?? [], deleted: deleted, observation).isEmpty else { return }
+        let ancestors = if let item { try await unknown(above: item, for: request) } else { [FileProviderItem]() }
+        ordering.report([identifier])
+        try await context.commits.commit { ingestion in
+            if let item {
+                try ingestion.move(item, below: ancestors, observed: observation)
+            } else {
+                try ingestion.removeIfKnown(identifier, observed: observation)
+            }
+        }
+    }
+}
+
+extension SyncPart {
+    nonisolated var remoteLookup: RemoteLookup { RemoteLookup(context: context) }
 }

@@ -42,7 +42,7 @@ struct Watchdog: Sendable {
     func run<Value: Sendable>(
         _ progress: CallProgress = CallProgress(), _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let answer = Answer<Value>()
+        let answer = OneShot<Value>()
         let work = Task {
             do {
                 answer.give(.success(try await body()))
@@ -62,51 +62,9 @@ struct Watchdog: Sendable {
             work.cancel()
         }
         defer { watch.cancel() }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { answer.await($0) }
-        } onCancel: {
+        return try await answer.value {
             work.cancel()
             answer.give(.failure(CancellationError()))
         }
-    }
-}
-
-/// A value that is given once and awaited once, in either order. Later values are dropped.
-private final class Answer<Value: Sendable>: Sendable {
-    private enum State {
-        case open
-        case awaited(CheckedContinuation<Value, any Error>)
-        case given(Result<Value, any Error>)
-        case over
-    }
-
-    private let state = Mutex(State.open)
-
-    func give(_ result: Result<Value, any Error>) {
-        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
-            switch state {
-            case .open:
-                state = .given(result)
-                return nil
-            case .awaited(let continuation):
-                state = .over
-                return continuation
-            case .given, .over:
-                return nil
-            }
-        }
-        continuation?.resume(with: result)
-    }
-
-    func await(_ continuation: CheckedContinuation<Value, any Error>) {
-        let result: Result<Value, any Error>? = state.withLock { state in
-            guard case .given(let result) = state else {
-                state = .awaited(continuation)
-                return nil
-            }
-            state = .over
-            return result
-        }
-        if let result { continuation.resume(with: result) }
     }
 }

@@ -6,7 +6,7 @@ import SystemPackage
 
 /// The transfer of one version of a file's content, for all its readers: the running fetches, and the readers that
 /// wait for ranges. Readers are answered as bytes arrive; the ranges are recorded when nothing is in flight.
-final class Download: FetchReceiver {
+final class Download: Sendable {
     let number: InodeNumber
     let identifier: ItemIdentifier
     let version: [UInt8]
@@ -17,21 +17,27 @@ final class Download: FetchReceiver {
     private let calls: ProviderCalls
     private let budget: CacheBudget
     private let evictor: any ContentEvictor
-    let accounting: any FetchAccounting
+    private let accounting: (any FetchAccounting)?
     private let state: Mutex<State>
-    /// Called when bytes begin to be fetched for a process, or for none, once for each.
-    private let onCause: @Sendable (Download, String?) -> Void
-    /// Called once, when nothing is under way any more.
-    private let onIdle: @Sendable (Download) -> Void
-    private let onVersionGone: @Sendable (Download) -> Void
-    private let onOverflow: @Sendable (Download, FileProviderError) -> Void
+    private let onEvent: @Sendable (Download, Event) -> Void
+
+    enum Event: Sendable {
+        /// Bytes begin to be fetched for a process, or for none; once for each.
+        case begins(for: String?)
+        /// Nothing is under way any more.
+        case idle
+        /// The remote does not have this version any more.
+        case versionGone
+        /// The provider gave bytes outside the file.
+        case overflow(FileProviderError)
+    }
 
     private struct Waiter {
         var range: Range<Int64>
         /// Waits for the end of the fetch, too: a reader that has read to the end believes that the file is complete.
         var isLast: Bool
         var request: FileProviderRequest
-        var continuation: CheckedContinuation<Void, any Error>
+        let end = OneShot<Void>()
 
         /// Whether it waits for no process.
         var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
@@ -81,10 +87,8 @@ final class Download: FetchReceiver {
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
-        evictor: any ContentEvictor, accounting: any FetchAccounting,
-        onCause: @escaping @Sendable (Download, String?) -> Void, onIdle: @escaping @Sendable (Download) -> Void,
-        onVersionGone: @escaping @Sendable (Download) -> Void,
-        onOverflow: @escaping @Sendable (Download, FileProviderError) -> Void
+        evictor: any ContentEvictor, accounting: (any FetchAccounting)?,
+        onEvent: @escaping @Sendable (Download, Event) -> Void
     ) {
         self.number = number
         identifier = beginning.identifier
@@ -97,10 +101,7 @@ final class Download: FetchReceiver {
         self.budget = budget
         self.evictor = evictor
         self.accounting = accounting
-        self.onCause = onCause
-        self.onIdle = onIdle
-        self.onVersionGone = onVersionGone
-        self.onOverflow = onOverflow
+        self.onEvent = onEvent
         // That nothing is missing of an empty file has to be recorded, too.
         let recorded = beginning.size == 0 ? -1 : beginning.present.count
         state = Mutex(State(present: beginning.present, trusted: beginning.present, recorded: recorded))
@@ -134,63 +135,48 @@ final class Download: FetchReceiver {
     ///
     /// - Returns: false when the transfer is over and another has to be begun.
     func wait(for range: Range<Int64>, request: FileProviderRequest) async throws -> Bool {
-        let id = state.withLock { state in
-            state.nextID += 1
+        enum Answer { case here, over, waits(Int, OneShot<Void>) }
+        try Task.checkCancellation()
+        let answer: Answer = state.withLock { state in
             state.activity += 1
-            return state.nextID
+            if state.isOver { return .over }
+            let waiter = Waiter(range: range, isLast: range.upperBound >= size, request: request)
+            if state.serves(waiter) { return .here }
+            state.nextID += 1
+            state.waiters[state.nextID] = waiter
+            return .waits(state.nextID, waiter.end)
         }
-        return try await withTaskCancellationHandler {
-            enum Answer { case here, over, waits }
-            var answer = Answer.waits
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                answer = state.withLock { state in
-                    if state.isOver { return .over }
-                    let waiter = Waiter(
-                        range: range, isLast: range.upperBound >= size, request: request, continuation: continuation)
-                    if state.serves(waiter) { return .here }
-                    state.waiters[id] = waiter
-                    return .waits
-                }
-                if answer != .waits { continuation.resume() }
-                if answer == .here { idleIfComplete() }
-                if Task.isCancelled {
-                    leave(id)
-                } else {
-                    pump(wanted: range, request: request)
-                    if ProviderCalls.lane(of: request) == .foreground { promote(range) }
-                }
-            }
-            return answer != .over
-        } onCancel: {
-            leave(id)
-        }
+        if case .over = answer { return false }
+        if case .here = answer { idleIfComplete() }
+        pump(wanted: range, request: request)
+        if ProviderCalls.lane(of: request) == .foreground { promote(range) }
+        if case .waits(let id, let end) = answer { try await end.value { leave(id) } }
+        return true
     }
 
     /// Gives up all that no process waits for.
     ///
     /// - Returns: false when a process waits.
     func stopUnlessWaitedFor() -> Bool {
-        let ended: ([Waiter], [Task<Void, Never>])? = state.withLock { state in
-            guard state.waiters.values.allSatisfy(\.isBackground) else { return nil }
-            state.isOver = true
-            defer { state.waiters = [:] }
-            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
-        }
-        guard let (waiters, tasks) = ended else { return false }
-        for waiter in waiters { waiter.continuation.resume(throwing: CancellationError()) }
-        tasks.forEach { $0.cancel() }
-        return true
+        end(with: CancellationError()) { $0.values.allSatisfy(\.isBackground) }
     }
 
     /// Cancels everything: waiters get `domainDisabled`.
     func shutDown() {
-        let (waiters, tasks) = state.withLock { state in
+        _ = end(with: FileProviderError(.domainDisabled)) { _ in true }
+    }
+
+    private func end(with error: any Error, if mayEnd: ([Int: Waiter]) -> Bool) -> Bool {
+        let ended: ([Int: Waiter], [Task<Void, Never>])? = state.withLock { state in
+            guard mayEnd(state.waiters) else { return nil }
             state.isOver = true
             defer { state.waiters = [:] }
-            return (Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+            return (state.waiters, state.fetches.values.compactMap(\.task))
         }
-        for waiter in waiters { waiter.continuation.resume(throwing: FileProviderError(.domainDisabled)) }
+        guard let (waiters, tasks) = ended else { return false }
+        for waiter in waiters.values { waiter.end.give(.failure(error)) }
         tasks.forEach { $0.cancel() }
+        return true
     }
 
     /// The ranges to record; nil when nothing was added since the last call. Running fetches are left out: only their
@@ -224,7 +210,7 @@ final class Download: FetchReceiver {
             for id in state.fetches.keys { state.fetches[id]?.isEnding = true }
             return (waiter, state.fetches.values.compactMap(\.task))
         }
-        waiter?.continuation.resume(throwing: CancellationError())
+        waiter?.end.give(.failure(CancellationError()))
         tasks.forEach { $0.cancel() }
         if waiter != nil { idleSoon() }
     }
@@ -269,7 +255,7 @@ final class Download: FetchReceiver {
             state.causes.append(cause)
             return true
         }
-        if isNews { onCause(self, cause) }
+        if isNews { onEvent(self, .begins(for: cause)) }
         var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
         // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
         if failure?.errno == .noSpace, !Task.isCancelled,
@@ -287,7 +273,15 @@ final class Download: FetchReceiver {
         let moves = CallProgress()
         // What a command downloads is charged to no process.
         let reader = request.reason == .reading ? request.processIdentifier : nil
-        let sink = DownloadSink(download: self, fetch: id, moves: moves, reader: reader)
+        let sink = DownloadSink(
+            identifier: identifier, size: size, descriptor: descriptor,
+            arrived: { range in
+                moves.advance()
+                guard !range.isEmpty else { return }
+                if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
+                self.arrived(range, of: id)
+            },
+            overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } })
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number, evictor: evictor)
             let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
@@ -320,21 +314,19 @@ final class Download: FetchReceiver {
     }
 
     private func ended(_ id: Int, _ outcome: FileProviderError?) {
-        enum Verdict {
-            case kept, versionGone, overflow(FileProviderError)
-        }
-        var verdict = Verdict.kept
+        // Why none of what came can be kept.
+        var end: Event?
         var failure = outcome
         let (served, losers, useless) = state.withLock { state -> ([Waiter], [Waiter], [Task<Void, Never>]) in
             guard let fetch = state.fetches.removeValue(forKey: id) else { return ([], [], []) }
             state.activity += 1
             if let overflow = fetch.overflow {
                 failure = overflow
-                verdict = .overflow(overflow)
+                end = .overflow(overflow)
             } else if outcome?.code == .versionNoLongerAvailable {
-                verdict = .versionGone
+                end = .versionGone
             }
-            guard case .kept = verdict else {
+            guard end == nil else {
                 state.isOver = true
                 defer { state.waiters = [:] }
                 return ([], Array(state.waiters.values), state.fetches.values.compactMap(\.task))
@@ -346,16 +338,12 @@ final class Download: FetchReceiver {
             for id in lost.keys { state.waiters[id] = nil }
             return (served, Array(lost.values), [])
         }
-        for waiter in served { waiter.continuation.resume() }
+        for waiter in served { waiter.end.give(.success(())) }
         if let failure {
-            for waiter in losers { waiter.continuation.resume(throwing: failure) }
+            for waiter in losers { waiter.end.give(.failure(failure)) }
         }
         useless.forEach { $0.cancel() }
-        switch verdict {
-        case .kept: break
-        case .versionGone: onVersionGone(self)
-        case .overflow(let error): onOverflow(self, error)
-        }
+        if let end { onEvent(self, end) }
         pump()
         idleSoon()
     }
@@ -365,7 +353,7 @@ final class Download: FetchReceiver {
         let isComplete = state.withLock {
             $0.waiters.isEmpty && $0.fetches.isEmpty && $0.trusted.contains(0..<size)
         }
-        if isComplete { onIdle(self) }
+        if isComplete { onEvent(self, .idle) }
     }
 
     /// Reports that nothing is under way, unless something happens before.
@@ -374,7 +362,7 @@ final class Download: FetchReceiver {
             (state.activity, state.waiters.isEmpty && state.fetches.isEmpty, state.present.contains(0..<size))
         }
         guard isIdle else { return }
-        if isComplete { return onIdle(self) }
+        if isComplete { return onEvent(self, .idle) }
         // Weakly: what is evicted meanwhile gives its room back only when its file is closed.
         Task { [weak self] in
             try? await Task.sleep(for: Self.linger)
@@ -382,13 +370,13 @@ final class Download: FetchReceiver {
             let isStillIdle = self.state.withLock {
                 $0.activity == activity && $0.waiters.isEmpty && $0.fetches.isEmpty
             }
-            if isStillIdle { self.onIdle(self) }
+            if isStillIdle { self.onEvent(self, .idle) }
         }
     }
 
     /// Bytes of a fetch are on the disk. Those of a fetch that has ended, because it ignored its cancellation, are
     /// dropped.
-    func arrived(_ range: Range<Int64>, of id: Int) {
+    private func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }
             state.fetches[id]?.arrived.insert(range)
@@ -396,10 +384,6 @@ final class Download: FetchReceiver {
             state.activity += 1
             return state.takeServed()
         }
-        for waiter in served { waiter.continuation.resume() }
-    }
-
-    func overflowed(_ id: Int, _ error: FileProviderError) {
-        state.withLock { $0.fetches[id]?.overflow = error }
+        for waiter in served { waiter.end.give(.success(())) }
     }
 }

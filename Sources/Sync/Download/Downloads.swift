@@ -4,16 +4,11 @@ import Synchronization
 import SystemPackage
 
 /// All transfers of content to this machine: one per file, however many processes read it.
-actor Downloads: ContentEvictor {
-    private let replica: Replica
-    private let calls: ProviderCalls
-    private let commits: Commits
-    private let warnings: Warnings
+actor Downloads: ContentEvictor, SyncPart {
+    nonisolated let context: SyncContext
     private let budget: CacheBudget
-    private let events: SyncEvents
-    private let accounting: any FetchAccounting
+    private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
-    private let open: any OpenInodes
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
@@ -27,20 +22,11 @@ actor Downloads: ContentEvictor {
     private var isStopped = false
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
-    init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
-        budget: CacheBudget, events: SyncEvents, open: any OpenInodes,
-        offers: OfferQueue, accounting: any FetchAccounting = NoFetchAccounting()
-    ) {
-        self.open = open
-        self.accounting = accounting
-        self.offers = offers
-        self.events = events
+    init(_ context: SyncContext, budget: CacheBudget, offers: OfferQueue, accounting: (any FetchAccounting)?) {
+        self.context = context
         self.budget = budget
-        self.replica = replica
-        self.calls = calls
-        self.commits = commits
-        self.warnings = warnings
+        self.offers = offers
+        self.accounting = accounting
     }
 
     /// Waits until a range of a file is on the local disk, of the version that the reader opened.
@@ -119,8 +105,7 @@ actor Downloads: ContentEvictor {
             let (freed, effects) = try? await replica.evictFile(number, open: open)
         else { return nil }
         commits.publish(effects)
-        let name = (try? replica.database.item(ofInode: number))?.name ?? ""
-        events.tell(.evicted, of: number, named: name, bytes: freed)
+        events.tell(.evicted, of: number, named: name(of: number), bytes: freed)
         return freed
     }
 
@@ -151,13 +136,7 @@ actor Downloads: ContentEvictor {
             let beginning = try await begin(number, version: version)
             return Download(
                 beginning, number: number, calls: calls, budget: budget, evictor: self, accounting: accounting,
-                onCause: { [events] download, cause in
-                    let name = (try? self.replica.database.item(ofInode: number))?.name ?? ""
-                    events.tell(.downloading, of: number, named: name, bytes: download.size, process: cause)
-                },
-                onIdle: { download in Task { await self.idle(download) } },
-                onVersionGone: { download in Task { await self.refresh(download) } },
-                onOverflow: { download, error in Task { await self.overflowed(download, error) } })
+                onEvent: { download, event in self.handle(event, of: download) })
         }
         active[number] = task
         do {
@@ -167,6 +146,20 @@ actor Downloads: ContentEvictor {
         } catch {
             if active[number] == task { active[number] = nil }
             throw error
+        }
+    }
+
+    private nonisolated func handle(_ event: Download.Event, of download: Download) {
+        switch event {
+        case .begins(let process):
+            let name = name(of: download.number)
+            events.tell(.downloading, of: download.number, named: name, bytes: download.size, process: process)
+        case .idle: Task { if download.endIfIdle() { await close(download) } }
+        case .versionGone: Task { await refresh(download) }
+        case .overflow(let error):
+            warnings.report(error.message)
+            // None of the bytes are kept. The size may be outdated, so the next reader begins anew.
+            Task { await close(download) }
         }
     }
 
@@ -188,11 +181,6 @@ actor Downloads: ContentEvictor {
         guard running[download.number] === download else { return }
         running[download.number] = nil
         active[download.number] = nil
-    }
-
-    private func idle(_ download: Download) async {
-        guard download.endIfIdle() else { return }
-        await close(download)
     }
 
     /// Records what a transfer that is over has brought, once, and forgets it.
@@ -224,9 +212,9 @@ actor Downloads: ContentEvictor {
                 let effects = try await replica.recordContent(
                     of: download.number, generation: download.generation, ranges: ranges,
                     cause: download.cause)
-                let name = (try? replica.database.item(ofInode: download.number))?.name ?? ""
                 events.tell(
-                    .downloaded, of: download.number, named: name, bytes: ranges.count, process: download.cause)
+                    .downloaded, of: download.number, named: name(of: download.number), bytes: ranges.count,
+                    process: download.cause)
                 if let effects { commits.publish(effects) }
                 budget.wake()
             } else {
@@ -264,13 +252,6 @@ actor Downloads: ContentEvictor {
         }
     }
 
-    /// More bytes came than the file has: none of the fetch that brought them are kept. The provider's word on the size may
-    /// be old, so the next who reads begins anew.
-    private func overflowed(_ download: Download, _ error: FileProviderError) async {
-        warnings.report(error.message)
-        await close(download)
-    }
-
     /// Nothing waits any more for content that the remote does not have.
     private func releaseOnRemote(_ number: InodeNumber) async {
         do {
@@ -282,17 +263,9 @@ actor Downloads: ContentEvictor {
 
     /// The provider does not know a file that is shown here. A lookup confirms that before the file is removed.
     private func confirmGone(_ number: InodeNumber) async {
-        let request = FileProviderRequest(reason: .synchronization)
-        let observation = replica.ordering.observe()
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
-            do throws(FileProviderError) {
-                _ = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
-            } catch {
-                guard error.code == .noSuchItem else { throw error }
-                guard await replica.ordering.settle([], deleted: [identifier], observation).isEmpty else { return }
-                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier, observed: observation) }
-            }
+            try await remoteLookup.refresh(identifier, for: FileProviderRequest(reason: .synchronization))
         } catch {
             warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
         }
@@ -311,15 +284,8 @@ actor Downloads: ContentEvictor {
 
     private func lookUp(_ download: Download) async {
         await close(download)
-        let request = FileProviderRequest(reason: .synchronization)
-        let observation = replica.ordering.observe()
         do {
-            let item = try await calls.make(for: request) {
-                try await $0.item(for: download.identifier, request: request)
-            }
-            // An operation that was answered meanwhile is newer.
-            guard await replica.ordering.settle([item], observation).isEmpty else { return }
-            try await commits.commit { ingestion in try ingestion.move(item, observed: observation) }
+            try await remoteLookup.refresh(download.identifier, for: FileProviderRequest(reason: .synchronization))
         } catch {
             warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
         }

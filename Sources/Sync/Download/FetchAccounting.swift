@@ -5,9 +5,3 @@ package protocol FetchAccounting: Sendable {
     /// Whether more may be fetched for a process, also ahead of it.
     func admits(_ process: Int32) -> Bool
 }
-
-/// Charges nothing and admits everything.
-struct NoFetchAccounting: FetchAccounting {
-    func charge(_ bytes: Int64, to process: Int32) {}
-    func admits(_ process: Int32) -> Bool { true }
-}

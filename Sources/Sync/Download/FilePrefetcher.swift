@@ -9,7 +9,7 @@ actor FilePrefetcher {
     private let downloads: Downloads
     private let atOnce: Int
     private var mostBytes = ReadPredictor.mostBytes
-    private let accounting: any FetchAccounting
+    private let accounting: (any FetchAccounting)?
     /// For whom files are fetched ahead.
     private var reader: Int32?
     private var predictor = ReadPredictor()
@@ -17,15 +17,14 @@ actor FilePrefetcher {
     private var running: PrefetchTasks
     private var isStopped = false
     /// The prefetched files, read by the threads that open files.
-    private nonisolated let ahead = Ahead()
+    private nonisolated let ahead = Mutex<Set<InodeNumber>>([])
 
     /// - Parameters:
     ///   - atOnce: how many files are fetched ahead at once.
     ///   - cacheLimit: how much content may be here; a small part of it may come unasked.
     ///   - accounting: told what is fetched ahead of which process.
     init(
-        replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?,
-        accounting: any FetchAccounting = NoFetchAccounting()
+        replica: Replica, downloads: Downloads, atOnce: Int, cacheLimit: Int64?, accounting: (any FetchAccounting)?
     ) {
         self.accounting = accounting
         self.replica = replica
@@ -51,7 +50,7 @@ actor FilePrefetcher {
 
     /// A process opened a file: it may be one that was fetched ahead. Returns at once; from any thread.
     nonisolated func fileWasOpened(_ number: InodeNumber) {
-        guard ahead.contains(number) else { return }
+        guard ahead.withLock({ $0.contains(number) }) else { return }
         Task { await self.read(number) }
     }
 
@@ -60,7 +59,7 @@ actor FilePrefetcher {
         isStopped = true
         waiting = []
         predictor = ReadPredictor()
-        ahead.set([])
+        publish()
     }
 
     /// Fetches nothing at or below an item any more, until ``allow(_:)``. Returns when nothing is under way there.
@@ -70,13 +69,18 @@ actor FilePrefetcher {
 
     func allow(_ number: InodeNumber) { running.allow(number) }
 
+    private func publish() {
+        let numbers = predictor.ahead
+        ahead.withLock { $0 = numbers }
+    }
+
     private func miss(_ number: InodeNumber, by process: Int32?) {
         reader = process
         read(number)
     }
 
     private func read(_ number: InodeNumber) {
-        if let reader, !accounting.admits(reader) { return }
+        if let reader, accounting?.admits(reader) == false { return }
         guard !isStopped,
             let place = try? replica.database.siblings(after: number, limit: ReadPredictor.largestWindow)
         else { return }
@@ -85,7 +89,7 @@ actor FilePrefetcher {
             following: ReadPredictor.Following(byName: place.byName, byListing: place.byListing), mostBytes: mostBytes)
         // Files that the reader has reached, or will not reach any more.
         waiting.removeAll { !predictor.ahead.contains($0) }
-        ahead.set(predictor.ahead)
+        publish()
         pump()
     }
 
@@ -94,7 +98,7 @@ actor FilePrefetcher {
             let next = waiting.removeFirst()
             if running.leavesAlone(next) {
                 predictor.failed(next)
-                ahead.set(predictor.ahead)
+                publish()
                 continue
             }
             let task = Task {
@@ -107,12 +111,12 @@ actor FilePrefetcher {
 
     private func fetch(_ number: InodeNumber) async -> Bool {
         let reader = reader
-        if let reader, !accounting.admits(reader) { return false }
+        if let reader, accounting?.admits(reader) == false { return false }
         let missing = (try? replica.database.inode(number)).map { $0.size.saturatingSubtract($0.localBytes) } ?? 0
         do throws(FileProviderError) {
             try await downloads.provide(
                 number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))
-            if let reader { accounting.charge(missing, to: reader) }
+            if let reader { accounting?.charge(missing, to: reader) }
             return true
         } catch {
             return false
@@ -125,21 +129,8 @@ actor FilePrefetcher {
             // The others would probably fail, too.
             waiting = []
             predictor.failed(number)
-            ahead.set(predictor.ahead)
+            publish()
         }
         pump()
-    }
-}
-
-/// A set that many threads look at and one changes.
-private final class Ahead: Sendable {
-    private let numbers = Mutex<Set<InodeNumber>>([])
-
-    func contains(_ number: InodeNumber) -> Bool {
-        numbers.withLock { $0.contains(number) }
-    }
-
-    func set(_ new: Set<InodeNumber>) {
-        numbers.withLock { $0 = new }
     }
 }

@@ -2,8 +2,8 @@ import FileProvider
 import Replica
 
 /// Materializes everything below an item, several files at once.
-struct RecursiveDownload: Sendable {
-    let replica: Replica
+struct RecursiveDownload: SyncPart {
+    let context: SyncContext
     let listings: Listings
     let downloads: Downloads
     var progress: @Sendable (InodeNumber, Int64) -> Void = { _, _ in }

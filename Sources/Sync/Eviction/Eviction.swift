@@ -12,10 +12,8 @@ package struct EvictionReport: Sendable {
 }
 
 /// Makes items dataless, directories with all below them: children first, then the listing.
-struct Eviction: Sendable {
-    let replica: Replica
-    let open: any OpenInodes
-    let commits: Commits
+struct Eviction: SyncPart {
+    let context: SyncContext
     let downloads: Downloads
     let listings: Listings
     let directoryPrefetcher: DirectoryPrefetcher

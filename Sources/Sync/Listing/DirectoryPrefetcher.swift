@@ -67,6 +67,6 @@ actor DirectoryPrefetcher {
     }
 
     private func unlistedChildren(of number: InodeNumber) -> [InodeNumber] {
-        (try? replica.database.datalessDirectories(in: number)) ?? []
+        (try? replica.database.datalessDirectories(in: number, limit: WalkPredictor.mostStacked)) ?? []
     }
 }

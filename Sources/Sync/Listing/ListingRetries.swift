@@ -42,7 +42,7 @@ actor ListingRetries {
     }
 
     private func schedule(_ number: InodeNumber, attempts: Int, _ lister: @escaping Lister) {
-        let pause = Backoff.pause(after: attempts)
+        let pause = Backoff.listing.pause(after: attempts)
         waiting[number] = Task {
             try? await Task.sleep(for: pause)
             guard !Task.isCancelled else { return }

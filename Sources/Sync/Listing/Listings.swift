@@ -2,7 +2,7 @@ import FileProvider
 import Replica
 
 /// Lists directories: one enumeration of a directory at a time, shared by all its waiters.
-actor Listings {
+actor Listings: SyncPart {
     private final class Active {
         var waiters: [Int: Waiter] = [:]
         var task: Task<Void, Never>?
@@ -28,14 +28,10 @@ actor Listings {
         var isComparing: Bool
         /// Whether no process waits.
         var isBackground: Bool
-        var continuation: CheckedContinuation<Void, any Error>
+        let end: OneShot<Void>
     }
 
-    private let replica: Replica
-    private let calls: ProviderCalls
-    private let commits: Commits
-    private let warnings: Warnings
-    private let remoteLookup: RemoteLookup
+    nonisolated let context: SyncContext
     /// Nil in interactive mode, in which nothing is retried.
     private let retries: ListingRetries?
     private let offers: OfferQueue
@@ -48,17 +44,10 @@ actor Listings {
     /// - Parameters:
     ///   - retries: lists directories again whose listing failed; nil for never.
     ///   - offers: waits until the provider has recognized an item whose identifier was given up.
-    init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings,
-        retries: ListingRetries?, offers: OfferQueue
-    ) {
+    init(_ context: SyncContext, retries: ListingRetries?, offers: OfferQueue) {
+        self.context = context
         self.retries = retries
         self.offers = offers
-        self.replica = replica
-        self.calls = calls
-        self.commits = commits
-        self.warnings = warnings
-        remoteLookup = RemoteLookup(replica: replica, calls: calls)
     }
 
     /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
@@ -82,7 +71,7 @@ actor Listings {
     }
 
     /// Lists a materialized directory again and makes it what the remote has. What is gone is looked up, and stays until
-    /// whoever compares has asked for it (``RemoteOrdering/takeMissing()``). One that is dataless by then is left alone.
+    /// the caller has asked for it (``RemoteOrdering/takeMissing()``). One that is dataless by then is left alone.
     func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         do {
             try await wait(for: number, beyond: nil, isComparing: true, request: request)
@@ -100,8 +89,7 @@ actor Listings {
         guard let listing = active[number], !listing.isComparison else { return true }
         guard listing.waiters.values.allSatisfy(\.isBackground) else { return false }
         for waiter in listing.waiters.values {
-            waiter.continuation.resume(
-                with: waiter.isComparing ? .success(()) : .failure(CancellationError()))
+            waiter.end.give(waiter.isComparing ? .success(()) : .failure(CancellationError()))
         }
         listing.waiters = [:]
         stopIfAlone(number)
@@ -128,31 +116,19 @@ actor Listings {
         guard !isStopped else { throw FileProviderError(.domainDisabled) }
         nextWaiter += 1
         let id = nextWaiter
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let listing = active[number] ?? start(number, request: request)
-                if ProviderCalls.lane(of: request) == .foreground, listing.ticket.lane == .background {
-                    calls.promote(listing.ticket)
-                }
-                if let beyond, listing.isStreamed, listing.highestItem > beyond {
-                    continuation.resume()
-                } else if Task.isCancelled {
-                    continuation.resume(throwing: CancellationError())
-                    stopIfAlone(number)
-                } else {
-                    listing.waiters[id] = Waiter(
-                        beyond: beyond, isComparing: isComparing,
-                        isBackground: ProviderCalls.lane(of: request) == .background, continuation: continuation)
-                }
-            }
-        } onCancel: {
-            Task { await self.leave(number, id) }
-        }
+        let listing = active[number] ?? start(number, request: request)
+        let lane = ProviderCalls.lane(of: request)
+        if lane == .foreground, listing.ticket.lane == .background { calls.promote(listing.ticket) }
+        if let beyond, listing.isStreamed, listing.highestItem > beyond { return }
+        let end = OneShot<Void>()
+        listing.waiters[id] = Waiter(
+            beyond: beyond, isComparing: isComparing, isBackground: lane == .background, end: end)
+        try await end.value { Task { await self.leave(number, id) } }
     }
 
     private func leave(_ number: InodeNumber, _ id: Int) {
         guard let waiter = active[number]?.waiters.removeValue(forKey: id) else { return }
-        waiter.continuation.resume(throwing: CancellationError())
+        waiter.end.give(.failure(CancellationError()))
         stopIfAlone(number)
     }
 
@@ -186,7 +162,7 @@ actor Listings {
 
     private func finish(_ number: InodeNumber, _ result: Result<Void, FileProviderError>) {
         guard let listing = active.removeValue(forKey: number) else { return }
-        for waiter in listing.waiters.values { waiter.continuation.resume(with: result.mapError { $0 as any Error }) }
+        for waiter in listing.waiters.values { waiter.end.give(result.mapError { $0 as any Error }) }
     }
 
     private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
@@ -307,7 +283,7 @@ actor Listings {
         for (id, waiter) in listing.waiters {
             guard let beyond = waiter.beyond, highest > beyond else { continue }
             listing.waiters[id] = nil
-            waiter.continuation.resume()
+            waiter.end.give(.success(()))
         }
         return true
     }

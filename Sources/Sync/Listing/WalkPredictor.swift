@@ -24,6 +24,8 @@ struct WalkPredictor: Sendable {
     static let neededEvidence = 2
     private let smallestWindow: Int
     static let largestWindow = 512
+    /// More directories that are to be listed are not kept.
+    static let mostStacked = 8 * largestWindow
     private static let mostSeen = 1 << 16
 
     /// - Parameter smallestWindow: how many directories may be ahead of a walker of whom nothing else is known.
@@ -35,7 +37,7 @@ struct WalkPredictor: Sendable {
     var isWalking: Bool { evidence >= Self.neededEvidence }
 
     /// How many directories may be ahead of the walker: more the more of them it has used, and twice as many each time
-    /// it had to wait all the same.
+    /// that it had to wait.
     private var window: Int {
         min(Self.largestWindow, max(smallestWindow << min(missed, 16), 2 * used))
     }
@@ -114,6 +116,6 @@ struct WalkPredictor: Sendable {
     }
 
     private mutating func bound() {
-        if stack.count > 8 * Self.largestWindow { stack.removeFirst(stack.count - 8 * Self.largestWindow) }
+        if stack.count > Self.mostStacked { stack.removeFirst(stack.count - Self.mostStacked) }
     }
 }

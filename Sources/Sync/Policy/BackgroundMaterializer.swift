@@ -1,12 +1,12 @@
 import FileProvider
 import Replica
 
-/// Materializes in the background what no process waits for: items that are kept downloaded, and items that were
-/// materialized before the remote changed them. Its calls are in the background lane.
+/// Materializes in the background what no process waits for: items that are kept downloaded, items that were
+/// materialized before the remote changed them, and items in the trash, so that they are available offline. Its calls are in the background lane.
 ///
 /// It keeps no list: it queries the database for what is missing after each commit, so items that appear or move
 /// below a kept directory, failures and interrupted downloads are all found.
-actor BackgroundMaterializer {
+actor BackgroundMaterializer: SyncPart {
     /// A failed download, and when to retry it.
     private struct Retry {
         var version: [UInt8]
@@ -14,34 +14,23 @@ actor BackgroundMaterializer {
         var next: ContinuousClock.Instant
     }
 
-    private let replica: Replica
-    private let connection: Connection
+    nonisolated let context: SyncContext
     private let listings: Listings
     private let downloads: Downloads
-    private let warnings: Warnings
     private var queue: [WantedContent] = []
     private var running: [InodeNumber: Task<Void, Never>] = [:]
     private var retries: [InodeNumber: Retry] = [:]
-    private var loop: Task<Void, Never>?
-    private var timer: Task<Void, Never>?
     private var isStopped = false
     private nonisolated let signal: WakeSignal
 
     private static let atOnce = 4
     private static let planSize = 64
     private static let shortestPause = Duration.milliseconds(50)
-    private static let firstRetry = Duration.seconds(1)
-    private static let longestRetry = Duration.seconds(600)
 
-    init(
-        replica: Replica, connection: Connection, listings: Listings, downloads: Downloads, warnings: Warnings,
-        signal: WakeSignal
-    ) {
-        self.replica = replica
-        self.connection = connection
+    init(_ context: SyncContext, listings: Listings, downloads: Downloads, signal: WakeSignal) {
+        self.context = context
         self.listings = listings
         self.downloads = downloads
-        self.warnings = warnings
         self.signal = signal
     }
 
@@ -51,14 +40,11 @@ actor BackgroundMaterializer {
     }
 
     func start() {
-        guard loop == nil, !isStopped else { return }
-        loop = Task { [signal] in
-            for await _ in signal.wakes {
-                let start = ContinuousClock.now
-                self.pump()
-                // Looking for what is missing in a large tree must not be all that is done.
-                try? await Task.sleep(for: max(Self.shortestPause, (ContinuousClock.now - start) * 10))
-            }
+        signal.run {
+            let start = ContinuousClock.now
+            await self.pump()
+            // The query of a large tree takes long, and must not take all the time.
+            return max(Self.shortestPause, (ContinuousClock.now - start) * 10)
         }
         wake()
     }
@@ -66,9 +52,7 @@ actor BackgroundMaterializer {
     /// Begins nothing any more and ends what is under way.
     func stop() {
         isStopped = true
-        signal.finish()
-        loop?.cancel()
-        timer?.cancel()
+        signal.stop()
         for task in running.values { task.cancel() }
     }
 
@@ -147,8 +131,9 @@ actor BackgroundMaterializer {
             // What concerns the whole remote is tried again when that has passed.
             let isOwn = failure.map { $0.code.reaction != .latchDomain && $0.code.reaction != .stop } ?? true
             let attempts = (known?.attempts ?? 0) + (isOwn ? 1 : 0)
-            let pause = min(Self.longestRetry, Self.firstRetry * (1 << min(max(0, attempts - 1), 10)))
-            retries[content.number] = Retry(version: content.version, attempts: attempts, next: .now + pause)
+            retries[content.number] = Retry(
+                version: content.version, attempts: attempts,
+                next: .now + Backoff.download.pause(after: attempts - 1))
         }
         guard !queue.isEmpty else { return wake() }
         do {
@@ -159,12 +144,8 @@ actor BackgroundMaterializer {
     }
 
     private func sleepUntilRetry() {
-        timer?.cancel()
         let now = ContinuousClock.now
-        guard let next = retries.values.map(\.next).filter({ $0 > now }).min() else { return }
-        timer = Task {
-            try? await Task.sleep(until: next + .milliseconds(10), clock: .continuous)
-            if !Task.isCancelled { self.wake() }
-        }
+        let next = retries.values.map(\.next).filter { $0 > now }.min()
+        signal.wake(after: next.map { $0 - now + .milliseconds(10) })
     }
 }

@@ -3,17 +3,15 @@ import Replica
 import Synchronization
 
 /// The items waiting to be offered to the provider again that a caller needs now: `Uploads` offers them before all others.
-final class OfferQueue: Sendable {
-    private let replica: Replica
-    private let connection: Connection
+final class OfferQueue: SyncPart {
+    let context: SyncContext
     private let uploads: WakeSignal
     private let preferred = Mutex<[Int64]>([])
     private static let pause = Duration.milliseconds(5)
 
     /// - Parameter uploads: wakes `Uploads`.
-    init(replica: Replica, connection: Connection, uploads: WakeSignal) {
-        self.replica = replica
-        self.connection = connection
+    init(_ context: SyncContext, uploads: WakeSignal) {
+        self.context = context
         self.uploads = uploads
     }
 

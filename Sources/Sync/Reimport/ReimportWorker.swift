@@ -4,15 +4,10 @@ import Synchronization
 
 /// Carries out a reimport: removes the identifiers, has `Uploads` offer the items, and tells the provider when all were
 /// offered. Its state is in the database, so it continues after a crash.
-actor ReimportWorker {
-    private let replica: Replica
-    private let calls: ProviderCalls
+actor ReimportWorker: SyncPart {
+    let context: SyncContext
     private let uploads: WakeSignal
-    private let warnings: Warnings
-    private let events: SyncEvents
     private let onFinish: @Sendable () -> Void
-    private var task: Task<Void, Never>?
-    private var retry: Task<Void, Never>?
     private var failures = 0
     private nonisolated let signal: WakeSignal
 
@@ -20,14 +15,10 @@ actor ReimportWorker {
     ///   - uploads: wakes `Uploads`.
     ///   - onFinish: called when a reimport is complete.
     init(
-        replica: Replica, calls: ProviderCalls, signal: WakeSignal, uploads: WakeSignal, warnings: Warnings,
-        events: SyncEvents, onFinish: @escaping @Sendable () -> Void
+        _ context: SyncContext, signal: WakeSignal, uploads: WakeSignal, onFinish: @escaping @Sendable () -> Void
     ) {
-        self.replica = replica
-        self.calls = calls
+        self.context = context
         self.uploads = uploads
-        self.warnings = warnings
-        self.events = events
         self.onFinish = onFinish
         self.signal = signal
     }
@@ -36,18 +27,16 @@ actor ReimportWorker {
     nonisolated func wake() { signal.wake() }
 
     func start() {
-        guard task == nil else { return }
-        task = Task { [signal] in
-            for await _ in signal.wakes { await self.goOn() }
+        signal.run {
+            await self.goOn()
+            return .zero
         }
         wake()
     }
 
-    func stop() async {
-        signal.finish()
-        task?.cancel()
-        retry?.cancel()
-        await task?.value
+    nonisolated func stop() async {
+        signal.stop()
+        await signal.ended()
     }
 
     /// Accepts a reimport. Returns when that is recorded.
@@ -83,17 +72,9 @@ actor ReimportWorker {
             // The remote's return wakes us.
         } catch {
             warnings.report("the reimport cannot go on: \(error)")
-            if let error = error as? FileProviderError, Backoff.isTransient(error) { retryLater() }
-        }
-    }
-
-    private func retryLater() {
-        let pause = Backoff.pause(after: failures)
-        failures += 1
-        retry?.cancel()
-        retry = Task {
-            try? await Task.sleep(for: pause)
-            if !Task.isCancelled { self.wake() }
+            guard let error = error as? FileProviderError, Backoff.isTransient(error) else { return }
+            signal.wake(after: Backoff.listing.pause(after: failures))
+            failures += 1
         }
     }
 

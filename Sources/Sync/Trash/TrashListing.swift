@@ -2,12 +2,8 @@ import FileProvider
 import Replica
 
 /// Brings the remote's trash in: what lies there, and what does not any more.
-struct TrashListing: Sendable {
-    let replica: Replica
-    let calls: ProviderCalls
-    let listings: Listings
-    let commits: Commits
-    let warnings: Warnings
+struct TrashListing: SyncPart {
+    let context: SyncContext
 
     /// Takes in what is in the remote's trash, where there is one.
     ///
@@ -30,7 +26,7 @@ struct TrashListing: Sendable {
     func settle(_ listed: Set<ItemIdentifier>, request: FileProviderRequest) async throws {
         do {
             for identifier in try replica.database.itemsTrashedOnRemote(otherThan: listed) {
-                try await lookUp(identifier, request: request)
+                try await remoteLookup.refresh(identifier, for: request)
             }
         } catch let error as FileProviderError {
             try report(error)
@@ -48,37 +44,15 @@ struct TrashListing: Sendable {
     private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
         let ordering = replica.ordering
         let observation = ordering.observe()
-        let enumerator = try await calls.make(for: request) {
-            try $0.enumerator(for: .trashContainer, request: request)
-        }
-        defer { enumerator.invalidate() }
         var listed: Set<ItemIdentifier> = []
-        var page = FileProviderPage.initial
-        var check = PageValidator(of: .trashContainer)
-        while true {
-            try Task.checkCancellation()
-            let position = page
-            let result = try await calls.make(for: request) { _ in
-                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
-            }
-            try check.take(result) { listed.contains($0) }
-            let items = result.items.filter(\.isTrashed)
+        try await calls.enumerate(.trashContainer, for: request, wasSeen: { listed.contains($0) }) { found in
+            let items = found.filter(\.isTrashed)
             listed.formUnion(items.map(\.itemIdentifier))
             _ = await ordering.settle(items, observation)
-            replica.ordering.report(items.map(\.itemIdentifier))
+            ordering.report(items.map(\.itemIdentifier))
             try await commits.commit { try $0.trash(items) { ordering.isStale($0, observation) } }
-            guard let next = result.nextPage else { return listed }
-            page = next
+            return true
         }
-    }
-
-    private func lookUp(_ identifier: ItemIdentifier, request: FileProviderRequest) async throws {
-        do {
-            let item = try await calls.make(for: request) { try await $0.item(for: identifier, request: request) }
-            try await commits.commit { try $0.move(item) }
-        } catch let error as FileProviderError {
-            guard error.code == .noSuchItem else { throw error }
-            try await commits.commit { try $0.removeIfKnown(identifier) }
-        }
+        return listed
     }
 }

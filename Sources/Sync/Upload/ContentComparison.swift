@@ -5,9 +5,8 @@ import Syscalls
 import SystemPackage
 
 /// Finds out whether the remote has the very bytes that are here, by fetching them.
-struct ContentComparison: Sendable {
-    let calls: ProviderCalls
-    let replica: Replica
+struct ContentComparison: SyncPart {
+    let context: SyncContext
 
     func isEqual(_ remote: FileProviderItem, to number: InodeNumber) async throws -> Bool {
         let local = try replica.openContent(of: number)

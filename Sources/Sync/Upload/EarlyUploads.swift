@@ -9,20 +9,19 @@ import SystemPackage
 /// for close and fsync.
 ///
 /// Nothing becomes visible before the upload of the whole file (``Executor``) takes it over.
-final class EarlyUploads: Sendable {
+final class EarlyUploads: SyncPart {
     private struct State {
         var isStopped = false
-        var isWatching = false
         var lastChange = ContinuousClock.now
         var underWay: [InodeNumber: GrowingContent] = [:]
         /// Open for writing, and tried.
         var tried: Set<InodeNumber> = []
     }
 
-    private let replica: Replica
-    private let calls: ProviderCalls
+    let context: SyncContext
     private let receiver: any EarlyContentReceiver
     private let state = Mutex(State())
+    private let signal = WakeSignal()
     /// Smaller files are sent soon enough when they are closed.
     private static let least: Int64 = 8 << 20
     private static let atOnce = 2
@@ -31,21 +30,23 @@ final class EarlyUploads: Sendable {
     private static let patience = Duration.seconds(5)
 
     /// - Returns: nil when the provider takes only what is whole.
-    init?(replica: Replica, calls: ProviderCalls) {
-        guard let receiver = calls.provider as? any EarlyContentReceiver else { return nil }
-        self.replica = replica
-        self.calls = calls
+    init?(_ context: SyncContext) {
+        guard let receiver = context.calls.provider as? any EarlyContentReceiver else { return nil }
+        self.context = context
         self.receiver = receiver
+        // The kernel writes without requests, so the files are compared for some time after each change.
+        signal.run {
+            if self.connection.state == .online { self.look() }
+            guard self.state.withLock({ ContinuousClock.now - $0.lastChange <= Self.patience }) else { return .zero }
+            self.signal.wake()
+            return Self.interval
+        }
     }
 
     /// Something was changed here: a file may have been made. Returns at once; from any thread.
     func noteLocalChange() {
-        let begins = state.withLock { state in
-            state.lastChange = .now
-            defer { state.isWatching = true }
-            return !state.isWatching && !state.isStopped
-        }
-        if begins { Task { await self.watch() } }
+        state.withLock { $0.lastChange = .now }
+        signal.wake()
     }
 
     /// The early upload of a file.
@@ -61,21 +62,8 @@ final class EarlyUploads: Sendable {
     /// The last call.
     func stop() {
         state.withLock { $0.isStopped = true }
+        signal.stop()
         giveUp()
-    }
-
-    /// The kernel writes without telling: the files are looked at for some time after each change.
-    private func watch() async {
-        while true {
-            let isOver = state.withLock { state in
-                let isOver = state.isStopped || ContinuousClock.now - state.lastChange > Self.patience
-                if isOver { state.isWatching = false }
-                return isOver
-            }
-            if isOver { return }
-            if calls.connection.state == .online { look() }
-            try? await Task.sleep(for: Self.interval)
-        }
     }
 
     private func look() {

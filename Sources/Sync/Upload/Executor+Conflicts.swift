@@ -97,6 +97,6 @@ extension Executor {
         if sent.isReplay, let date = remote.contentModificationDate, date == sent.item.contentModificationDate {
             return true
         }
-        return try await ContentComparison(calls: calls, replica: replica).isEqual(remote, to: sent.inode)
+        return try await ContentComparison(context: context).isEqual(remote, to: sent.inode)
     }
 }

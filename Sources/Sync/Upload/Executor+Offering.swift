@@ -98,10 +98,8 @@ extension Executor {
             try await commits.commit { try $0.loseOffered(sent, offer) }
             events.tell(.lost, of: nil, named: sent.item.filename)
         case .change(.applied(let item, let stillPending, let shouldFetchContent)):
-            if let defect = item.defect {
-                try await postpone(
-                    sent,
-                    FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
+            if let failure = Self.malformed(item) {
+                try await postpone(sent, failure)
                 return true
             }
             let present = try? replica.contentStatus(of: sent.inode).stamp

@@ -5,40 +5,16 @@ import Synchronization
 import SystemPackage
 
 /// Carries out one operation: asks the provider, and records what came of it.
-struct Executor: Sendable {
-    let replica: Replica
-    let calls: ProviderCalls
-    let commits: Commits
-    let warnings: Warnings
-    let events: SyncEvents
-    /// The label of conflict copies.
-    let conflictLabel: @Sendable () -> String
-
+struct Executor: SyncPart {
+    let context: SyncContext
     let delays: UploadDelays
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
-    /// Brings all here that is below an item, and says what could not be had.
+    /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
-    let remoteLookup: RemoteLookup
+    /// The label of conflict copies.
+    let conflictLabel: @Sendable () -> String
     let request = FileProviderRequest(reason: .synchronization)
-
-    init(
-        replica: Replica, calls: ProviderCalls, commits: Commits, warnings: Warnings, events: SyncEvents,
-        delays: UploadDelays = UploadDelays(), early: EarlyUploads? = nil,
-        bringHere: @escaping @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)],
-        conflictLabel: @escaping @Sendable () -> String
-    ) {
-        self.bringHere = bringHere
-        remoteLookup = RemoteLookup(replica: replica, calls: calls)
-        self.early = early
-        self.delays = delays
-        self.replica = replica
-        self.calls = calls
-        self.commits = commits
-        self.warnings = warnings
-        self.events = events
-        self.conflictLabel = conflictLabel
-    }
 
     private static let pauseWhileWritten = Duration.seconds(1)
 
@@ -158,11 +134,7 @@ struct Executor: Sendable {
         case .refused(let reason):
             try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
         case .applied(let item, let stillPending, let shouldFetchContent):
-            if let defect = item.defect {
-                return try await postpone(
-                    sent,
-                    FileProviderError(.malformedResponse, "the provider answered with an item that is none: \(defect)"))
-            }
+            if let failure = Self.malformed(item) { return try await postpone(sent, failure) }
             let present = try? replica.contentStatus(of: sent.inode).stamp
             // Created by a call whose response was lost, and since then written by another client: that must not be
             // overwritten.
@@ -181,6 +153,12 @@ struct Executor: Sendable {
             events.tell(
                 sent.identifier == nil ? .created : .uploaded, of: sent.inode, named: item.filename,
                 bytes: sent.fields.contains(.contents) ? item.documentSize ?? 0 : 0)
+        }
+    }
+
+    static func malformed(_ item: FileProviderItem) -> FileProviderError? {
+        item.defect.map {
+            FileProviderError(.malformedResponse, "the provider answered with an item that is none: \($0)")
         }
     }
 
@@ -294,33 +272,16 @@ struct Executor: Sendable {
 
     /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.
     func item(named name: String, in directory: ItemIdentifier) async throws -> FileProviderItem? {
+        var found: FileProviderItem?
         do {
-            return try await item(named: name, amongThoseOf: directory)
+            try await calls.enumerate(directory, for: request) { items in
+                found = items.first { $0.filename.utf8.elementsEqual(name.utf8) }
+                return found == nil
+            }
         } catch let error as FileProviderError {
             guard error.code == .noSuchItem else { throw error }
-            return nil
         }
-    }
-
-    private func item(
-        named name: String, amongThoseOf directory: ItemIdentifier
-    ) async throws -> FileProviderItem? {
-        let request = request
-        let enumerator = try await make { try $0.enumerator(for: directory, request: request) }
-        defer { enumerator.invalidate() }
-        var page = FileProviderPage.initial
-        var check = PageValidator(of: directory)
-        while true {
-            try Task.checkCancellation()
-            let position = page
-            let result = try await make { _ in
-                try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
-            }
-            if let item = result.items.first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) { return item }
-            try check.take(result) { _ in false }
-            guard let next = result.nextPage else { return nil }
-            page = next
-        }
+        return found
     }
 
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {

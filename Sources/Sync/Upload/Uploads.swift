@@ -4,10 +4,9 @@ import Synchronization
 
 /// Schedules uploads: a limited number at once, oldest changes first, none while the remote is unreachable. An item
 /// whose delay is over is sent although others go on changing.
-actor Uploads {
-    private let replica: Replica
-    private let connection: Connection
+actor Uploads: SyncPart {
     private let executor: Executor
+    nonisolated var context: SyncContext { executor.context }
     private let offers: OfferQueue
     private var ordering: RemoteOrdering { replica.ordering }
     private var planner = Planner()
@@ -22,37 +21,33 @@ actor Uploads {
     private var isStopped = false
     private var isPaused = false
     private var hurries = 0
-    private nonisolated let lastChange = LastChange()
+    /// When a program changed something here last.
+    private nonisolated let lastChange = Mutex(ContinuousClock.now - .seconds(60))
     /// No plan is made before: making one costs time that the programs here need.
     private var nextPlan = ContinuousClock.now
     private var watch: Task<Void, Never>?
     private var hasFinishedSome = false
     private let onIdle: @Sendable () -> Void
-    private var loop: Task<Void, Never>?
-    private var timer: Task<Void, Never>?
     private nonisolated let signal: WakeSignal
 
     /// - Parameter onIdle: called when all that could be sent has been.
     init(
-        replica: Replica, connection: Connection, executor: Executor,
-        offers: OfferQueue, signal: WakeSignal, limit: Int, isReadOnly: Bool = false, isInteractive: Bool,
+        executor: Executor, offers: OfferQueue, signal: WakeSignal, isInteractive: Bool,
         onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
-        self.replica = replica
-        self.connection = connection
         self.executor = executor
         self.offers = offers
-        self.limit = max(1, limit)
+        limit = max(1, executor.calls.provider.features.concurrentCalls)
         self.isInteractive = isInteractive
-        planner.isReadOnly = isReadOnly
+        planner.isReadOnly = executor.calls.isReadOnly
         planner.delays = executor.delays
         self.signal = signal
     }
 
     /// Something was changed here. Returns at once; from any thread.
     nonisolated func noteLocalChange() {
-        lastChange.store(ContinuousClock.now)
+        lastChange.withLock { $0 = .now }
         signal.wake()
     }
 
@@ -62,13 +57,11 @@ actor Uploads {
     }
 
     func start() {
-        guard loop == nil, !isInteractive else { return }
-        loop = Task { [signal] in
-            for await _ in signal.wakes {
-                self.pump()
-                // A program that creates a thousand files wakes it a thousand times.
-                try? await Task.sleep(for: Self.shortestPause)
-            }
+        guard !isInteractive else { return }
+        signal.run {
+            await self.pump()
+            // A program that creates a thousand files wakes it a thousand times.
+            return Self.shortestPause
         }
         wake()
     }
@@ -76,9 +69,7 @@ actor Uploads {
     /// Begins nothing any more and ends what is under way; what was not answered is sent again at the next start.
     func stop(patience: Duration) async {
         isStopped = true
-        signal.finish()
-        loop?.cancel()
-        timer?.cancel()
+        signal.stop()
         watch?.cancel()
         let tasks = Array(running.values)
         for task in tasks { task.cancel() }
@@ -153,8 +144,7 @@ actor Uploads {
             while running.count < places {
                 if queue.isEmpty {
                     guard ContinuousClock.now >= nextPlan else {
-                        let wait = nextPlan - ContinuousClock.now
-                        return sleep(until: Replica.now.advanced(by: wait))
+                        return signal.wake(after: nextPlan - ContinuousClock.now)
                     }
                     try plan()
                     if queue.isEmpty {
@@ -168,13 +158,13 @@ actor Uploads {
                 begin(queue.removeFirst())
             }
         } catch {
-            executor.warnings.report("what is to be sent cannot be found out: \(error)")
-            sleep(until: Replica.now.advanced(by: .seconds(5)))
+            warnings.report("what is to be sent cannot be found out: \(error)")
+            signal.wake(after: .seconds(5))
         }
     }
 
     /// Whether programs are changing files right now, and no caller waits for the remote.
-    private var isBusyHere: Bool { hurries == 0 && ContinuousClock.now - lastChange.value < Self.quiet }
+    private var isBusyHere: Bool { hurries == 0 && ContinuousClock.now - lastChange.withLock { $0 } < Self.quiet }
 
     /// How many operations may run now: while programs change files here they get most of the machine.
     private var places: Int { isBusyHere ? max(1, limit / 4) : limit }
@@ -211,20 +201,16 @@ actor Uploads {
         watch = nil
         guard !isStopped else { return }
         do {
-            try executor.commits.noteWrittenFiles()
+            try commits.noteWrittenFiles()
         } catch {
-            executor.warnings.report("what was written to open files cannot be noted: \(error)")
+            warnings.report("what was written to open files cannot be noted: \(error)")
         }
         wake()
     }
 
     private func sleep(until time: FileTimestamp) {
-        timer?.cancel()
-        let wait = max(1_000_000, time.nanosecondsSince1970.saturatingSubtract(Replica.now.nanosecondsSince1970))
-        timer = Task {
-            try? await Task.sleep(for: .nanoseconds(wait))
-            if !Task.isCancelled { self.wake() }
-        }
+        let wait = time.nanosecondsSince1970.saturatingSubtract(Replica.now.nanosecondsSince1970)
+        signal.wake(after: .nanoseconds(max(1_000_000, wait)))
     }
 
     /// Begins a step, unless an operation that runs has claimed one of its items or names: then the step is planned again.
@@ -278,20 +264,26 @@ actor Uploads {
             case .ingestion: break
             }
         } catch {
-            executor.warnings.report("\(step.operation) cannot be prepared: \(error)")
+            warnings.report("\(step.operation) cannot be prepared: \(error)")
         }
     }
 
     private func send(_ prepared: SentChange?, _ id: OrderingState.OperationID) async throws {
         guard let prepared else { return }
-        ordering.send(id)
-        let transfer = UploadTransfer()
-        sending[prepared.inode] = transfer
-        let refusal = await executor.send(prepared, transfer: transfer)
-        sending[prepared.inode] = nil
+        let refusal = await transfer(prepared.inode, id) { await executor.send(prepared, transfer: $0) }
         answered(id, row: prepared.row, prepared.identifier)
         // Remote changes are taken in meanwhile: downloading all of a withdrawn item may take long.
         if let refusal { await executor.withdraw(prepared, refusal) }
+    }
+
+    private func transfer<Value>(
+        _ number: InodeNumber, _ id: OrderingState.OperationID, _ body: (UploadTransfer) async -> Value
+    ) async -> Value {
+        ordering.send(id)
+        let transfer = UploadTransfer()
+        sending[number] = transfer
+        defer { sending[number] = nil }
+        return await body(transfer)
     }
 
     /// Offers an item again whose identifier was given up.
@@ -304,11 +296,7 @@ actor Uploads {
         case .waits: return true
         case .ready(_, let inode): number = inode
         }
-        ordering.send(id)
-        let transfer = UploadTransfer()
-        sending[number] = transfer
-        let isMade = await executor.offer(row, transfer: transfer)
-        sending[number] = nil
+        let isMade = await transfer(number, id) { await executor.offer(row, transfer: $0) }
         // For an item that was only recognized, an observation is as good as the answer.
         if isMade { answered(id, row: row, nil) } else { ordering.answer(id, of: []) }
         return true
@@ -333,15 +321,4 @@ actor Uploads {
 
     /// A name that no program gives a file.
     private static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
-}
-
-/// When something was changed here last.
-private final class LastChange: Sendable {
-    private let moment = Mutex(ContinuousClock.now - .seconds(60))
-
-    func store(_ moment: ContinuousClock.Instant) {
-        self.moment.withLock { $0 = moment }
-    }
-
-    var value: ContinuousClock.Instant { moment.withLock { $0 } }
 }

@@ -87,12 +87,12 @@ extension Machine {
         for name in known {
             guard let number = Int64(name), try replica.database.item(ofInode: InodeNumber(rawValue: number)) != nil
             else {
-                complaints.append("content file \(name) is nobody's")
+                complaints.append("content file \(name) belongs to no inode")
                 continue
             }
         }
         let made = provider.tree.applied.filter { $0.kind == .create }
-        // What somebody deleted before its answer came may be made again.
+        // An item that another client deleted before its acknowledgement may be created again.
         let there = made.filter { provider.tree[$0.identifier] != nil }
         for (sent, changes) in Dictionary(grouping: there, by: \.sentIdentifier) where changes.count > 1 {
             complaints.append("\(sent) was made \(changes.count) times")

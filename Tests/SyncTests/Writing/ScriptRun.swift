@@ -13,7 +13,7 @@ import TestSupport
 struct ScriptRun {
     private var machine: Machine
     private var versions: [[UInt8]: String] = [:]
-    /// What was written, and neither removed nor written over by somebody who had seen it.
+    /// Texts that were written, and neither removed nor overwritten by a client that had read them.
     private var kept: Set<String> = []
     private var written = 0
 
@@ -229,7 +229,7 @@ struct ScriptRun {
         machine.provider.change { body(&$0, RemoteContent(text)) }
     }
 
-    /// Somebody there removes an item with all that it contains, and has seen it.
+    /// Another client removes an item with all that it contains, after having read it.
     private mutating func forget(_ identifier: ItemIdentifier) {
         let tree = machine.provider.tree
         var doomed = [identifier]

@@ -1,0 +1,50 @@
+import Synchronization
+
+/// A result that is given once and awaited once, in either order. Later results are dropped.
+final class OneShot<Value: Sendable>: Sendable {
+    private enum State {
+        case open
+        case awaited(CheckedContinuation<Value, any Error>)
+        case given(Result<Value, any Error>)
+        case over
+    }
+
+    private let state = Mutex(State.open)
+
+    func give(_ result: Result<Value, any Error>) {
+        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+            switch state {
+            case .open:
+                state = .given(result)
+                return nil
+            case .awaited(let continuation):
+                state = .over
+                return continuation
+            case .given, .over:
+                return nil
+            }
+        }
+        continuation?.resume(with: result)
+    }
+
+    /// Waits for the result.
+    ///
+    /// - Parameter onCancel: called when the task is cancelled; it has to see to it that a result is given.
+    func value(onCancel: @Sendable () -> Void) async throws -> Value {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let result: Result<Value, any Error>? = state.withLock { state in
+                    guard case .given(let result) = state else {
+                        state = .awaited(continuation)
+                        return nil
+                    }
+                    state = .over
+                    return result
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            onCancel()
+        }
+    }
+}

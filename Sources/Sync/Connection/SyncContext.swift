@@ -1,0 +1,32 @@
+import Replica
+
+/// What every part of the engine uses.
+struct SyncContext: Sendable {
+    let replica: Replica
+    /// Which inodes processes have open.
+    let open: any OpenInodes
+    let calls: ProviderCalls
+    let commits: Commits
+    let warnings: Warnings
+    let events: SyncEvents
+}
+
+/// A part of the engine.
+protocol SyncPart: Sendable {
+    nonisolated var context: SyncContext { get }
+}
+
+extension SyncPart {
+    nonisolated var replica: Replica { context.replica }
+    nonisolated var open: any OpenInodes { context.open }
+    nonisolated var calls: ProviderCalls { context.calls }
+    nonisolated var connection: Connection { context.calls.connection }
+    nonisolated var commits: Commits { context.commits }
+    nonisolated var warnings: Warnings { context.warnings }
+    nonisolated var events: SyncEvents { context.events }
+
+    /// The name that an inode has here; empty for none.
+    nonisolated func name(of number: InodeNumber) -> String {
+        (try? replica.database.item(ofInode: number))?.name ?? ""
+    }
+}
