@@ -50,9 +50,6 @@ package final class Volume: Sendable {
     /// The numbers of the open inodes.
     package var openNumbers: [InodeNumber] { files.numbers }
 
-    /// The number of open inodes.
-    package var openCount: Int { files.numbers.count }
-
     // MARK: - Names and attributes
 
     /// The attributes of the child of a directory with a name.
