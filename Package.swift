@@ -37,7 +37,7 @@ let targets: [Target] = [
     .target(name: "CSyscalls", path: "Modules/CSyscalls"),
     .target(name: "FileNames"),
     .target(name: "Syscalls", dependencies: ["CSyscalls", "FileNames", system]),
-    .target(name: "FUSE", dependencies: ["CFUSEShim", "FileNames", system]),
+    .target(name: "FUSE", dependencies: ["CFUSEShim", "FileNames", "Syscalls", system]),
 
     // The words.
     .target(name: "FileProvider", dependencies: ["FileNames", system]),

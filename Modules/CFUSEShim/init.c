@@ -1,4 +1,4 @@
-/* The INIT conversation: what we ask for, and what we add to libfuse's reply because it does not know of it. */
+/* FUSE_INIT: the features that we request, and those that libfuse does not know and we add to its reply. */
 #include "internal.h"
 
 #include <errno.h>
@@ -14,14 +14,21 @@
 /* Where max_stack_depth lies: the word after flags2, in headers of every age. */
 #define STACK_DEPTH_OFFSET (offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t))
 
+/* The largest write request in bytes. */
+#define MAX_WRITE (1u << 20)
+
+/* The largest number of unanswered background requests (readahead). More than the kernel's default of 12, because parked
+ * requests count. */
+#define MAX_BACKGROUND 64
+
 void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
 {
     fuseshim_session *session = userdata;
     const struct fuseshim_options *options = &session->options;
 
     unsigned wanted = FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
-                      FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ATOMIC_O_TRUNC |
-                      FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
+                      FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+                      FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV;
     unsigned unwanted = FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE |
                         FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR;
     if (options->keep_umask) {
@@ -36,11 +43,6 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
     else
         unwanted |= FUSE_CAP_ASYNC_READ;
 
-    if (options->splice_read)
-        wanted |= FUSE_CAP_SPLICE_READ;
-    else
-        unwanted |= FUSE_CAP_SPLICE_READ;
-
     bool passthrough = false;
     if (session->sees_init) {
 #ifdef FUSE_CAP_PASSTHROUGH
@@ -54,35 +56,22 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
             passthrough = session->patch_passthrough = true;
         session->patch_kill_privileges = (session->kernel_flags & FUSESHIM_KILLPRIV_V2) != 0;
     }
-    bool writeback = !passthrough && options->writeback_cache && connection->capable & FUSE_CAP_WRITEBACK_CACHE;
-    if (writeback) {
-        wanted |= FUSE_CAP_WRITEBACK_CACHE;
-        unwanted &= ~FUSE_CAP_WRITEBACK_CACHE;
-    }
 
     connection->want = (connection->want & ~unwanted) | (wanted & connection->capable);
-    if (options->max_write) connection->max_write = options->max_write;
-    if (options->max_background) {
-        connection->max_background = options->max_background;
-        connection->congestion_threshold = options->max_background - options->max_background / 4;
-    }
+    connection->max_write = MAX_WRITE;
+    connection->max_background = MAX_BACKGROUND;
+    connection->congestion_threshold = MAX_BACKGROUND - MAX_BACKGROUND / 4;
 
     unsigned want = connection->want;
     struct fuseshim_features features = {
-        .protocol_minor = session->sees_init ? session->kernel_minor : connection->proto_minor,
         .max_write = connection->max_write,
-        .max_readahead = connection->max_readahead,
-        .max_background = connection->max_background,
         .passthrough = passthrough,
-        .writeback_cache = writeback,
         .readdirplus = (want & FUSE_CAP_READDIRPLUS) != 0,
         .parallel_directory_operations = (want & FUSE_CAP_PARALLEL_DIROPS) != 0,
-        .cache_symlinks = (want & FUSE_CAP_CACHE_SYMLINKS) != 0,
         .explicit_invalidation = (want & FUSE_CAP_EXPLICIT_INVAL_DATA) != 0,
         .atomic_truncate = (want & FUSE_CAP_ATOMIC_O_TRUNC) != 0,
         .splice_read = (want & FUSE_CAP_SPLICE_READ) != 0,
         .splice_write = (want & FUSE_CAP_SPLICE_WRITE) != 0,
-        .kill_privileges = (want & FUSE_CAP_HANDLE_KILLPRIV) != 0,
         .kill_privileges_v2 = session->patch_kill_privileges,
         .posix_acl = (want & FUSE_CAP_POSIX_ACL) != 0,
     };

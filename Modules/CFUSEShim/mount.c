@@ -17,7 +17,7 @@ extern char **environ;
 
 int fuseshim_session_mount(fuseshim_session *session, const char *path)
 {
-    /* libfuse only prints why it fails, so what can be known is found out first. */
+    /* libfuse only prints the reason of a failure, so the common reasons are checked first. */
     struct stat status;
     if (stat(path, &status)) return errno;
     if (!S_ISDIR(status.st_mode)) return ENOTDIR;

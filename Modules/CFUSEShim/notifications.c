@@ -1,13 +1,8 @@
-/* Telling the kernel to forget what it has cached. */
+/* Invalidations of what the kernel has cached. */
 #include "internal.h"
 
 #include <errno.h>
 #include <sys/uio.h>
-
-int fuseshim_notify_entry(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length)
-{
-    return fuse_lowlevel_notify_inval_entry(session->fuse, parent, name, name_length);
-}
 
 int fuseshim_notify_expire(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length)
 {

@@ -96,7 +96,7 @@ static void on_write_buf(fuse_req_t req, fuse_ino_t node, struct fuse_bufvec *da
 
 static void on_flush(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 {
-    CALL(flush, node, fi->fh, fi->lock_owner);
+    CALL(flush, node, fi->fh);
 }
 
 static void on_release(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)

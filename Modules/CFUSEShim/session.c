@@ -50,9 +50,8 @@ fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options
     session->options.source = session->options.subtype = NULL;
 
     if (add_option(&text, "fsname=", options->source) || add_option(&text, "subtype=", options->subtype) ||
-        (options->read_only && add_option(&text, "ro", NULL)) ||
         (options->allow_other && add_option(&text, "allow_other", NULL)) ||
-        (options->default_permissions && add_option(&text, "default_permissions", NULL)) ||
+        add_option(&text, "default_permissions", NULL) ||
         add_option(&text, options->allow_set_id ? "suid" : "nosuid", NULL) ||
         add_option(&text, options->allow_devices ? "dev" : "nodev", NULL))
         goto fail;
@@ -78,8 +77,6 @@ fail:
 }
 
 void fuseshim_session_set_owner(fuseshim_session *session, void *owner) { session->owner = owner; }
-
-int fuseshim_session_descriptor(const fuseshim_session *session) { return fuse_session_fd(session->fuse); }
 
 int fuseshim_session_serve(fuseshim_session *session)
 {

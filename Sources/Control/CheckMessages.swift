@@ -1,19 +1,3 @@
-/// The arguments of `yonder check`.
-package struct CheckArguments: Codable, Hashable, Sendable {
-    /// Nil for all known domains.
-    package var domain: DomainReference?
-    /// Whether every local file is fetched and compared.
-    package var comparesContent: Bool
-    /// Whether problems are repaired.
-    package var isRepairing: Bool
-
-    package init(domain: DomainReference?, comparesContent: Bool, isRepairing: Bool) {
-        self.domain = domain
-        self.comparesContent = comparesContent
-        self.isRepairing = isRepairing
-    }
-}
-
 /// The result of checking a domain.
 package struct CheckReport: Codable, Hashable, Sendable {
     /// A problem, repaired or not.
@@ -37,23 +21,18 @@ package struct CheckReport: Codable, Hashable, Sendable {
 
     package var name: String
     /// The number of items in the database.
-    package var items: Int
+    package var items = 0
     /// The number of directories compared with the remote.
-    package var directories: Int
+    package var directories = 0
     /// The number of files compared with the remote byte by byte.
-    package var files: Int
-    package var bytes: Int64
-    package var problems: [Problem]
+    package var files = 0
+    package var bytes: Int64 = 0
+    package var problems: [Problem] = []
     /// The reason why the comparison with the remote is missing or incomplete; absent if it is complete.
     package var notCompared: String?
 
     package init(name: String) {
         self.name = name
-        items = 0
-        directories = 0
-        files = 0
-        bytes = 0
-        problems = []
     }
 
     /// Whether the check was complete and no problem is left.

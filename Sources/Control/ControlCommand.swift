@@ -31,10 +31,12 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// Streams events; never returns.
     case events(DomainReference?)
     case trash(TrashCommand)
-    case check(CheckArguments)
+    /// Checks a domain, or all known domains. `comparesContent`: every local file is fetched and compared.
+    case check(DomainReference?, comparesContent: Bool, isRepairing: Bool)
     /// Returns when the request is stored, or when the reimport is complete.
     case reimport(path: String, waits: Bool)
-    case importFolder(ImportArguments)
+    /// Makes a folder the replica of a new domain, and mounts it.
+    case importFolder(String, MountArguments)
     case remove(RemoveArguments)
     case shutdown
 }
@@ -50,11 +52,11 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case item(ItemInformation)
     case why(WhyReport)
     case transferred(TransferSummary)
-    case changed(ItemsReport)
+    case changed(ItemsReport<ItemInformation>)
     case allowed(ReaderStatus)
     case pending([PendingItem])
     case conflicts([ConflictCopy])
-    case trash(TrashReport)
+    case trash(ItemsReport<TrashedItem>)
     case checked([CheckReport])
     case reimported(ReimportReport)
     case imported(ImportReport)

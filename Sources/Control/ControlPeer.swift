@@ -15,7 +15,7 @@ package struct ControlPeer: Hashable, Sendable {
             var group: UInt32 = 0
         }
         guard let provider = channel as? any SocketOptionProvider else {
-            throw ControlError(.notPermitted, "the socket does not tell who is there")
+            throw ControlError(.notPermitted, "the kernel does not report the user at the other end of the socket")
         }
         let credentials: Credentials = try await provider.unsafeGetSocketOption(
             level: .socket, name: .init(rawValue: SO_PEERCRED)

@@ -29,15 +29,12 @@ package enum ItemsCommand: Codable, Hashable, Sendable {
     }
 }
 
-/// The result of a command that changes items.
-package struct ItemsReport: Codable, Hashable, Sendable {
-    /// The changed items in their new state, without deleted ones.
-    package var items: [ItemInformation]
+/// The result of a command that changes items or the trash.
+package struct ItemsReport<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
+    /// The changed items in their new state, without deleted ones. Items deleted from the trash have their last state.
+    package var items: [Item] = []
     /// The failed items.
-    package var refusals: [Refusal]
+    package var refusals: [Refusal] = []
 
-    package init(items: [ItemInformation] = [], refusals: [Refusal] = []) {
-        self.items = items
-        self.refusals = refusals
-    }
+    package init() {}
 }

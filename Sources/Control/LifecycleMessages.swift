@@ -44,31 +44,6 @@ package struct RemoveReport: Codable, Hashable, Sendable {
     }
 }
 
-/// The arguments of `yonder import`. Paths are absolute.
-package struct ImportArguments: Codable, Hashable, Sendable {
-    package var folder: String
-    package var source: String
-    package var directory: String
-    /// The domain's name; nil for one derived from the directory.
-    package var name: String?
-    /// The credentials for the remote. Never logged.
-    package var credentials: GivenCredentials?
-    /// The endpoint, region and profile of a bucket.
-    package var objectStore: ObjectStoreOptions?
-
-    package init(
-        folder: String, source: String, directory: String, name: String?, credentials: GivenCredentials? = nil,
-        objectStore: ObjectStoreOptions? = nil
-    ) {
-        self.credentials = credentials
-        self.objectStore = objectStore
-        self.folder = folder
-        self.source = source
-        self.directory = directory
-        self.name = name
-    }
-}
-
 /// The result of `yonder import`.
 package struct ImportReport: Codable, Hashable, Sendable {
     package var domain: DomainSummary

@@ -29,27 +29,10 @@ package struct MountArguments: Codable, Hashable, Sendable {
     /// The endpoint, region and profile of a bucket.
     package var objectStore: ObjectStoreOptions?
 
-    package init(
-        source: String?, directory: String?, name: String?, cacheLimit: Given<Int64>? = nil,
-        pollSeconds: Given<Double>? = nil, isReadOnly: Bool? = nil, cacheSeconds: Given<Double>? = nil,
-        waitsForRemote: Bool? = nil,
-        ignoredNames: [String]? = nil, allowsOthers: Bool? = nil, allowsDevices: Bool? = nil, allowsSetID: Bool? = nil,
-        credentials: GivenCredentials? = nil, objectStore: ObjectStoreOptions? = nil
-    ) {
-        self.cacheSeconds = cacheSeconds
-        self.waitsForRemote = waitsForRemote
-        self.ignoredNames = ignoredNames
-        self.allowsOthers = allowsOthers
-        self.allowsDevices = allowsDevices
-        self.allowsSetID = allowsSetID
+    package init(source: String?, directory: String?, name: String?) {
         self.source = source
         self.directory = directory
         self.name = name
-        self.cacheLimit = cacheLimit
-        self.pollSeconds = pollSeconds
-        self.isReadOnly = isReadOnly
-        self.credentials = credentials
-        self.objectStore = objectStore
     }
 }
 

@@ -27,15 +27,33 @@ package struct UnmountReport: Codable, Hashable, Sendable {
 
 /// The state of the daemon and its mounted domains.
 package struct StatusReport: Codable, Hashable, Sendable {
-    package var version: String
-    package var domains: [DomainStatus]
+    package var version = Version.current
+    package var daemon: DaemonStatus
+    package var domains: [DomainStatus] = []
     /// The running processes with the most fetched bytes.
-    package var readers: [ReaderStatus]?
+    package var readers: [ReaderStatus]
 
-    package init(version: String, domains: [DomainStatus], readers: [ReaderStatus]? = nil) {
+    package init(daemon: DaemonStatus, readers: [ReaderStatus]) {
+        self.daemon = daemon
         self.readers = readers
-        self.version = version
-        self.domains = domains
+    }
+}
+
+/// The processes that serve the mounts.
+package struct DaemonStatus: Codable, Hashable, Sendable {
+    /// The process number of the daemon.
+    package var worker: Int32
+    /// The process number of the process that would restart the daemon; null for none.
+    @ExplicitNull package var keeper: Int32?
+    /// The start time of the daemon, RFC 3339.
+    package var startedAt: String
+    /// The number of restarts by the keeper.
+    package var restarts = 0
+
+    package init(worker: Int32, startedAt: String) {
+        self.worker = worker
+        keeper = nil
+        self.startedAt = startedAt
     }
 }
 

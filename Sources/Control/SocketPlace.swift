@@ -55,7 +55,7 @@ package struct SocketPlace: Sendable {
             guard let dead else { return }
             try remove(dead)
         } catch {
-            throw ControlError(.failed, "no socket can be made there: \(error)", path: path)
+            throw ControlError(.failed, "cannot create a socket there: \(error)", path: path)
         }
     }
 
@@ -73,7 +73,7 @@ package struct SocketPlace: Sendable {
             return try FileStatus(at: FilePath(path))
         } catch {
             guard error != .noSuchFileOrDirectory else { return nil }
-            throw ControlError(.failed, "it cannot be looked at: \(error)", path: path)
+            throw ControlError(.failed, "cannot be examined: \(error)", path: path)
         }
     }
 }

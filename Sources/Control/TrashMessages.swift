@@ -39,16 +39,3 @@ package struct TrashedItem: Codable, Hashable, Sendable {
         self.trashed = trashed
     }
 }
-
-/// The result of a command for the trash.
-package struct TrashReport: Codable, Hashable, Sendable {
-    /// The items in their new state; deleted items in their last state.
-    package var items: [TrashedItem]
-    /// The failed items.
-    package var refusals: [Refusal]
-
-    package init(items: [TrashedItem] = [], refusals: [Refusal] = []) {
-        self.items = items
-        self.refusals = refusals
-    }
-}

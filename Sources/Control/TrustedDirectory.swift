@@ -67,7 +67,7 @@ package enum TrustedDirectory {
             return try FileStatus(following: FilePath(path))
         } catch {
             guard error != .noSuchFileOrDirectory else { return nil }
-            throw ControlError(.failed, "it cannot be looked at: \(error)", path: path)
+            throw ControlError(.failed, "cannot be examined: \(error)", path: path)
         }
     }
 }

@@ -18,18 +18,17 @@ final class ParkedRequests: Sendable {
     /// Answers a request at once if possible, else after its prerequisite is fulfilled.
     ///
     /// - Parameters:
-    ///   - attempt: asks the volume, first with false, and again with true each time its prerequisite was fulfilled.
-    ///   - attemptUnlisted: asks the volume when the required listing fails because the remote is unreachable or rejects
-    ///     the credentials; nil if the request cannot succeed without a listing.
+    ///   - worksUnlisted: whether the request may succeed without the listing that it requires, when the remote is
+    ///     unreachable or rejects the credentials; `attempt` is then called with ``Attempt/unlisted``.
+    ///   - attempt: asks the volume.
     ///   - succeed: sends the answer.
     func answer<Held: Reply & ~Copyable, Answer>(
-        _ request: Request, _ reply: consuming Held,
-        attempt: @escaping @Sendable (_ isProvided: Bool) throws(VolumeError) -> Answer,
-        attemptUnlisted: (@Sendable () throws(VolumeError) -> Answer)? = nil,
+        _ request: Request, _ reply: consuming Held, worksUnlisted: Bool = false,
+        attempt: @escaping @Sendable (Attempt) throws(VolumeError) -> Answer,
         succeed: @escaping @Sendable (consuming Held, Answer) -> Void
     ) {
         let prerequisite: Prerequisite
-        switch Self.outcome(of: attempt, false) {
+        switch Self.outcome(of: attempt, .first) {
         case .success(let answer): return succeed(reply, answer)
         case .failure(.refused(let error)): return reply.fail(error)
         case .failure(.needs(let missing)): prerequisite = missing
@@ -42,9 +41,56 @@ final class ParkedRequests: Sendable {
             pending.cancel()
             parked.take()?.fail(.interrupted)
         }
-        wait(
-            for: prerequisite, caller: caller, parked, pending, round: 1, attempt: attempt,
-            attemptUnlisted: attemptUnlisted, succeed: succeed)
+        let waiting = WaitingRequest(
+            caller: caller, parked: parked, pending: pending, worksUnlisted: worksUnlisted, attempt: attempt,
+            succeed: succeed)
+        wait(for: prerequisite, waiting, round: 1)
+    }
+
+    private struct WaitingRequest<Held: Reply & ~Copyable, Answer>: Sendable {
+        let caller: Requester
+        let parked: ParkedReply<Held>
+        let pending: PendingCancellation
+        let worksUnlisted: Bool
+        let attempt: @Sendable (Attempt) throws(VolumeError) -> Answer
+        let succeed: @Sendable (consuming Held, Answer) -> Void
+
+        func finish(_ answer: Answer) {
+            if let reply = parked.take() { succeed(reply, answer) }
+        }
+
+        func fail(_ error: Errno) { parked.take()?.fail(error) }
+    }
+
+    private func wait<Held: Reply & ~Copyable, Answer>(
+        for prerequisite: Prerequisite, _ request: WaitingRequest<Held, Answer>, round: Int
+    ) {
+        let cancellation = provisioning.provide(prerequisite, for: request.caller) { error in
+            if let error {
+                if error == .staleNFSFileHandle, round < Self.maximumRounds,
+                    case .failure(.needs(let newest)) = Self.outcome(of: request.attempt, .first),
+                    newest != prerequisite
+                {
+                    // An open file that no process has read from follows the remote to its new version.
+                    self.wait(for: newest, request, round: round + 1)
+                } else if request.worksUnlisted, Self.isAway(error, for: prerequisite),
+                    case .success(let answer) = Self.outcome(of: request.attempt, .unlisted)
+                {
+                    request.finish(answer)
+                } else {
+                    request.fail(error)
+                }
+                return
+            }
+            switch Self.outcome(of: request.attempt, .provided) {
+            case .success(let answer): request.finish(answer)
+            case .failure(.refused(let error)): request.fail(error)
+            case .failure(.needs(let prerequisite)):
+                guard round < Self.maximumRounds else { return request.fail(.ioError) }
+                self.wait(for: prerequisite, request, round: round + 1)
+            }
+        }
+        request.pending.hold(cancellation)
     }
 
     /// Whether a listing failed because the remote is unreachable.
@@ -53,56 +99,22 @@ final class ParkedRequests: Sendable {
         return error == .noRouteToHost || error == .keyRejected
     }
 
-    private func wait<Held: Reply & ~Copyable, Answer>(
-        for prerequisite: Prerequisite, caller: Requester, _ parked: ParkedReply<Held>, _ pending: PendingCancellation,
-        round: Int,
-        attempt: @escaping @Sendable (Bool) throws(VolumeError) -> Answer,
-        attemptUnlisted: (@Sendable () throws(VolumeError) -> Answer)?,
-        succeed: @escaping @Sendable (consuming Held, Answer) -> Void
-    ) {
-        let cancellation = provisioning.provide(prerequisite, for: caller) { error in
-            if let error {
-                if error == .staleNFSFileHandle, round < Self.maximumRounds,
-                    case .failure(.needs(let newest)) = Self.outcome(of: attempt, false), newest != prerequisite
-                {
-                    // An open file that no process has read from follows the remote to its new version.
-                    self.wait(
-                        for: newest, caller: caller, parked, pending, round: round + 1, attempt: attempt,
-                        attemptUnlisted: attemptUnlisted, succeed: succeed)
-                    return
-                }
-                if Self.isAway(error, for: prerequisite), let attemptUnlisted,
-                    case .success(let answer) = Result(catching: { () throws(VolumeError) in try attemptUnlisted() })
-                {
-                    if let reply = parked.take() { succeed(reply, answer) }
-                    return
-                }
-                parked.take()?.fail(error)
-                return
-            }
-            switch Self.outcome(of: attempt, true) {
-            case .success(let answer):
-                if let reply = parked.take() { succeed(reply, answer) }
-            case .failure(.refused(let error)):
-                parked.take()?.fail(error)
-            case .failure(.needs(let prerequisite)):
-                guard round < Self.maximumRounds else {
-                    parked.take()?.fail(.ioError)
-                    return
-                }
-                self.wait(
-                    for: prerequisite, caller: caller, parked, pending, round: round + 1, attempt: attempt,
-                    attemptUnlisted: attemptUnlisted, succeed: succeed)
-            }
-        }
-        pending.hold(cancellation)
-    }
-
     private static func outcome<Answer>(
-        of attempt: (Bool) throws(VolumeError) -> Answer, _ isProvided: Bool
+        of attempt: (Attempt) throws(VolumeError) -> Answer, _ state: Attempt
     ) -> Result<Answer, VolumeError> {
-        Result { () throws(VolumeError) in try attempt(isProvided) }
+        Result { () throws(VolumeError) in try attempt(state) }
     }
+}
+
+/// An attempt to answer a request.
+enum Attempt: Sendable {
+    case first
+    /// The prerequisite was just fulfilled.
+    case provided
+    /// The required listing cannot be had.
+    case unlisted
+
+    var isProvided: Bool { self == .provided }
 }
 
 /// The cancellation of a parked request's prerequisite. The request may be interrupted before the cancellation is known.

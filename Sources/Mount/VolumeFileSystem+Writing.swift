@@ -37,12 +37,10 @@ extension VolumeFileSystem {
         _ request: Request, parent: NodeID, name: FileName, target: [UInt8], reply: consuming EntryReply
     ) {
         let (text, name) = (FileNameText.text(of: target), name.text)
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            Entry(try volume.makeSymbolicLink(name, in: parent.rawValue, to: text, caller: Requester(request)))
-        } attemptUnlisted: { [volume] () throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             Entry(
                 try volume.makeSymbolicLink(
-                    name, in: parent.rawValue, to: text, caller: Requester(request), isListed: false))
+                    name, in: parent.rawValue, to: text, caller: Requester(request), isListed: attempt != .unlisted))
         } succeed: { [self] reply, entry in
             succeed(reply, entry)
         }
@@ -101,14 +99,10 @@ extension VolumeFileSystem {
     ) {
         let name = name.text
         let registry = passthrough.registry
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry)
-        } attemptUnlisted: { [volume] () throws(VolumeError) in
-            try volume.create(
-                name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry, isListed: false)
+                caller: Requester(request), registry: registry, isListed: attempt != .unlisted)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
         }
@@ -158,15 +152,15 @@ extension VolumeFileSystem {
         }
     }
 
-    func flush(_ request: Request, node: NodeID, handle: FileHandle, lockOwner: UInt64, reply: consuming EmptyReply) {
+    func flush(_ request: Request, node: NodeID, handle: FileHandle, reply: consuming EmptyReply) {
         reply.succeed()
     }
 
     func synchronize(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
-            try volume.synchronize(node.rawValue, isProvided: isProvided)
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+            try volume.synchronize(node.rawValue, isProvided: attempt.isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -175,19 +169,19 @@ extension VolumeFileSystem {
     func synchronizeDirectory(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply
     ) {
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
-            try volume.synchronizeNames(of: node.rawValue, isProvided: isProvided)
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+            try volume.synchronizeNames(of: node.rawValue, isProvided: attempt.isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }
     }
 
     func allocate(
-        _ request: Request, node: NodeID, handle: FileHandle, options: AllocationOptions, offset: Int64, length: Int64,
+        _ request: Request, node: NodeID, handle: FileHandle, mode: Int32, offset: Int64, length: Int64,
         reply: consuming EmptyReply
     ) {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.allocate(node.rawValue, mode: options.rawValue, offset: offset, length: length)
+            try volume.allocate(node.rawValue, mode: mode, offset: offset, length: length)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -209,13 +203,11 @@ extension VolumeFileSystem {
         reply: consuming EntryReply
     ) {
         let name = name.text
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            Entry(
-                try volume.make(name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request)))
-        } attemptUnlisted: { [volume] () throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             Entry(
                 try volume.make(
-                    name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request), isListed: false))
+                    name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
+                    isListed: attempt != .unlisted))
         } succeed: { [self] reply, entry in
             succeed(reply, entry)
         }

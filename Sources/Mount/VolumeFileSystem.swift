@@ -29,19 +29,20 @@ final class VolumeFileSystem: FileSystem {
 
     func lookup(_ request: Request, parent: NodeID, name: FileName, reply: consuming EntryReply) {
         let text = name.text
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
+            if attempt == .unlisted {
+                // A system call that creates this name needs no listing. For any other call the answer is unknown.
+                guard CallUnderWay.makes(text, thread: request.caller.processID) else {
+                    throw .refused(.noRouteToHost)
+                }
+                return Entry.absent(for: .zero)
+            }
             do throws(VolumeError) {
                 return Entry(try volume.lookup(text, in: parent.rawValue))
             } catch {
                 guard case .refused(.noSuchFileOrDirectory) = error else { throw error }
                 return Self.absent
             }
-        } attemptUnlisted: { () throws(VolumeError) in
-            // A system call that creates this name needs no listing. For any other call the answer is unknown.
-            guard CallUnderWay.makes(text, thread: request.caller.processID) else {
-                throw .refused(.noRouteToHost)
-            }
-            return Entry.absent(for: .zero)
         } succeed: { [self] reply, entry in
             succeed(reply, entry)
         }
@@ -96,8 +97,8 @@ final class VolumeFileSystem: FileSystem {
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
-            try volume.read(node.rawValue, at: offset, count: count, isProvided: isProvided)
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+            try volume.read(node.rawValue, at: offset, count: count, isProvided: attempt.isProvided)
         } succeed: { reply, grant in
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)
@@ -130,8 +131,8 @@ final class VolumeFileSystem: FileSystem {
     // MARK: - Directories
 
     func openDirectory(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
-            try volume.openDirectory(node.rawValue, caller: Requester(request), isProvided: isProvided)
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+            try volume.openDirectory(node.rawValue, caller: Requester(request), isProvided: attempt.isProvided)
         } succeed: { reply, _ in
             reply.succeed(handle: FileHandle(rawValue: node.rawValue), options: [.cacheDirectory, .keepCache])
         }
@@ -141,8 +142,9 @@ final class VolumeFileSystem: FileSystem {
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, reply: consuming DirectoryReply
     ) {
         let limit = max(16, reply.capacity / DirectoryOffset.typicalEntrySize)
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
-            try DirectoryPage(of: node.rawValue, from: offset, limit: limit, isProvided: isProvided, volume: volume)
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+            try DirectoryPage(
+                of: node.rawValue, from: offset, limit: limit, isProvided: attempt.isProvided, volume: volume)
         } succeed: { [volume] reply, page in
             var reply = reply
             let listed = page.fill(&reply)
@@ -199,10 +201,10 @@ final class VolumeFileSystem: FileSystem {
         reply: consuming EmptyReply
     ) {
         let text = name.text
-        requests.answer(request, reply) { [volume] isProvided throws(VolumeError) in
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
-                mustExist: options.contains(.replace), caller: Requester(request), isProvided: isProvided)
+                mustExist: options.contains(.replace), caller: Requester(request), isProvided: attempt.isProvided)
         } succeed: { reply, _ in
             reply.succeed()
         }

@@ -66,7 +66,7 @@ package final class VolumeMount: Sendable {
         session.abort()
     }
 
-    /// Records at once what was written to closed files. Blocks on the disk.
+    /// Records the changes of closed files at once. Blocks on the disk.
     package func settle() {
         fileSystem.closedFiles.flush()
     }

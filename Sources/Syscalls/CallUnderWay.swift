@@ -33,12 +33,7 @@ package enum CallUnderWay {
 
     /// The number of the call and its six arguments.
     private static func call(of thread: Int32) -> (Int64, [UInt64])? {
-        guard
-            let file = try? FileDescriptor.open(
-                FilePath("/proc/\(thread)/syscall"), .readOnly, options: .closeOnExec)
-        else { return nil }
-        defer { try? file.close() }
-        guard let bytes = try? file.readBytes(at: 0, count: 512) else { return nil }
+        guard let bytes = try? FilePath("/proc/\(thread)/syscall").contents() else { return nil }
         let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count >= 7, let call = Int64(words[0]) else { return nil }
         let arguments = words[1...6].compactMap { UInt64($0.dropFirst(2), radix: 16) }

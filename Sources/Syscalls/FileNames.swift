@@ -29,16 +29,4 @@ extension FilePath {
             return path + [0]
         }
     }
-
-    /// Creates a directory and its missing ancestors. (mkdir)
-    package func makeDirectories() throws(Errno) {
-        do throws(Errno) {
-            try makeDirectory()
-        } catch {
-            let parent = removingLastComponent()
-            guard error == .noSuchFileOrDirectory, parent != self else { throw error }
-            try parent.makeDirectories()
-            try makeDirectory()
-        }
-    }
 }

@@ -45,6 +45,19 @@ extension FilePath {
         try directory.closeAfter { try directory.synchronize() }
     }
 
+    /// The content of a file, also of one in /proc. (open, pread)
+    package func contents() throws(Errno) -> [UInt8] {
+        let descriptor = open(cPath, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Errno.current }
+        defer { close(descriptor) }
+        var contents: [UInt8] = []
+        while true {
+            let piece = try FileDescriptor(rawValue: descriptor).readBytes(at: Int64(contents.count), count: 1 << 16)
+            contents += piece
+            if piece.count < 1 << 16 { return contents }
+        }
+    }
+
     /// Creates a hard link. (link)
     package func link(as other: FilePath) throws(Errno) {
         guard Glibc.link(cPath, other.cPath) == 0 else { throw Errno.current }

@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test(arguments: ["", "k", "-1", "1.5g", "1x", "1ki", "9999999999999999999", "9999999p", "1 k"])
-    func whatIsNoNumberOfBytesIsNotRead(text: String) {
+    func rejectsInvalidSizes(text: String) {
         #expect(ByteText.bytes(text) == nil)
     }
 

@@ -153,11 +153,11 @@ import Testing
                 """, path)
             defer { program.kill() }
             #expect(await eventually { FileManager.default.fileExists(atPath: path + ".ready") })
-            let arguments = MountArguments(
-                source: "webdav://host/", directory: "/mnt", name: nil,
-                credentials: GivenCredentials(user: "user", password: "secret word"))
+            var arguments = MountArguments(source: "webdav://host/", directory: "/mnt", name: nil)
+            arguments.credentials = GivenCredentials(user: "user", password: "secret word")
+            let command = ControlCommand.mount(arguments)
             let error = await #expect(throws: ControlError.self) {
-                try await ControlClient(socket: path).perform(.mount(arguments))
+                try await ControlClient(socket: path).perform(command)
             }
             #expect(error?.code == .notPermitted)
             #expect(error?.message.contains("65534") == true, "\(error?.message ?? "")")

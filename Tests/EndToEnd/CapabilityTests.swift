@@ -126,7 +126,7 @@ extension RealMount {
                     await errno { _ = try host.renameItem(withIdentifier: "file", toName: "x") } == .notPermitted)
                 #expect(
                     await errno {
-                        _ = try host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
+                        _ = try await host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
                     } == .notPermitted)
                 #expect(await errno { try await host.deleteItem(withIdentifier: "file") } == .notPermitted)
                 #expect(mount.provider.log.count(of: .modify) + mount.provider.log.count(of: .delete) == 0)

@@ -87,6 +87,21 @@ extension RealMount {
             }
         }
 
+        @Test("status shows the daemon, and ls distinguishes an unlisted directory from an empty one")
+        func tellsStates() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let report = try await yonder.json(StatusReport.self, "status")
+                #expect(report.version == Version.current)
+                #expect(report.daemon.worker == yonder.daemon && report.daemon.restarts == 0)
+                let unlisted = try await yonder.yonder("ls", yonder.mount.string)
+                #expect(unlisted.status == 0 && unlisted.errors.contains("not been listed"), "\(unlisted.errors)")
+                #expect(try await Command.run("ls", yonder.mount.string).output == "")
+                let empty = try await yonder.yonder("ls", yonder.mount.string)
+                #expect(empty.status == 0 && empty.errors == "" && empty.output == "")
+            }
+        }
+
         @Test("a diagnostic about a name with terminal escapes and line ends is one line without control characters")
         func diagnosticsAreEscaped() async throws {
             try await Installation.run { yonder in

@@ -121,7 +121,7 @@ extension RealMount {
                 _ = try await Command.run("ls", "-R", mount.path.string)
                 let host = mount.host
                 #expect(try host.renameItem(withIdentifier: "file", toName: "renamed").filename == "renamed")
-                let moved = try host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
+                let moved = try await host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
                 #expect(moved.parentItemIdentifier == "d")
                 #expect(try host.setFavoriteRank(7, forItemIdentifier: "file").favoriteRank == 7)
                 #expect(try host.setTagData([1, 2], forItemIdentifier: "file").tagData == [1, 2])

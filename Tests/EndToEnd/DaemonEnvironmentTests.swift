@@ -67,7 +67,7 @@ extension RealMount {
             }
         }
 
-        @Test("ACCESS-6: a container's credentials are those of the shell that mounts, whoever started the daemon")
+        @Test("ACCESS-6: a container's credentials are those of the shell that mounts, not of the daemon's shell")
         func container() async throws {
             try await withBucket { store, yonder, mount in
                 let address = yonder.directory["address"].string

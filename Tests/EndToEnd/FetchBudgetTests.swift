@@ -67,7 +67,7 @@ extension RealMount {
                 #expect(read >= 1 << 20 && read < 5_000_000, "\(read)")
                 #expect(try await yonder.status().bytes.local < 5_500_000)
                 let report = try await yonder.json(StatusReport.self, "status")
-                let shown = try #require(report.readers?.first { $0.process == reader.processIdentifier })
+                let shown = try #require(report.readers.first { $0.process == reader.processIdentifier })
                 #expect(shown.isRefused && shown.limit == 1 << 20 && shown.fetched >= 1 << 20)
                 #expect(shown.name.hasPrefix("python3"))
                 #expect(try await yonder.yonder("status").output.contains("and gets no more"))

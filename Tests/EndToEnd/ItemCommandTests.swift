@@ -80,15 +80,16 @@ extension RealMount {
                 try yonder.write("inner", to: "old/inner")
                 try await yonder.mountSource()
                 _ = try await yonder.shell("ls -R")
+                typealias Changed = ItemsReport<ItemInformation>
                 let outside = try yonder.directory.makeFile("outside.txt", Array("from outside".utf8))
-                let made = try await yonder.json(ItemsReport.self, "mkdir", yonder["new"], yonder["old/deeper"])
+                let made = try await yonder.json(Changed.self, "mkdir", yonder["new"], yonder["old/deeper"])
                 #expect(made.items.map(\.path) == [yonder["new"], yonder["old/deeper"]])
                 #expect(made.items.map(\.kind) == ["directory", "directory"])
-                let renamed = try await yonder.json(ItemsReport.self, "rename", yonder["file"], "renamed")
+                let renamed = try await yonder.json(Changed.self, "rename", yonder["file"], "renamed")
                 #expect(renamed.items.map(\.path) == [yonder["renamed"]])
-                let moved = try await yonder.json(ItemsReport.self, "move", yonder["renamed"], yonder["new"])
+                let moved = try await yonder.json(Changed.self, "move", yonder["renamed"], yonder["new"])
                 #expect(moved.items.map(\.path) == [yonder["new/renamed"]])
-                let added = try await yonder.json(ItemsReport.self, "add", outside.string, yonder["new"])
+                let added = try await yonder.json(Changed.self, "add", outside.string, yonder["new"])
                 #expect(added.items.map(\.path) == [yonder["new/outside.txt"]])
                 #expect(try await run(yonder, "delete", yonder["old"]).status == 0)
                 let left = try await yonder.shell("find . -mindepth 1 | sort")
@@ -107,6 +108,33 @@ extension RealMount {
                 #expect(try await run(yonder, "move", yonder["new"], yonder["new"]).status == 1)
                 #expect(try await run(yonder, "add", "/nonexistent", yonder["new"]).status == 1)
                 #expect(try await run(yonder, "mkdir", "/tmp/not-in-a-mount").status == 69)
+            }
+        }
+
+        @Test("commands refuse an empty path and files that cannot be copied, and leave nothing behind")
+        func refusesOddArguments() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "file")
+                try yonder.write("inner", to: "folder/inner")
+                try await yonder.mountSource()
+                // An unset variable in a script must not mean the working directory.
+                let empty = try await yonder.run("cd \"$1\" && yonder delete \"\"", yonder.mount.string)
+                #expect(empty.status == 64 && yonder.sourceText("file") == "text", "\(empty.errors)")
+                let directory = try yonder.directory.makeDirectory("local directory").string
+                let fifo = yonder.directory["fifo"].string
+                #expect(try await Command.run("mkfifo", fifo).status == 0)
+                for source in [directory, fifo, yonder.directory["missing"].string] {
+                    let refused = try await run(yonder, "add", source, yonder.mount.string)
+                    #expect(refused.status == 1 && refused.errors.hasPrefix("yonder: \(source): "), "\(refused.errors)")
+                }
+                #expect(try await yonder.shell("ls") == "file\nfolder\n")
+                // The directory was never listed.
+                #expect(try await run(yonder, "move", yonder["file"], yonder["folder"]).status == 0)
+                #expect(try await yonder.shell("ls folder") == "file\ninner\n")
+                let root = try await run(yonder, "delete", yonder.mount.string)
+                #expect(root.status == 1 && root.errors.contains("the root of a domain"), "\(root.errors)")
+                let named = try await run(yonder, "rename", yonder["folder"], "a/b")
+                #expect(named.status == 1 && named.errors.contains("'a/b' is not a valid file name"), "\(named.errors)")
             }
         }
 

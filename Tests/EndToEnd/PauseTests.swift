@@ -29,7 +29,7 @@ extension RealMount {
                     #expect(try await yonder.status().connection == .paused, "\(end)")
                     let read = try await Command.run("ls", yonder["there"])
                     #expect(read.errors.contains("No route to host"), "\(end): \(read.output)\(read.errors)")
-                    // A wait that runs into its limit shows that nothing is sent, also when somebody asks for it.
+                    // A wait that times out shows that nothing is sent, also on request.
                     #expect(try await yonder.yonder("wait", "--timeout", "2").status == 75, "\(end)")
                     #expect(yonder.sourceText("new") == nil, "\(end)")
                 }

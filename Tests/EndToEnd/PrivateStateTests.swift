@@ -9,7 +9,7 @@ import Testing
 extension RealMount {
     /// Where the daemon's files lie, and who else could read or write them.
     @Suite struct PrivateState {
-        @Test("SOCKET-2: YONDER_SOCKET that names a directory or a file costs nobody that directory or file")
+        @Test("SOCKET-2: a directory or a file that YONDER_SOCKET names is not removed")
         func socketInTheWay() async throws {
             try await Installation.run { yonder in
                 let place = try yonder.directory.makeDirectory("precious").string

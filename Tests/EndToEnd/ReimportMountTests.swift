@@ -208,7 +208,7 @@ extension RealMount {
             }
         }
 
-        @Test func whatLiesInTheTrashIsRecognizedThere() async throws {
+        @Test func trashedItemsAreRecognizedInTheTrash() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("1", to: "d/1")
                 try yonder.write("2", to: "d/e/2")
@@ -236,7 +236,7 @@ extension RealMount {
             }
         }
 
-        @Test func whatCannotBeReimportedIsSaid() async throws {
+        @Test func refusedReimportsAreReported() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("a", to: "a")
                 try await yonder.mountSource()

@@ -145,7 +145,7 @@ extension RealMount {
                 let kept = try #require(report.directory)
                 #expect(kept.hasPrefix(yonder.directory["state"].string))
                 #expect(text(kept + "/files/a/f1") == "file 1" && text(kept + "/files/a/f2") == "dirty\n")
-                // What somebody does with the files meanwhile counts.
+                // Changes of the files in the meantime count.
                 try "edited".write(toFile: kept + "/files/a/f1", atomically: false, encoding: .utf8)
                 try "added".write(toFile: kept + "/files/a/added", atomically: false, encoding: .utf8)
                 let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)

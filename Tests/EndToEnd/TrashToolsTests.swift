@@ -107,7 +107,8 @@ extension RealMount {
                 try yonder.write("one", to: "d/one")
                 try yonder.write("two", to: "two")
                 try await yonder.mountSource()
-                let put = try await yonder.json(TrashReport.self, "trash", "put", yonder["d/one"], yonder["two"])
+                let put = try await yonder.json(
+                    ItemsReport<TrashedItem>.self, "trash", "put", yonder["d/one"], yonder["two"])
                 #expect(put.refusals.isEmpty)
                 #expect(put.items.map(\.path) == [yonder.trashed("one"), yonder.trashed("two")])
                 let listed = try await yonder.json([TrashedItem].self, "trash", "list", "mount")
@@ -141,7 +142,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource("--read-only")
-                let put = try await yonder.json(TrashReport.self, "trash", "put", yonder["file"])
+                let put = try await yonder.json(ItemsReport<TrashedItem>.self, "trash", "put", yonder["file"])
                 #expect(put.items.isEmpty)
                 #expect(put.refusals.count == 1)
                 #expect(try await Command.run("mkdir", yonder[".Trash-0"]).status != 0)

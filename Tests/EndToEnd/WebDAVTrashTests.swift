@@ -59,7 +59,8 @@ extension RealMount {
                 try await yonder.shell("mkdir -p d/sub && echo one > d/one && echo two > two && echo deep > d/sub/deep")
                 try await settled(yonder)
                 let inode = try await Command.run("stat", "-c", "%i", yonder["two"]).output
-                let put = try await yonder.json(TrashReport.self, "trash", "put", yonder["d/one"], yonder["two"])
+                let put = try await yonder.json(
+                    ItemsReport<TrashedItem>.self, "trash", "put", yonder["d/one"], yonder["two"])
                 #expect(put.refusals.isEmpty)
                 try await settled(yonder)
                 #expect(try await server.binned().map { String($0.prefix(3)) } == ["one", "two"])

@@ -22,7 +22,7 @@ struct CallerLocalityTests {
     }
 
     @Test(
-        "WRITE-9: who asks for one thing after the other is answered where he runs, until somebody else asks",
+        "WRITE-9: requests of a single caller are answered on its processor, until a second caller appears",
         .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "there is one processor only"))
     func followsALoneCaller() async throws {
         try await Mounted.run { mount async throws in
@@ -35,7 +35,7 @@ struct CallerLocalityTests {
             #expect(await eventually { (try? allowedProcessors()) == [1, 1, 1, 1] })
             #expect(FileManager.default.createFile(atPath: stop, contents: nil))
             _ = try await asking
-            // Somebody else asks.
+            // A second caller appears.
             _ = try await Command.shell(#"ls "$1""#, mount.path.string)
             #expect(try allowedProcessors() == usual)
         }

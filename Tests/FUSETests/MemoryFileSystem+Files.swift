@@ -129,7 +129,7 @@ extension MemoryFileSystem {
         }
     }
 
-    func flush(_ request: Request, node: NodeID, handle: FileHandle, lockOwner: UInt64, reply: consuming EmptyReply) {
+    func flush(_ request: Request, node: NodeID, handle: FileHandle, reply: consuming EmptyReply) {
         reply.succeed()
     }
 
@@ -147,10 +147,10 @@ extension MemoryFileSystem {
     }
 
     func allocate(
-        _ request: Request, node: NodeID, handle: FileHandle, options: AllocationOptions, offset: Int64, length: Int64,
+        _ request: Request, node: NodeID, handle: FileHandle, mode: Int32, offset: Int64, length: Int64,
         reply: consuming EmptyReply
     ) {
-        guard options.isEmpty else { return reply.fail(.notSupported) }
+        guard mode == 0 else { return reply.fail(.notSupported) }
         state.withLock { state in
             guard case .bytes(let bytes) = state.nodes[node]?.content else { return }
             let missing = max(0, Int(offset + length) - bytes.count)
@@ -159,7 +159,7 @@ extension MemoryFileSystem {
         reply.succeed()
     }
 
-    /// The first half is data, the second a hole: for those who look.
+    /// The first half is data, the second a hole.
     func seek(
         _ request: Request, node: NodeID, handle: FileHandle, to target: SeekTarget, from offset: Int64,
         reply: consuming OffsetReply

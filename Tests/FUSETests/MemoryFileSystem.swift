@@ -14,7 +14,7 @@ final class MemoryFileSystem: FileSystem {
         case file(FileDescriptor, size: UInt64)
         /// Handed over to the kernel.
         case backing(FileDescriptor, BackingID?, size: UInt64)
-        /// Every read is parked until somebody takes it.
+        /// Every read is parked until the test answers it.
         case parked(size: UInt64)
         /// No read is ever answered.
         case forgotten(size: UInt64)
@@ -26,7 +26,7 @@ final class MemoryFileSystem: FileSystem {
         var extendedAttributes: [FileName: [UInt8]] = [:]
     }
 
-    /// How often what was asked.
+    /// The number of requests of each kind.
     struct Counts: Equatable, Sendable {
         var lookups = 0
         var attributes = 0

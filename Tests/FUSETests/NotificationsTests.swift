@@ -10,7 +10,7 @@ struct NotificationsTests {
         try await Mounted.run { mount async throws in
             let node = mount.fileSystem.add("file", .bytes(Array("before".utf8)))
             #expect(try await Command.run("cat", mount["file"]).output == "before")
-            // Reading makes the kernel doubt the access time: who wants it has the kernel ask once more, and no longer.
+            // A read invalidates the access time; this `stat` makes the kernel ask for it, so that the next one is cached.
             #expect(try await Command.run("stat", "-c", "%s %x", mount["file"]).status == 0)
             mount.fileSystem.replace(node, with: Array("afterwards".utf8))
             #expect(try await Command.run("cat", mount["file"]).output == "before")
@@ -54,18 +54,18 @@ struct NotificationsTests {
             let notifications = mount.session.notifications
             #expect(try await Command.run("test", "-e", mount["late"]).status == 1)
             mount.fileSystem.add("late", .bytes(Array("first".utf8)))
-            // Its absence is remembered.
+            // The kernel has cached a negative dentry.
             let lookups = mount.fileSystem.counts.lookups
             #expect(try await Command.run("test", "-e", mount["late"]).status == 1)
             #expect(mount.fileSystem.counts.lookups == lookups)
 
-            notifications.invalidateEntry(parent: .root, name: "late")
+            notifications.expireEntry(parent: .root, name: "late")
             await notifications.drain()
             #expect(try await Command.run("cat", mount["late"]).output == "first")
 
             mount.fileSystem.add("late", .bytes(Array("second".utf8)))
             #expect(try await Command.run("cat", mount["late"]).output == "first")
-            notifications.invalidateEntry(parent: .root, name: "late")
+            notifications.expireEntry(parent: .root, name: "late")
             await notifications.drain()
             #expect(try await Command.run("cat", mount["late"]).output == "second")
         }
@@ -103,7 +103,7 @@ struct NotificationsTests {
         try await Mounted.run { mount async throws in
             let notifications = mount.session.notifications
             notifications.invalidateContents(NodeID(12345))
-            notifications.invalidateEntry(parent: NodeID(999), name: "nothing")
+            notifications.expireEntry(parent: NodeID(999), name: "nothing")
             notifications.deleteEntry(parent: .root, child: NodeID(4711), name: "nothing")
             await notifications.drain()
             #expect(notifications.pendingCount == 0)

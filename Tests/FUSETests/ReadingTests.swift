@@ -40,7 +40,7 @@ struct ReadingTests {
             mount.fileSystem.add("parked", .parked(size: 5))
             let reader = Task { try await Command.run("cat", mount["parked"]) }
             #expect(await eventually { mount.fileSystem.counts.reads > 0 })
-            // Nobody's thread is held meanwhile.
+            // A parked read occupies no serving thread.
             #expect(try await Command.run("ls", mount.path.string).line == "parked")
             let parked = try #require(mount.fileSystem.takeParkedRead()).reply
             parked.take()?.succeed(Array("later".utf8))
@@ -67,7 +67,7 @@ struct ReadingTests {
             defer { try? file.close() }
             mount.fileSystem.add("spliced", .file(file, size: UInt64(bytes.count)))
             #expect(try await Command.run("cmp", path.string, mount["spliced"]).status == 0)
-            // The source is shorter than was said: what is there comes, and then zeros that the kernel makes up.
+            // The source is shorter than its reported size: the kernel adds zeros.
             mount.fileSystem.add("short", .file(file, size: UInt64(bytes.count) + 5000))
             #expect(try await Command.run("cmp", "-n", "3000001", path.string, mount["short"]).status == 0)
         }

@@ -36,30 +36,17 @@ struct SessionTests {
             #expect(features.maxWrite == 1 << 20)
             #expect(features.readDirectoryPlus && features.parallelDirectoryOperations && features.explicitInvalidation)
             #expect(features.spliceRead && features.spliceWrite && features.atomicTruncate)
-            #expect(!features.writebackCache)
         }
     }
 
-    @Test func writebackCacheExcludesPassthrough() async throws {
-        try await Mounted.run({
-            $0.passthrough = false
-            $0.writebackCache = true
-        }) { mount async throws in
-            #expect(mount.session.negotiated?.writebackCache == true)
+    @Test func refusesBackingFilesWithoutPassthrough() async throws {
+        try await Mounted.run({ $0.passthrough = false }) { mount async throws in
             #expect(mount.session.negotiated?.passthrough == false)
             #expect(throws: Errno.notSupported) { try mount.session.registerBacking(FileDescriptor(rawValue: 0)) }
             mount.fileSystem.add("file", .bytes([]))
             let written = try await Command.shell("echo hello >\"$1\" && cat \"$1\"", mount["file"])
             #expect(written.line == "hello")
             #expect(written.status == 0)
-        }
-    }
-
-    @Test func readOnly() async throws {
-        try await Mounted.run({ $0.isReadOnly = true }) { mount async throws in
-            let result = try await Command.shell("LC_ALL=C touch \"$1\"", mount["new"])
-            #expect(result.status == 1)
-            #expect(result.errors.contains("Read-only"))
         }
     }
 

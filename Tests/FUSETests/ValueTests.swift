@@ -6,8 +6,6 @@ struct ValueTests {
         #expect(FileName("\u{e9}") != FileName("e\u{301}"))
         #expect(FileName("\u{e9}").text == "\u{e9}")
         #expect(FileName(FileName(bytes: [0xff]).text).bytes == [0xff])
-        #expect(FileName(".").isDotOrDotDot && FileName("..").isDotOrDotDot)
-        #expect(!FileName("...").isDotOrDotDot && !FileName(".a").isDotOrDotDot && !FileName("").isDotOrDotDot)
     }
 
     @Test func modes() {

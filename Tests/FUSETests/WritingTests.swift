@@ -33,9 +33,8 @@ struct WritingTests {
         }
     }
 
-    @Test(arguments: [false, true], [false, true])
-    func writesLargePieces(intoAFile: Bool, spliced: Bool) async throws {
-        try await Mounted.run({ $0.spliceRead = spliced }) { mount async throws in
+    @Test(arguments: [false, true]) func writesLargePieces(intoAFile: Bool) async throws {
+        try await Mounted.run { mount async throws in
             let bytes = (0..<3_500_000).map { UInt8(truncatingIfNeeded: $0 &* 17 &+ $0 >> 9) }
             let source = try mount.directory.makeFile("source", bytes)
             let target = try mount.directory.makeFile("target", [])

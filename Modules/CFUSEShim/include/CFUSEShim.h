@@ -74,10 +74,8 @@ struct fuseshim_opened {
 enum {
     FUSESHIM_OPEN_DIRECT_IO = 1 << 0,
     FUSESHIM_OPEN_KEEP_CACHE = 1 << 1,
-    FUSESHIM_OPEN_NONSEEKABLE = 1 << 2,
     FUSESHIM_OPEN_CACHE_DIRECTORY = 1 << 3,
     FUSESHIM_OPEN_NO_FLUSH = 1 << 5,
-    FUSESHIM_OPEN_PARALLEL_DIRECT_WRITES = 1 << 6,
     FUSESHIM_OPEN_PASSTHROUGH = 1 << 7,
 };
 
@@ -97,7 +95,6 @@ enum {
     FUSESHIM_SET_MODIFICATION_TIME = 1 << 5,
     FUSESHIM_SET_ACCESS_TIME_NOW = 1 << 7,
     FUSESHIM_SET_MODIFICATION_TIME_NOW = 1 << 8,
-    FUSESHIM_SET_CHANGE_TIME = 1 << 10,
 };
 
 /* What statfs shows. */
@@ -114,20 +111,14 @@ struct fuseshim_statistics {
 
 /* What was agreed with the kernel when the connection began. */
 struct fuseshim_features {
-    uint32_t protocol_minor;
     uint32_t max_write;
-    uint32_t max_readahead;
-    uint32_t max_background;
     bool passthrough;
-    bool writeback_cache;
     bool readdirplus;
     bool parallel_directory_operations;
-    bool cache_symlinks;
     bool explicit_invalidation;
     bool atomic_truncate;
     bool splice_read;
     bool splice_write;
-    bool kill_privileges;
     bool kill_privileges_v2;
     bool posix_acl;
 };
@@ -163,7 +154,7 @@ struct fuseshim_operations {
     void (*read)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset, size_t size);
     void (*write)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int64_t offset,
                   fuseshim_data *data, bool from_cache);
-    void (*flush)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, uint64_t lock_owner);
+    void (*flush)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle);
     void (*release)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, int32_t flags);
     void (*fsync)(void *owner, fuseshim_request *request, uint64_t node, uint64_t handle, bool data_only);
     void (*opendir)(void *owner, fuseshim_request *request, uint64_t node, int32_t flags);
@@ -189,23 +180,17 @@ struct fuseshim_operations {
 
 /* ---- Sessions ---- */
 
-/* How to mount and what to ask of the kernel. What the kernel does not offer is not had; `started` tells. */
+/* Mount options and requested features. `started` reports the features that the kernel offers, too. */
 struct fuseshim_options {
     const char *source;   /* the first field of /proc/mounts, any bytes */
     const char *subtype;  /* the type there is fuse.SUBTYPE */
-    bool read_only;
     bool allow_other;
     bool allow_devices; /* mounts with dev instead of nodev; root only */
     bool allow_set_id;  /* mounts with suid instead of nosuid; root only */
-    bool default_permissions;
     bool passthrough;      /* needs CAP_SYS_ADMIN */
-    bool writeback_cache;  /* only where there is no passthrough: they exclude each other */
-    bool splice_read;      /* requests come through a pipe, so that the data of writes can go on by splicing */
     bool async_read;       /* several reads of one reader at a time, which then are not interrupted */
     bool keep_umask;       /* leave applying the umask to the file system (DONT_MASK) */
     bool posix_acl;        /* the kernel checks POSIX ACLs; the file system keeps them in step with modes */
-    uint32_t max_write;
-    uint32_t max_background;  /* 0: the kernel's default */
 };
 
 /* A session that is not mounted yet; null and errno when libfuse refuses. Strings and table are copied. */
@@ -215,20 +200,17 @@ fuseshim_session *fuseshim_session_create(const struct fuseshim_options *options
 /* Sets the first argument of all operations. Before the session serves. */
 void fuseshim_session_set_owner(fuseshim_session *session, void *owner);
 
-/* Mounts at an absolute path without symbolic links: mount(2) as root, fusermount3 as anybody else. Does not wait for
- * the connection to begin: touching the mount before somebody serves blocks. Returns 0 or an errno. */
+/* Mounts at an absolute path without symbolic links: mount(2) as root, fusermount3 as any other user. Does not
+ * wait for the connection to begin: an access to the mount blocks until a thread serves. Returns 0 or an errno. */
 int fuseshim_session_mount(fuseshim_session *session, const char *path);
 
 /* Receives and handles requests on the calling thread until the connection ends. Any number of threads may.
  * Returns 0 when it ended, or the errno that made it impossible to go on. */
 int fuseshim_session_serve(fuseshim_session *session);
 
-/* Closes the device, which ends the connection if nobody else holds it, and frees everything. No thread may serve any
+/* Closes the device, which ends the connection if no other descriptor is open, and frees everything. No thread may serve any
  * more, no request may be unanswered. Does not unmount. */
 void fuseshim_session_destroy(fuseshim_session *session);
-
-/* The open /dev/fuse, or -1 while not mounted. It stays the session's. */
-int fuseshim_session_descriptor(const fuseshim_session *session);
 
 /* umount2(2), or fusermount3 where that is not permitted. Without `lazy` EBUSY while in use. Returns 0 or an errno. */
 int fuseshim_unmount(const char *path, bool lazy);
@@ -263,7 +245,7 @@ int fuseshim_reply_bytes(fuseshim_request *request, const void *bytes, size_t co
 int fuseshim_reply_descriptor(fuseshim_request *request, int descriptor, int64_t offset, size_t count);
 int fuseshim_reply_written(fuseshim_request *request, size_t count);
 int fuseshim_reply_statistics(fuseshim_request *request, const struct fuseshim_statistics *statistics);
-/* How long an extended attribute is, to one who asked with size 0. */
+/* The length of an extended attribute, for a request with size 0. */
 int fuseshim_reply_length(fuseshim_request *request, size_t length);
 int fuseshim_reply_offset(fuseshim_request *request, int64_t offset);
 
@@ -283,8 +265,7 @@ int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 
 /* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. ---- */
 
-int fuseshim_notify_entry(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
-/* The name is asked for again by whoever uses it next; what is in use stays. */
+/* The kernel looks the name up again on its next use; a dentry in use stays connected. */
 int fuseshim_notify_expire(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
 int fuseshim_notify_delete(fuseshim_session *session, uint64_t parent, uint64_t child, const char *name,
                            size_t name_length);

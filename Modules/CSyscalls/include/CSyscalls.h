@@ -79,7 +79,7 @@ int64_t yonder_file_system_type(int descriptor);
 /* The identifier (f_fsid) of the file system that holds an open file, from fstatfs(2); 0 where it has none. */
 uint64_t yonder_file_system_identifier(int descriptor);
 
-/* fcntl(2) F_SETLEASE: a write lease on an open file, which nobody else has open; others that open it wait until it is
+/* fcntl(2) F_SETLEASE: a write lease on a file that no other process has open; a process that opens it waits until it is
  * given up. The signal that announces them is SIGURG, which a process ignores by default. -1 and errno on failure. */
 int yonder_take_write_lease(int descriptor);
 int yonder_give_up_lease(int descriptor);

@@ -10,8 +10,14 @@ import Volume
 /// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
+    private let startedAt = Timestamp.text(Replica.now)
     /// Ends the daemon; returns at once.
     let shutDown: @Sendable () -> Void
+
+    init(domains: Domains, shutDown: @escaping @Sendable () -> Void) {
+        self.domains = domains
+        self.shutDown = shutDown
+    }
 
     func perform(
         _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
@@ -24,7 +30,7 @@ struct DaemonService: ControlService {
         } catch {
             guard let damage = ReplicaDamage(error) else { throw error }
             throw ControlError(
-                .failed, "a database is damaged: \(damage); 'yonder check --repair' makes it anew from the remote")
+                .failed, "a database is damaged: \(damage); 'yonder check --repair' makes a new one from the remote")
         }
     }
 
@@ -48,24 +54,17 @@ struct DaemonService: ControlService {
         case .status(let reference):
             return .status(try await status(reference))
         case .ls(let path, let isRecursive):
-            let host = try await host(containing: path)
-            let inode = try await PathResolver(host: host).inode(at: path)
-            try await ItemReporter(host: host).list(inode, path: path, isRecursive: isRecursive) {
+            let (host, item) = try await item(at: path)
+            try await ItemReporter(host: host).list(item, path: path, isRecursive: isRecursive) {
                 try await part(.items($0))
             }
             return .items([])
         case .info(let path):
-            let host = try await host(containing: path)
-            let inode = try await PathResolver(host: host).inode(at: path)
-            return .item(try await ItemReporter(host: host).information(on: inode.number, path: path))
+            let (host, item) = try await item(at: path)
+            return .item(try await ItemReporter(host: host).information(on: item, path: path))
         case .why(let path):
-            let host = try await host(containing: path)
-            let inode = try await PathResolver(host: host).inode(at: path)
-            guard let item = try host.replica.database.item(ofInode: inode.number) else {
-                throw ControlError(.failed, "no such item", path: path)
-            }
-            let lines = try await WhyExplanation(host: host).lines(for: item)
-            return .why(WhyReport(path: path, lines: lines))
+            let (host, item) = try await item(at: path)
+            return .why(WhyReport(path: path, lines: try await WhyExplanation(host: host).lines(for: item)))
         case .download(let paths):
             try check(peer)
             return .transferred(try await transfers(peer, progress).download(paths))
@@ -83,25 +82,49 @@ struct DaemonService: ControlService {
         case .signal(let reference, let waits):
             try await signal(reference, waits: waits)
             return .done
-        case .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
-            return try await PendingCommands(domains: domains, progress: progress, part: part).perform(command)
+        case .pending(let reference):
+            for host in try await domains.hosts(reference) {
+                try await PendingReporter(host: host).list { try await part(.pending($0)) }
+            }
+            return .pending([])
+        case .conflicts(let reference):
+            return .conflicts(try await domains.hosts(reference).flatMap { try PendingReporter(host: $0).conflicts() })
+        case .wait(let reference, let seconds, let downloads):
+            let isDone = try await PendingCommands(domains: domains)
+                .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
+            return isDone ? .done : .timedOut
+        case .retry(let reference):
+            try await PendingCommands(domains: domains).retry(reference)
+            return .done
+        case .pause(let reference):
+            try await domains.pause(true, reference)
+            return .done
+        case .resume(let reference):
+            try await domains.pause(false, reference)
+            return .done
+        case .events(let reference):
+            try await EventReporter.follow(domains.hosts(reference), progress)
+            return .done
         case .allow(let process, let bytes):
             try check(peer)
             guard let reader = domains.policy.budget.allow(process, bytes: bytes) else {
-                throw ControlError(.failed, "no process of this number has had anything fetched", path: "\(process)")
+                throw ControlError(
+                    .failed, "nothing was fetched for this process; 'yonder status' shows the processes with fetches",
+                    path: "\(process)")
             }
             return .allowed(ReaderStatus(reader))
         case .trash(let command):
             return try await TrashCommands(domains: domains).perform(command)
-        case .check(let arguments):
-            if arguments.comparesContent { try check(peer) }
-            return .checked(try await domains.check(arguments))
+        case .check(let reference, let comparesContent, let isRepairing):
+            if comparesContent { try check(peer) }
+            return .checked(
+                try await domains.check(reference, comparesContent: comparesContent, isRepairing: isRepairing))
         case .reimport(let path, let waits):
             return .reimported(
-                try await ReimportCommand(host: try await host(containing: path), progress: progress)
+                try await ReimportCommand(host: try await domains.mountedHost(of: path), progress: progress)
                     .perform(path, waits: waits))
-        case .importFolder(let arguments):
-            return .imported(try await domains.importFolder(arguments, progress: progress))
+        case .importFolder(let folder, let arguments):
+            return .imported(try await domains.importFolder(folder, arguments, progress: progress))
         case .remove(let arguments):
             return .removed(try await domains.remove(arguments, progress: progress))
         case .shutdown:
@@ -117,11 +140,9 @@ struct DaemonService: ControlService {
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
     }
 
-    private func host(containing path: String) async throws -> DomainHost {
-        guard let host = await domains.host(containing: path) else {
-            throw ControlError(.unavailable, "not in a mounted domain", path: path)
-        }
-        return host
+    private func item(at path: String) async throws -> (DomainHost, ItemRecord) {
+        let host = try await domains.mountedHost(of: path)
+        return (host, try await PathResolver(host: host).item(at: path))
     }
 
     private func transfers(
@@ -149,8 +170,9 @@ struct DaemonService: ControlService {
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
         let hosts = try await domains.hosts(reference)
-        let readers = domains.policy.budget.readers(limit: 5).map(ReaderStatus.init)
-        var report = StatusReport(version: Version.current, domains: [], readers: readers)
+        var report = StatusReport(
+            daemon: DaemonStatus(worker: ProcessInfo.processInfo.processIdentifier, startedAt: startedAt),
+            readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
     }

@@ -9,15 +9,6 @@ struct ItemReporter: Sendable {
     let host: DomainHost
 
     /// The information about an item, with the path of the request.
-    ///
-    /// - Throws: `failed` for an inode without a name; database errors.
-    func information(on number: InodeNumber, path: String) async throws -> ItemInformation {
-        guard let item = try host.replica.database.item(ofInode: number) else {
-            throw ControlError(.failed, "no such item", path: path)
-        }
-        return try await information(on: item, path: path)
-    }
-
     func information(on item: ItemRecord, path: String) async throws -> ItemInformation {
         let inode = item.inode
         var sync = try host.replica.database.syncState(of: item)
@@ -28,29 +19,25 @@ struct ItemReporter: Sendable {
         return ItemInformation(
             path: path, inode: inode.number.rawValue, identifier: item.identifier?.rawValue, kind: inode.kind.word,
             size: inode.size,
-            modified: Timestamp.text(
-                seconds: inode.modifiedAt.seconds, nanoseconds: inode.modifiedAt.nanoseconds),
+            modified: Timestamp.text(inode.modifiedAt),
             content: inode.shownContent.name, localBytes: inode.localBytes, sync: sync.rawValue,
             pendingFields: item.changedFields.names, policy: item.policy.name,
             effectivePolicy: try host.replica.effectivePolicy(of: item).name,
             contentVersion: item.base.version.contentVersion.printable,
             metadataVersion: item.base.version.metadataVersion.printable, isTrashed: item.trash != nil,
             trashParent: item.trash?.parent?.rawValue,
-            error: failure.map {
-                ItemInformation.Failure(
-                    code: $0.code, message: $0.message, attempts: $0.attempts,
-                    nextTry: state?.nextTry.map(Timestamp.text))
-            }, favoriteRank: marks.favoriteRank, tagData: marks.tagData,
+            error: failure.map { ItemInformation.Failure($0, nextTry: state?.nextTry) },
+            favoriteRank: marks.favoriteRank, tagData: marks.tagData,
             lastUsed: inode.accessedAt.map(Timestamp.text))
     }
 
     /// Reports the items of a directory in parts, recursively if requested. For any other item, reports the item
     /// itself.
     func list(
-        _ inode: InodeRecord, path: String, isRecursive: Bool, _ give: ([ItemInformation]) async throws -> Void
+        _ item: ItemRecord, path: String, isRecursive: Bool, _ give: ([ItemInformation]) async throws -> Void
     ) async throws {
-        guard inode.kind == .directory else { return try await give([information(on: inode.number, path: path)]) }
-        var waiting: [(inode: InodeRecord, path: String)] = [(inode, path)]
+        guard item.inode.kind == .directory else { return try await give([information(on: item, path: path)]) }
+        var waiting: [(inode: InodeRecord, path: String)] = [(item.inode, path)]
         while let (directory, path) = waiting.popLast() {
             // The rows of a dataless directory may be outdated.
             guard directory.content != .dataless else { continue }
@@ -74,6 +61,14 @@ struct ItemReporter: Sendable {
     }
 
     private static let partSize = 1000
+}
+
+extension ItemInformation.Failure {
+    init(_ failure: ItemFailure, attempts: Int? = nil, nextTry: FileTimestamp?) {
+        self.init(
+            code: failure.code, message: failure.message, attempts: attempts ?? failure.attempts,
+            nextTry: nextTry.map(Timestamp.text))
+    }
 }
 
 extension InodeKind {

@@ -4,72 +4,52 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Executes the commands about pending changes.
+/// Executes the commands that wait for pending changes or retry them.
 struct PendingCommands: Sendable {
     let domains: Domains
-    let progress: @Sendable (ControlEvent) -> Void
-    let part: @Sendable (ControlResult) async throws -> Void
 
-    func perform(_ command: ControlCommand) async throws -> ControlResult {
-        switch command {
-        case .pending(let reference):
-            for host in try await domains.hosts(reference) {
-                try await PendingReporter(host: host).list { try await part(.pending($0)) }
-            }
-            return .pending([])
-        case .conflicts(let reference):
-            var conflicts: [ConflictCopy] = []
-            for host in try await domains.hosts(reference) { conflicts += try PendingReporter(host: host).conflicts() }
-            return .conflicts(conflicts)
-        case .wait(let reference, let seconds, let downloads):
-            let deadline = seconds.map { ContinuousClock.now + .fromOutside(seconds: $0) }
-            for host in try await domains.hosts(reference) {
-                let left = deadline.map { max(.zero, $0 - .now) }
+    /// Waits until the changes that are pending now have been uploaded.
+    ///
+    /// - Returns: false after the timeout.
+    func wait(_ reference: DomainReference?, within time: Duration?, downloads: Bool) async throws -> Bool {
+        let deadline = time.map { ContinuousClock.now + $0 }
+        for host in try await domains.hosts(reference) {
+            let left = deadline.map { max(.zero, $0 - .now) }
+            let isDone =
                 if let below = try await inode(below: reference, in: host) {
-                    guard try await host.engine.waitUntilSynced(below: below, within: left) else { return .timedOut }
+                    try await host.engine.waitUntilSynced(below: below, within: left)
                 } else {
-                    guard try await host.engine.waitUntilSynced(within: left, downloads: downloads) else {
-                        return .timedOut
-                    }
+                    try await host.engine.waitUntilSynced(within: left, downloads: downloads)
                 }
-                // The remote's answers may have renamed items.
-                await host.tellKernel()
-            }
-            return .done
-        case .retry(let reference):
-            try await retry(reference)
-            return .done
-        case .pause(let reference):
-            try await domains.pause(true, reference)
-            return .done
-        case .resume(let reference):
-            try await domains.pause(false, reference)
-            return .done
-        case .events(let reference):
-            try await follow(domains.hosts(reference))
-            return .done
-        default:
-            throw ControlError(.failed, "no command about what is pending")
+            guard isDone else { return false }
+            // The remote's answers may have renamed items.
+            await host.tellKernel()
         }
+        return true
     }
 
-    /// A path below the mount point selects that item alone.
-    private func retry(_ reference: DomainReference?) async throws {
+    /// Retries all changes of domains, or those of one item.
+    func retry(_ reference: DomainReference?) async throws {
         for host in try await domains.hosts(reference) {
             try await host.engine.retry(try await inode(below: reference, in: host))
         }
     }
 
-    /// The selected item; nil for the whole domain.
+    /// The selected item; nil for the whole domain. A path below the mount point selects that item alone.
     private func inode(below reference: DomainReference?, in host: DomainHost) async throws -> InodeNumber? {
         guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else { return nil }
         return try await PathResolver(host: host).inode(at: reference.path).number
     }
+}
 
-    private func follow(_ hosts: [DomainHost]) async throws {
+/// Reports the events of domains.
+enum EventReporter {
+    static func follow(
+        _ hosts: [DomainHost], _ progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async throws {
         await withTaskGroup(of: Void.self) { group in
             for host in hosts {
-                group.addTask { [progress] in
+                group.addTask {
                     let resolver = PathResolver(host: host)
                     for await event in host.engine.events {
                         let path = event.number.flatMap { resolver.path(of: $0) } ?? event.name

@@ -28,9 +28,7 @@ struct PendingReporter: Sendable {
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
                         error: failure.map {
-                            ItemInformation.Failure(
-                                code: $0.code, message: $0.message, attempts: state.attempts,
-                                nextTry: state.nextTry.map(Timestamp.text))
+                            ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
                         } ?? common)
                 })
         }
@@ -45,9 +43,7 @@ struct PendingReporter: Sendable {
             return PendingItem(
                 path: resolver.path(of: number) ?? item.name, inode: number.rawValue, identifier: nil,
                 fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? Replica.now),
-                error: failure.map {
-                    ItemInformation.Failure(code: $0.code, message: $0.message, attempts: $0.attempts, nextTry: nil)
-                })
+                error: failure.map { ItemInformation.Failure($0, nextTry: nil) })
         }
         if !waiting.isEmpty { try await give(waiting) }
         let deletions = try database.pendingDeletions()

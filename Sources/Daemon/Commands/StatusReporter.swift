@@ -32,7 +32,7 @@ struct StatusReporter: Sendable {
             }
         let damage =
             host.replica.database.damage.map {
-                ["the database is damaged: \($0); 'yonder check \(host.name) --repair' makes it anew from the remote"]
+                ["the database is damaged: \($0); 'yonder check \(host.name) --repair' makes a new one from the remote"]
             } ?? []
         return DomainStatus(
             name: host.name, source: host.source, mountpoint: host.mountpoint.string, connection: connection,

@@ -119,22 +119,12 @@ struct TransferCommands: Sendable {
         _ body: (DomainHost, InodeRecord, String, inout TransferSummary) async throws -> Void
     ) async throws -> TransferSummary {
         var summary = TransferSummary()
-        for path in paths {
-            do {
-                guard let host = await domains.host(containing: path) else {
-                    throw ControlError(.unavailable, "not in a mounted domain", path: path)
-                }
-                let inode = try await PathResolver(host: host, lists: lists).inode(at: path)
-                try await body(host, inode, path, &summary)
-            } catch let error as ControlError {
-                // The failure of a single path is the failure of the command.
-                guard paths.count > 1 else { throw error }
-                summary.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
-            } catch let error as FileProviderError {
-                try Task.checkCancellation()
-                summary.refusals.append(Refusal(path: path, code: error.code.rawValue, reason: error.message))
-            }
+        let refusals = try await ItemBatch.run(paths, path: \.self) { path, _ in
+            let host = try await domains.mountedHost(of: path)
+            let inode = try await PathResolver(host: host, lists: lists).inode(at: path)
+            try await body(host, inode, path, &summary)
         }
+        summary.refusals += refusals
         return summary
     }
 }

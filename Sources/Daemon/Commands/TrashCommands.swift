@@ -17,54 +17,56 @@ struct TrashCommands: Sendable {
         }
     }
 
-    private func put(_ paths: [String]) async throws -> TrashReport {
-        try await each(paths, path: { $0 }) { path, changed in
-            let host = try await host(containing: path)
+    private func put(_ paths: [String]) async throws -> ItemsReport<TrashedItem> {
+        try await each(paths, path: \.self) { path, batch in
+            let host = try await domains.mountedHost(of: path)
             guard host.engine.hasTrash else {
                 throw FileProviderError(.featureUnsupported, "the remote has no trash; 'rm' deletes for good")
             }
-            let inode = try await PathResolver(host: host, lists: true).inode(at: path)
-            changed.insert(host)
-            let item = try host.trashItem(withIdentifier: identifier(of: inode, host, path))
-            return try trashed(item.itemIdentifier, host, path)
+            let item = try await PathResolver(host: host, lists: true).item(at: path)
+            batch.noteChange(in: host)
+            let trashed = try host.trashItem(withIdentifier: item.localIdentifier)
+            return try describe(trashed.itemIdentifier, host, path)
         }
     }
 
-    private func list(_ reference: DomainReference?) async throws -> TrashReport {
-        var report = TrashReport()
+    private func list(_ reference: DomainReference?) async throws -> ItemsReport<TrashedItem> {
+        var report = ItemsReport<TrashedItem>()
         for host in try await domains.hosts(reference) {
             report.items += try host.replica.database.trashedItems().map { describe($0, host) }
         }
         return report
     }
 
-    private func restore(_ items: [DomainReference], to directory: String?) async throws -> TrashReport {
-        try await each(items, path: \.text) { reference, changed in
+    private func restore(_ items: [DomainReference], to directory: String?) async throws -> ItemsReport<TrashedItem> {
+        try await each(items, path: \.text) { reference, batch in
             let (host, item) = try await find(reference)
-            changed.insert(host)
+            batch.noteChange(in: host)
             var parent: ItemIdentifier?
             if let directory {
-                guard try await self.host(containing: directory) === host else {
-                    throw ControlError(.failed, "not in the same domain", path: directory)
+                guard try await domains.mountedHost(of: directory) === host else {
+                    throw ControlError(.failed, "not in the same domain as '\(reference.text)'", path: directory)
                 }
-                let inode = try await PathResolver(host: host, lists: true).inode(at: directory)
-                guard inode.kind == .directory else { throw ControlError(.failed, "not a directory", path: directory) }
-                parent = try identifier(of: inode, host, directory)
+                let item = try await PathResolver(host: host, lists: true).item(at: directory)
+                guard item.inode.kind == .directory else {
+                    throw ControlError(.failed, "not a directory", path: directory)
+                }
+                parent = item.localIdentifier
             }
             let restored = try host.untrashItem(
-                withIdentifier: item.identifier ?? item.placeholder, toParentItemIdentifier: parent)
-            return try trashed(restored.itemIdentifier, host, reference.text)
+                withIdentifier: item.localIdentifier, toParentItemIdentifier: parent)
+            return try describe(restored.itemIdentifier, host, reference.text)
         }
     }
 
-    private func empty(_ reference: DomainReference) async throws -> TrashReport {
+    private func empty(_ reference: DomainReference) async throws -> ItemsReport<TrashedItem> {
         let host = try await domains.host(reference)
         let items = try host.replica.database.trashedItems().map { (item: $0, shown: describe($0, host)) }
-        return try await each(items, path: \.shown.path) { trashed, changed in
+        return try await each(items, path: \.shown.path) { trashed, batch in
             let (item, shown) = trashed
-            changed.insert(host)
+            batch.noteChange(in: host)
             do throws(FileProviderError) {
-                try await host.deleteItem(withIdentifier: item.identifier ?? item.placeholder)
+                try await host.deleteItem(withIdentifier: item.localIdentifier)
             } catch {
                 // The item was deleted concurrently.
                 guard error.code == .noSuchItem else { throw error }
@@ -75,51 +77,24 @@ struct TrashCommands: Sendable {
 
     // MARK: - Private
 
-    /// Runs `body` for each request and collects failures. Returns when the mount shows the changes.
+    /// Runs `body` for each request, and collects the items in their new state and the failures.
     private func each<Item>(
-        _ requests: [Item], path: (Item) -> String, _ body: (Item, inout ChangedDomains) async throws -> TrashedItem
-    ) async throws -> TrashReport {
-        var report = TrashReport()
-        var changed = ChangedDomains()
-        for request in requests {
-            do {
-                report.items.append(try await body(request, &changed))
-            } catch let error as ControlError {
-                guard requests.count > 1 || error.code != .unavailable else { throw error }
-                report.refusals.append(
-                    Refusal(path: path(request), code: error.code.rawValue, reason: error.message))
-            } catch let error as FileProviderError {
-                try Task.checkCancellation()
-                report.refusals.append(
-                    Refusal(path: path(request), code: error.code.rawValue, reason: error.message))
-            }
+        _ requests: [Item], path: (Item) -> String, _ body: (Item, inout ItemBatch) async throws -> TrashedItem
+    ) async throws -> ItemsReport<TrashedItem> {
+        var report = ItemsReport<TrashedItem>()
+        report.refusals = try await ItemBatch.run(requests, path: path) { request, batch in
+            report.items.append(try await body(request, &batch))
         }
-        await changed.tellKernel()
         return report
-    }
-
-    private func host(containing path: String) async throws -> DomainHost {
-        guard let host = await domains.host(containing: path) else {
-            throw ControlError(.unavailable, "not in a mounted domain", path: path)
-        }
-        return host
-    }
-
-    private func identifier(of inode: InodeRecord, _ host: DomainHost, _ path: String) throws -> ItemIdentifier {
-        guard let item = try host.replica.database.item(ofInode: inode.number) else {
-            throw ControlError(.failed, "no such item", path: path)
-        }
-        return item.identifier ?? item.placeholder
     }
 
     /// The item at a path in the trash, or with a name in the trash of any mounted domain.
     private func find(_ reference: DomainReference) async throws -> (DomainHost, ItemRecord) {
+        let absent = ControlError(.failed, "not in the trash; 'yonder trash list' shows it", path: reference.text)
         if let host = await domains.host(containing: reference.path),
-            let inode = try? await PathResolver(host: host).inode(at: reference.path)
+            let item = try? await PathResolver(host: host).item(at: reference.path)
         {
-            guard let item = try host.replica.database.item(ofInode: inode.number), item.trash != nil else {
-                throw ControlError(.failed, "not in the trash", path: reference.text)
-            }
+            guard item.trash != nil else { throw absent }
             return (host, item)
         }
         var found: [(DomainHost, ItemRecord)] = []
@@ -129,16 +104,17 @@ struct TrashCommands: Sendable {
                 found.append((host, item))
             }
         }
-        guard let first = found.first else { throw ControlError(.failed, "not in the trash", path: reference.text) }
+        guard let first = found.first else { throw absent }
         guard found.count == 1 else {
-            throw ControlError(.failed, "in several trashes: say which by its path", path: reference.text)
+            throw ControlError(
+                .failed, "in the trash of several domains; name it by its path in one of them", path: reference.text)
         }
         return first
     }
 
-    private func trashed(_ identifier: ItemIdentifier, _ host: DomainHost, _ path: String) throws -> TrashedItem {
+    private func describe(_ identifier: ItemIdentifier, _ host: DomainHost, _ path: String) throws -> TrashedItem {
         guard let item = try host.replica.database.known(identifier) else {
-            throw ControlError(.failed, "no such item", path: path)
+            throw ControlError(.failed, "no such file or directory", path: path)
         }
         return describe(item, host)
     }

@@ -39,7 +39,7 @@ struct WhyExplanation: Sendable {
         }
         if let failure = try host.replica.database.failure(of: item.inode.number) {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
-            let time = Timestamp.text(seconds: failure.failedAt.seconds, nanoseconds: failure.failedAt.nanoseconds)
+            let time = Timestamp.text(failure.failedAt)
             lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
         if let pause = await host.engine.nextDownload(of: item.inode.number) {
@@ -101,7 +101,7 @@ struct WhyExplanation: Sendable {
 
     private func headline(of item: ItemRecord) -> String {
         let inode = item.inode
-        let time = Timestamp.text(seconds: inode.modifiedAt.seconds, nanoseconds: inode.modifiedAt.nanoseconds)
+        let time = Timestamp.text(inode.modifiedAt)
         let what =
             switch inode.kind {
             case .file: "A file of \(ByteText.text(inode.size))"

@@ -31,44 +31,43 @@ extension DomainHost {
     ///
     /// - Throws: `noSuchItem`; `posix`; the provider's errors when a directory is listed.
     package func deleteItem(withIdentifier identifier: ItemIdentifier) async throws(FileProviderError) {
-        while true {
-            do throws(FileProviderError) {
-                return try act(on: identifier) { changes in try changes.delete(identifier) }
-            } catch {
-                guard error.code == .ubiquitousFileUnavailable, let number = error.missing else { throw error }
-                try await engine.list(number, request: FileProviderRequest(reason: .synchronization))
-            }
-        }
+        try await actListing(on: identifier) { changes in try changes.delete(identifier) }
     }
 
     /// Copies a local file into a directory.
     ///
     /// - Returns: the new file, with a temporary identifier.
-    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``, and errors of reading and writing.
+    /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``, and errors of reading and writing, after which
+    ///   there is no new file.
     package func importDocument(
         at path: FilePath, toParentItemIdentifier parent: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
         guard let name = path.lastComponent?.string else { throw FileProviderError.posix(.invalidArgument) }
         let (caller, group) = (caller, Machine.groupIdentifier)
         let source: FileDescriptor
-        let size: Int64
         do {
-            source = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-            size = try source.lengths().size
+            // Opening a FIFO would otherwise wait for its writer.
+            source = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
-            throw FileProviderError.posix(error as? Errno ?? .ioError, "'\(path)' cannot be read: \(error)")
+            throw FileProviderError.posix(error as? Errno ?? .ioError, "cannot be read: \(error)")
         }
         defer { try? source.close() }
+        guard let status = try? FileStatus(of: source), status.kind == .regular else {
+            throw FileProviderError.posix(.invalidArgument, "not a regular file")
+        }
         let number = try act(on: parent, name: name) { changes in
             try changes.createFile(named: name, in: parent, caller: caller, usualGroup: group)
         }
         do {
             let file = try replica.openContentForWriting(of: number)
             defer { try? file.close() }
-            guard try file.copy(from: source, at: 0, to: 0, count: size) == size else { throw Errno.ioError }
+            let copied = try file.copy(from: source, at: 0, to: 0, count: status.size)
+            guard copied == status.size else { throw Errno.ioError }
         } catch {
-            _ = try? act(on: parent) { changes in try changes.finishFile(number) }
-            throw FileProviderError.posix(error as? Errno ?? .ioError, "'\(path)' cannot be copied: \(error)")
+            _ = try? act(on: parent) { changes in
+                try changes.delete(try changes.finishFile(number).itemIdentifier)
+            }
+            throw FileProviderError.posix(error as? Errno ?? .ioError, "cannot be copied: \(error)")
         }
         return try act(on: parent) { changes in try changes.finishFile(number) }
     }
@@ -82,17 +81,15 @@ extension DomainHost {
         try act(on: identifier, name: name) { changes in try changes.move(identifier, to: nil, named: name) }
     }
 
-    /// Moves an item to another directory, optionally with a new name.
+    /// Moves an item to another directory. A directory that was never listed is listed first.
     ///
     /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``; `posix` with EINVAL if a directory would
-    ///   become its own descendant.
+    ///   become its own descendant; the provider's errors when a directory is listed.
+    @discardableResult
     package func reparentItem(
-        withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier,
-        newName: String? = nil
-    ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier, name: newName) { changes in
-            try changes.move(identifier, to: parent, named: newName)
-        }
+        withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier
+    ) async throws(FileProviderError) -> FileProviderItem {
+        try await actListing(on: identifier) { changes in try changes.move(identifier, to: parent, named: nil) }
     }
 
     /// - Throws: `noSuchItem`, `posix`.
@@ -147,6 +144,20 @@ extension DomainHost {
         }
     }
 
+    /// Acts on an item, and lists the directories that the action needs.
+    private func actListing<Value>(
+        on identifier: ItemIdentifier, _ body: (inout LocalChanges) throws -> Value
+    ) async throws(FileProviderError) -> Value {
+        while true {
+            do throws(FileProviderError) {
+                return try act(on: identifier, body)
+            } catch {
+                guard error.code == .ubiquitousFileUnavailable, let number = error.missing else { throw error }
+                try await engine.list(number, request: FileProviderRequest(reason: .synchronization))
+            }
+        }
+    }
+
     private func failure(_ obstacle: LocalObstacle, on identifier: ItemIdentifier, name: String?) -> FileProviderError {
         switch obstacle {
         case .refused(.noSuchFileOrDirectory), .refused(.staleNFSFileHandle):
@@ -156,17 +167,30 @@ extension DomainHost {
             let holder = parent.flatMap { parent in
                 name.flatMap { name in try? replica.database.item(named: name, in: parent) }
             }
-            let item = holder.flatMap { try? replica.database.describe($0.identifier ?? $0.placeholder) }
-            return item.map(FileProviderError.filenameCollision)
-                ?? FileProviderError(.filenameCollision, itemIdentifier: identifier)
+            let item = holder.flatMap { try? replica.database.describe($0.localIdentifier) }
+            return FileProviderError(
+                .filenameCollision, "an item of this name exists in the directory", itemIdentifier: identifier,
+                item: item)
         case .refused(let error):
-            return FileProviderError(.posix, error.description, itemIdentifier: identifier, errno: error)
+            let message =
+                switch error {
+                case .resourceBusy: "the root of a domain and the directories of the trash cannot be changed"
+                case .invalidArgument:
+                    name.map { "'\($0)' is not a valid file name" } ?? "a directory cannot be moved into itself"
+                default: error.description
+                }
+            return FileProviderError(.posix, message, itemIdentifier: identifier, errno: error)
         case .listing(let number), .content(let number):
             return FileProviderError(
                 .ubiquitousFileUnavailable, itemIdentifier: identifier, underlyingErrors: [MissingInode(number: number)]
             )
         }
     }
+}
+
+extension ItemRecord {
+    /// The identifier in the actions of `DomainHost`: the provider's, or a temporary one.
+    var localIdentifier: ItemIdentifier { identifier ?? placeholder }
 }
 
 /// The directory that must be listed first.

@@ -27,7 +27,7 @@ extension DomainHost: ManagedDomain {
         }
         let children = report.refusals.filter { $0.number != item.inode.number }.map { number, refusal in
             let child = try? replica.database.item(ofInode: number)
-            return refusal.error(for: child.map { $0.identifier ?? $0.placeholder })
+            return refusal.error(for: child?.localIdentifier)
         }
         throw FileProviderError(.nonEvictableChildren, itemIdentifier: identifier, underlyingErrors: children)
     }

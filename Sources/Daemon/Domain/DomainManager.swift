@@ -143,8 +143,7 @@ final class DomainManager: FileProviderManager {
     func enumeratorForPendingItems() -> any FileProviderEnumerator { enumerator(of: .pending) }
 
     private func enumerator(of set: LocalSet) -> any FileProviderEnumerator {
-        let engine = host?.engine
-        return LocalSetEnumerator(set: set, database: replica.database) { try engine?.noteWrittenFiles() }
+        LocalSetEnumerator(set: set, database: replica.database, engine: host?.engine)
     }
 
     func report(_ warning: String) {

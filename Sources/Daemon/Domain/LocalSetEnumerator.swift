@@ -8,8 +8,8 @@ import SystemPackage
 struct LocalSetEnumerator: FileProviderEnumerator {
     let set: LocalSet
     let database: ReplicaDatabase
-    /// Updates the set; called before each access.
-    let prepare: @Sendable () throws -> Void
+    /// Adds the files that are being written to the set; nil before the domain is mounted.
+    let engine: SyncEngine?
 
     private static let largestPage = 1000
 
@@ -17,7 +17,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
         try known {
             if page == .initial {
                 try database.followSets()
-                try prepare()
+                try engine?.noteWrittenFiles()
             }
             guard let place = page == .initial ? 0 : Int64(String(decoding: page.rawValue, as: UTF8.self)) else {
                 throw FileProviderError(.pageExpired, "no page begins there")
@@ -31,7 +31,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
 
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
         try known {
-            try prepare()
+            try engine?.noteWrittenFiles()
             guard let moment = try moment(of: anchor),
                 let changes = try database.changes(
                     of: set, after: moment, limit: min(max(1, suggestedBatchSize), Self.largestPage))
@@ -45,7 +45,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
     func currentSyncAnchor() async throws -> SyncAnchor? {
         try known {
             try database.followSets()
-            try prepare()
+            try engine?.noteWrittenFiles()
             return try anchor(at: try database.lastChange(of: set))
         }
     }

@@ -133,7 +133,7 @@ struct Mountpoint: Sendable {
             do throws(Errno) {
                 // Guards against an endless loop if the mount table does not change.
                 guard count < 64 else { throw .resourceBusy }
-                try MountTable.detach(path)
+                try Session.detachMount(at: path)
             } catch {
                 throw ControlError(
                     .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)

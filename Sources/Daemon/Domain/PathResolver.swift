@@ -51,6 +51,17 @@ struct PathResolver: Sendable {
         return inode
     }
 
+    /// The item at an absolute path.
+    ///
+    /// - Throws: as ``inode(at:)``.
+    func item(at path: String) async throws -> ItemRecord {
+        let number = try await inode(at: path).number
+        guard let item = try host.replica.database.item(ofInode: number) else {
+            throw ControlError(.failed, "no such file or directory", path: path)
+        }
+        return item
+    }
+
     /// The path of an inode in the mount; nil for one without a name.
     func path(of number: InodeNumber) -> String? {
         guard let names = try? host.replica.database.path(of: number) else { return nil }

@@ -145,7 +145,7 @@ extension EvictionRefusal {
     var words: String {
         switch self {
         case .unsyncedEdits: "a local change is not on the remote yet; see 'yonder pending'"
-        case .nonEvictable: "it is kept downloaded (unpin it first), or in the trash, which is stored here"
+        case .nonEvictable: "it is kept downloaded; 'yonder unpin' it first"
         case .existsOnlyHere: "it exists on this machine only until it has been uploaded; see 'yonder pending'"
         case .isExcluded: "it exists on this machine only and is never uploaded"
         case .isOpen: "it is open"
@@ -153,9 +153,9 @@ extension EvictionRefusal {
         case .isBeingListed: "a process is listing it"
         case .isInUse: "a process read or listed it again while its directory was being evicted"
         case .isHardLinked: "it has several hard links"
-        case .nonEvictableChildren: "something in it was not evicted"
+        case .nonEvictableChildren: "an item in it was not evicted"
         case .noSuchItem: "there is no such item"
-        case .failed(let error): "its content file cannot be removed (\(error)): it stays as it is"
+        case .failed(let error): "its content file cannot be removed: \(error)"
         }
     }
 

@@ -10,7 +10,9 @@ import SystemPackage
 /// Checks one domain: its database, its contents, and its listings against the remote.
 struct DomainCheck: Sendable {
     let name: String
-    let arguments: CheckArguments
+    /// Whether every local file is fetched and compared.
+    let comparesContent: Bool
+    let isRepairing: Bool
     let options: DomainOptions
     let catalog: ProviderCatalog
     let logger: Logger
@@ -20,7 +22,7 @@ struct DomainCheck: Sendable {
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt.
     func check(_ host: DomainHost) async throws -> CheckReport {
         var report = CheckReport(name: name)
-        let findings = try await host.engine.checkReplica(isRepairing: arguments.isRepairing)
+        let findings = try await host.engine.checkReplica(isRepairing: isRepairing)
         report.add(findings, in: host.replica, below: host.mountpoint.string)
         await compare(host.engine, host.replica, below: host.mountpoint.string, &report)
         await host.mounted.drainNotifications()
@@ -34,13 +36,13 @@ struct DomainCheck: Sendable {
         var report = CheckReport(name: name)
         do {
             let findings = try ReplicaInspection.findings(in: directory)
-            guard findings.allSatisfy(\.isMended) || arguments.isRepairing else {
+            guard findings.allSatisfy(\.isMended) || isRepairing else {
                 report.add(findings, in: nil, below: nil)
-                report.notCompared = "something is wrong here; 'yonder check \(name) --repair' mends it"
+                report.notCompared = "the database has problems; 'yonder check \(name) --repair' repairs them"
                 return report
             }
             // With --repair the later check reports them.
-            if !arguments.isRepairing { report.add(findings, in: nil, below: nil) }
+            if !isRepairing { report.add(findings, in: nil, below: nil) }
             try await compare(in: directory, source: source, &report)
         } catch let damage as ReplicaDamage {
             await rebuild(in: directory, source: source, damage, &report)
@@ -55,7 +57,7 @@ struct DomainCheck: Sendable {
         in directory: FilePath, source: String, _ damage: ReplicaDamage, _ report: inout CheckReport
     ) async {
         let text = "the database is damaged: \(damage)"
-        guard arguments.isRepairing else {
+        guard isRepairing else {
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: false))
             report.notCompared =
                 source.isEmpty
@@ -64,7 +66,7 @@ struct DomainCheck: Sendable {
             return
         }
         do {
-            logger.warning("'\(name)': \(text); it is made anew")
+            logger.warning("'\(name)': \(text); a new one is made from the remote")
             let findings = try ReplicaRebuild.run(in: directory, logger: logger)
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: true))
             report.add(findings, in: nil, below: nil)
@@ -75,7 +77,7 @@ struct DomainCheck: Sendable {
             report.fail("\(text); \(damage)")
             report.notCompared = DomainStore.wayOut(of: name)
         } catch {
-            report.fail("\(text), and cannot be made anew: \(error)")
+            report.fail("\(text), and no new one can be made: \(error)")
         }
     }
 
@@ -83,7 +85,7 @@ struct DomainCheck: Sendable {
     private func compare(in directory: FilePath, source: String, _ report: inout CheckReport) async throws {
         let replica = try Replica(at: directory, logger: logger)
         defer { try? replica.close() }
-        if arguments.isRepairing {
+        if isRepairing {
             let (findings, _) = try replica.check(open: NothingOpen(), isRepairing: true)
             report.add(findings, in: replica, below: nil)
         } else {
@@ -113,7 +115,7 @@ struct DomainCheck: Sendable {
         do {
             report.items = try replica.database.counts().knownItems
             let remote = try await engine.compareWithRemote(
-                comparesBytes: arguments.comparesContent, isRepairing: arguments.isRepairing)
+                comparesBytes: comparesContent, isRepairing: isRepairing)
             report.directories = remote.directories
             report.files = remote.files
             report.bytes = remote.bytes

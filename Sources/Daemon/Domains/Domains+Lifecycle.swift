@@ -101,14 +101,14 @@ extension Domains {
     ///
     /// - Throws: `failed` with the reason; the folder is then unchanged.
     func importFolder(
-        _ arguments: ImportArguments, progress: @escaping @Sendable (ControlEvent) -> Void
+        _ folder: String, _ arguments: MountArguments, progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> ImportReport {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
-        let last = FilePath(arguments.directory).lastComponent?.string ?? "domain"
-        let name = arguments.name ?? last
-        guard FileProviderDomain.isValid(identifier: name) else {
-            throw ControlError(.usage, "cannot be a domain's name; choose one with --name", path: name)
+        guard let source = arguments.source, let directory = arguments.directory else {
+            throw ControlError(.usage, "give the source and the directory to mount on", path: folder)
         }
+        let name = arguments.name ?? FilePath(directory).lastComponent?.string ?? "domain"
+        try Self.checkName(name)
         await acquire(name)
         defer { release(name) }
         guard hosts[name] == nil, try store.domain(named: name) == nil else {
@@ -116,36 +116,33 @@ extension Domains {
         }
         let mounted = Array(hosts.values.map(\.mountpoint.string))
         let (store, catalog, logger) = (store, catalog, logger)
-        let domain = FileProviderDomain(identifier: name, source: arguments.source)
-        var options = DomainOptions()
-        options.objectStore = arguments.objectStore
-        let mountOptions = options
+        let domain = FileProviderDomain(identifier: name, source: source)
+        let options = DomainOptions().merging(arguments)
         let imported = try await Task.detached {
-            let isTaken = try checkFolder(arguments, in: store, mounted: mounted)
+            let isTaken = try checkFolder(folder, source, directory, in: store, mounted: mounted)
             do {
-                try await checkProvider(of: domain, mountOptions, arguments.credentials, in: store, catalog, logger)
+                try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
                 return try store.importFolder(
-                    FilePath(arguments.folder), as: domain, mountpoint: arguments.directory, isTaken: isTaken,
+                    FilePath(folder), as: domain, mountpoint: directory, isTaken: isTaken,
                     logger: logger
                 ) { now in
-                    progress(ControlEvent(path: arguments.folder, items: now.items, bytes: now.bytes))
+                    progress(ControlEvent(path: folder, items: now.items, bytes: now.bytes))
                 }
             } catch let error as FileProviderError {
-                throw ControlError(.failed, error.message, path: arguments.source)
+                throw ControlError(.failed, error.message, path: source)
             } catch let error as ControlError {
                 throw error
             } catch {
-                throw ControlError(.failed, "it cannot be imported, and is as it was: \(error)", path: arguments.folder)
+                throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
             }
         }.value
         let host: DomainHost
         do {
             host = try await begin(
-                MountRequest(
-                    name: name, source: arguments.source, mountpoint: arguments.directory, options: mountOptions))
+                MountRequest(name: name, source: source, mountpoint: directory, options: options))
         } catch {
             throw ControlError(
-                .failed, "it is the domain '\(name)' now, and cannot be mounted: \(error)", path: arguments.folder)
+                .failed, "imported as the domain '\(name)', which cannot be mounted: \(error)", path: folder)
         }
         return ImportReport(
             domain: DomainSummary(host), items: imported.summary.items, bytes: imported.summary.bytes,
@@ -231,27 +228,28 @@ extension FilePath {
 /// Checks the preconditions of an import.
 ///
 /// - Returns: whether the files can be moved instead of copied.
-private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mounted: [String]) throws -> Bool {
-    let folder = arguments.folder
+private func checkFolder(
+    _ folder: String, _ source: String, _ directory: String, in store: DomainStore, mounted: [String]
+) throws -> Bool {
     func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
     guard let status = try? FileStatus(at: FilePath(folder)), status.kind == .directory else {
         throw refuse("no such folder")
     }
-    guard FilePath(folder).lastComponent != nil else { throw refuse("the root of everything cannot be imported") }
-    let isSame = Mountpoint.contains(folder, arguments.directory) && Mountpoint.contains(arguments.directory, folder)
-    guard isSame || !Mountpoint.contains(folder, arguments.directory) else {
-        throw refuse("it contains the directory to mount on; that may be the folder itself, or lie elsewhere")
+    guard FilePath(folder).lastComponent != nil else { throw refuse("the root directory cannot be imported") }
+    let isSame = Mountpoint.contains(folder, directory) && Mountpoint.contains(directory, folder)
+    guard isSame || !Mountpoint.contains(folder, directory) else {
+        throw refuse("it contains the directory to mount on; mount on the folder itself, or outside of it")
     }
-    guard isSame || !Mountpoint.contains(arguments.directory, folder) else {
+    guard isSame || !Mountpoint.contains(directory, folder) else {
         throw refuse("it lies in the directory to mount on")
     }
-    if arguments.source.hasPrefix("/") {
-        guard !Mountpoint.contains(folder, arguments.source), !Mountpoint.contains(arguments.source, folder) else {
-            throw refuse("it and the source '\(arguments.source)' contain each other")
+    if source.hasPrefix("/") {
+        guard !Mountpoint.contains(folder, source), !Mountpoint.contains(source, folder) else {
+            throw refuse("it and the source '\(source)' contain each other")
         }
     }
     for mount in mounted where Mountpoint.contains(mount, folder) || Mountpoint.contains(folder, mount) {
-        throw refuse("'\(mount)' is a mount of ours")
+        throw refuse("'\(mount)' is a mount of Yonder; import a folder outside of it")
     }
     let state = store.kept.removingLastComponent()
     guard !Mountpoint.contains(folder, state.string) else { throw refuse("the daemon's state lies in it") }
@@ -261,7 +259,7 @@ private func checkFolder(_ arguments: ImportArguments, in store: DomainStore, mo
             throw refuse("it lies on another file system than the state, and so cannot be mounted on itself")
         }
     } else {
-        try Mountpoint(arguments.directory, source: arguments.source).giveUp()
+        try Mountpoint(directory, source: source).giveUp()
     }
     return isTaken
 }

@@ -39,7 +39,9 @@ actor Domains {
     /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
         guard let name = name(of: reference) else {
-            throw ControlError(.unavailable, "no such domain, nor a path in a mounted one", path: reference.text)
+            throw ControlError(
+                .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
+                path: reference.text)
         }
         guard let host = hosts[name] else {
             throw ControlError(.unavailable, "not mounted; 'yonder mount \(name)' mounts it", path: reference.text)
@@ -57,6 +59,16 @@ actor Domains {
     func host(containing path: String) -> DomainHost? {
         hosts.values.filter { Mountpoint.contains($0.mountpoint.string, path) }
             .max { $0.mountpoint.string.utf8.count < $1.mountpoint.string.utf8.count }
+    }
+
+    /// The domain whose mount contains a path.
+    ///
+    /// - Throws: `unavailable` if there is none.
+    func mountedHost(of path: String) throws(ControlError) -> DomainHost {
+        guard let host = host(containing: path) else {
+            throw ControlError(.unavailable, "not in a mounted domain; 'yonder domains' shows the mounts", path: path)
+        }
+        return host
     }
 
     // MARK: - Mounting
@@ -107,16 +119,19 @@ actor Domains {
 
     /// Checks domains one after the other, mounted or not. A mounted domain whose database must be rebuilt is
     /// unmounted meanwhile.
-    func check(_ arguments: CheckArguments) async throws -> [CheckReport] {
+    func check(
+        _ reference: DomainReference?, comparesContent: Bool, isRepairing: Bool
+    ) async throws -> [CheckReport] {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
-        var names: [String] = []
-        if let reference = arguments.domain {
-            names = [try host(named: reference)?.name ?? reference.text]
-        } else {
-            names = store.names()
-        }
+        let names = try reference.map { [try host(named: $0)?.name ?? $0.text] } ?? store.names()
         var reports: [CheckReport] = []
-        for name in names { reports.append(try await check(name, arguments)) }
+        for name in names {
+            let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
+            let command = DomainCheck(
+                name: name, comparesContent: comparesContent, isRepairing: isRepairing, options: options,
+                catalog: catalog, logger: logger)
+            reports.append(try await check(name, command))
+        }
         return reports
     }
 
@@ -134,15 +149,12 @@ actor Domains {
         return nil
     }
 
-    private func check(_ name: String, _ arguments: CheckArguments) async throws -> CheckReport {
-        let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
-        let command = DomainCheck(
-            name: name, arguments: arguments, options: options, catalog: catalog, logger: logger)
+    private func check(_ name: String, _ command: DomainCheck) async throws -> CheckReport {
         if let host = hosts[name] {
             do {
                 return try await command.check(host)
             } catch let damage as ReplicaDamage {
-                guard arguments.isRepairing else {
+                guard command.isRepairing else {
                     var report = CheckReport(name: name)
                     await command.rebuild(in: store.directory(of: name), source: host.source, damage, &report)
                     return report
@@ -209,16 +221,14 @@ actor Domains {
                     .failed, "its database is damaged: \(damage); \(DomainStore.wayOut(of: name))", path: name)
             }
             guard let mountpoint = known.mountpoint else {
-                throw ControlError(.usage, "was never mounted: say where", path: name)
+                throw ControlError(.usage, "was never mounted; 'yonder mount SOURCE DIR' says where", path: name)
             }
             return MountRequest(
                 name: name, source: known.source, mountpoint: mountpoint,
                 options: known.options.merging(arguments))
         }
         let name = try arguments.name ?? name(for: source, on: directory)
-        guard FileProviderDomain.isValid(identifier: name) else {
-            throw ControlError(.usage, "cannot be a domain's name", path: name)
-        }
+        try Self.checkName(name)
         var known = try store.domainOrItsRemains(named: name)
         if let remains = known, remains.damage != nil, remains.source.isEmpty {
             // The command provides the source that is lost.
@@ -233,6 +243,14 @@ actor Domains {
         return MountRequest(
             name: name, source: source, mountpoint: directory,
             options: (known?.options ?? DomainOptions()).merging(arguments))
+    }
+
+    static func checkName(_ name: String) throws(ControlError) {
+        guard !FileProviderDomain.isValid(identifier: name) else { return }
+        throw ControlError(
+            .usage,
+            "'\(name)' cannot be a domain's name: a name has 1 to 128 bytes, is neither '.' nor '..', and has no '/', ':' "
+                + "or control character; choose one with --name")
     }
 
     /// The default name of a domain: that of the known domain with this source and directory, else one derived from

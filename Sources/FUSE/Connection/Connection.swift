@@ -1,6 +1,7 @@
 import CFUSEShim
 import Glibc
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// One connection to the kernel: the shim's session and its mount point. The session, the serving threads and unanswered
@@ -33,22 +34,16 @@ final class Connection: @unchecked Sendable {
 
     init(options: SessionOptions, operations: fuseshim_operations) throws(Errno) {
         var shimOptions = fuseshim_options()
-        shimOptions.read_only = options.isReadOnly
         // libfuse and fusermount3 only print why they reject these options.
         guard !options.allowsOthers || SessionOptions.canAllowOthers else { throw .notPermitted }
         guard !(options.allowsDevices || options.allowsSetID) || geteuid() == 0 else { throw .notPermitted }
         shimOptions.allow_other = options.allowsOthers
         shimOptions.allow_devices = options.allowsDevices
         shimOptions.allow_set_id = options.allowsSetID
-        shimOptions.default_permissions = options.defaultPermissions
         shimOptions.passthrough = options.passthrough
-        shimOptions.writeback_cache = options.writebackCache
-        shimOptions.splice_read = options.spliceRead
         shimOptions.async_read = options.asynchronousRead
         shimOptions.keep_umask = options.keepsUmask
         shimOptions.posix_acl = options.accessControlLists
-        shimOptions.max_write = UInt32(clamping: options.maxWrite)
-        shimOptions.max_background = UInt32(clamping: options.maxBackground)
         let created = options.source.withCString { source in
             options.subtype.withCString { subtype in
                 shimOptions.source = source

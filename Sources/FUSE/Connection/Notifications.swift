@@ -10,7 +10,6 @@ import CFUSEShim
 /// before the session serves or after it has ended.
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
-        case entry(parent: NodeID, name: FileName)
         case expiry(parent: NodeID, name: FileName)
         case deletion(parent: NodeID, child: NodeID, name: FileName)
         case contents(NodeID, offset: Int64, count: Int64)
@@ -20,13 +19,7 @@ package final class Notifications: Sendable {
 
     private let thread = MessageThread<Notification>(name: "fuse-notify")
 
-    /// Drops a dentry at once, with everything cached below it. Drops a negative dentry, too.
-    /// (FUSE_NOTIFY_INVAL_ENTRY)
-    package func invalidateEntry(parent: NodeID, name: FileName) {
-        post(.entry(parent: parent, name: name))
-    }
-
-    /// Expires a dentry: the kernel looks the name up again on its next use. A dentry that is in use stays connected, so
+    /// Expires a dentry, also a negative one: the kernel looks the name up again on its next use. A dentry that is in use stays connected, so
     /// that no process loses its working directory if nothing has changed. (FUSE_EXPIRE_ONLY)
     package func expireEntry(parent: NodeID, name: FileName) {
         post(.expiry(parent: parent, name: name))
@@ -39,7 +32,7 @@ package final class Notifications: Sendable {
     }
 
     /// Drops a node's attributes and its cached pages, all of them or a range of bytes. For a directory this drops the
-    /// cached listing; a new name needs this as well as ``invalidateEntry(parent:name:)``.
+    /// cached listing; a new name needs this as well as ``expireEntry(parent:name:)``.
     /// (FUSE_NOTIFY_INVAL_INODE)
     package func invalidateContents(_ node: NodeID, range: Range<Int64>? = nil) {
         // Offset 0 and count 0 mean the whole file.
@@ -55,8 +48,8 @@ package final class Notifications: Sendable {
     /// The number of queued notifications, without the one that is being sent.
     package var pendingCount: Int { thread.count }
 
-    /// Returns when everything asked for before has been sent, or the session has ended. Not from what answers the
-    /// kernel: it might wait for itself.
+    /// Returns when all earlier notifications have been sent, or the session has ended. Must not be awaited by code that
+    /// answers the kernel, because the kernel may wait for that answer.
     package func drain() async {
         await withCheckedContinuation { continuation in
             let marker = Marker(continuation)
@@ -82,8 +75,6 @@ package final class Notifications: Sendable {
 
     private static func send(_ notification: Notification, over connection: Connection) {
         switch notification {
-        case .entry(let parent, let name):
-            name.withCString { _ = fuseshim_notify_entry(connection.shim, parent.rawValue, $0, $1) }
         case .expiry(let parent, let name):
             name.withCString { _ = fuseshim_notify_expire(connection.shim, parent.rawValue, $0, $1) }
         case .deletion(let parent, let child, let name):

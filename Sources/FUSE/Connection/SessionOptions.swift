@@ -7,33 +7,22 @@ package struct SessionOptions: Hashable, Sendable {
     package var source: String
     /// The type in /proc/mounts is `fuse.` followed by this.
     package var subtype: String
-    package var isReadOnly = false
     /// Other users may access the mount, subject to permissions. Requires ``canAllowOthers``.
     package var allowsOthers = false
     /// Device files can be opened. For root only.
     package var allowsDevices = false
     /// Set-user-ID and set-group-ID bits and file capabilities are honoured. For root only.
     package var allowsSetID = false
-    /// The kernel checks permissions by mode, owner and group (`default_permissions`).
-    package var defaultPermissions = true
     /// Open files can use passthrough. Needs CAP_SYS_ADMIN and Linux 6.9.
     package var passthrough = true
-    /// The kernel uses a writeback cache. Excludes passthrough.
-    package var writebackCache = false
     /// The kernel reads ahead with several requests at once. The kernel does not report the interruption of such a
     /// request (``Reply/onInterrupt(_:)``): a reader that catches its signal continues to wait.
     package var asynchronousRead = true
-    /// Requests are read through a pipe, so that written data can be spliced. Costs one more system call per request.
-    package var spliceRead = true
     /// The file system applies the umask, not the kernel.
     package var keepsUmask = false
-    /// The kernel also checks POSIX ACLs, which it requests as extended attributes. Implies `default_permissions`; the
-    /// file system keeps mode and ACL consistent.
+    /// The kernel, which always checks permissions by mode, owner and group, also checks POSIX ACLs. It requests them as
+    /// extended attributes; the file system keeps mode and ACL consistent.
     package var accessControlLists = false
-    package var maxWrite = 1 << 20
-    /// The maximum number of unanswered background requests (readahead). More than the kernel's default of 12, because
-    /// parked requests count.
-    package var maxBackground = 64
     /// The number of serving threads.
     package var threads = 8
 

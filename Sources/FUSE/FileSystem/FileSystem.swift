@@ -52,14 +52,15 @@ package protocol FileSystem: AnyObject, Sendable {
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, data: borrowing WriteData,
         isFromCache: Bool, reply: consuming WriteReply)
     /// A descriptor was closed; others may share the open. `close` returns the error of this reply.
-    func flush(_ request: Request, node: NodeID, handle: FileHandle, lockOwner: UInt64, reply: consuming EmptyReply)
+    func flush(_ request: Request, node: NodeID, handle: FileHandle, reply: consuming EmptyReply)
     /// The last descriptor of an open was closed. The kernel ignores an error.
     func release(
         _ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply)
     func synchronize(
         _ request: Request, node: NodeID, handle: FileHandle, dataOnly: Bool, reply: consuming EmptyReply)
+    /// Allocates or deallocates space, by the mode of `fallocate(2)`.
     func allocate(
-        _ request: Request, node: NodeID, handle: FileHandle, options: AllocationOptions, offset: Int64, length: Int64,
+        _ request: Request, node: NodeID, handle: FileHandle, mode: Int32, offset: Int64, length: Int64,
         reply: consuming EmptyReply)
     func seek(
         _ request: Request, node: NodeID, handle: FileHandle, to target: SeekTarget, from offset: Int64,

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Holds a reply that is answered later, for several owners: the one that will have the answer and the one that gives up
+/// Holds a reply that is answered later, for two owners: the code that will have the answer and the handler that gives up
 /// waiting. The first to take the reply answers it. A reply that is never taken answers EIO when its last owner drops it.
 package final class ParkedReply<Held: Reply & ~Copyable>: Sendable {
     // Uncontended: locked twice in its life.

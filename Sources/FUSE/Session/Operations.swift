@@ -144,11 +144,9 @@ private func addFileOperations(to table: inout fuseshim_operations) {
                 isFromCache: isFromCache, reply: reply)
         }
     }
-    table.flush = { owner, request, node, file, lockOwner in
+    table.flush = { owner, request, node, file in
         handle(owner, request) { fileSystem, request, reply in
-            fileSystem.flush(
-                request, node: NodeID(node), handle: FileHandle(file), lockOwner: lockOwner,
-                reply: reply)
+            fileSystem.flush(request, node: NodeID(node), handle: FileHandle(file), reply: reply)
         }
     }
     table.release = { owner, request, node, file, flags in
@@ -167,8 +165,8 @@ private func addFileOperations(to table: inout fuseshim_operations) {
     table.fallocate = { owner, request, node, file, mode, offset, length in
         handle(owner, request) { fileSystem, request, reply in
             fileSystem.allocate(
-                request, node: NodeID(node), handle: FileHandle(file), options: AllocationOptions(rawValue: mode),
-                offset: offset, length: length, reply: reply)
+                request, node: NodeID(node), handle: FileHandle(file), mode: mode, offset: offset, length: length,
+                reply: reply)
         }
     }
     table.lseek = { owner, request, node, file, offset, whence in

@@ -1,5 +1,6 @@
 import CFUSEShim
 import Glibc
+import Syscalls
 import SystemPackage
 
 /// One FUSE mount: created, mounted, served and unmounted, in this order and once.
@@ -10,7 +11,7 @@ package final class Session: Sendable {
     private let connection: Connection
     private let options: SessionOptions
 
-    /// Invalidates the kernel's caches. May be used before ``mount(at:)``: what is queued is sent once the session serves.
+    /// Invalidates the kernel's caches. May be used before ``mount(at:)``; notifications are sent once the session serves.
     package let notifications = Notifications()
 
     /// - Throws: EINVAL when libfuse rejects the options; EPERM for options that this user must not use.
@@ -93,13 +94,6 @@ package final class Session: Sendable {
     /// The error that ended the session; nil when it was unmounted.
     package var failure: Errno? { connection.state.read { $0.failure } }
 
-    /// The descriptor of /dev/fuse, valid while the session lives. A duplicate keeps the connection open. Nil before
-    /// ``mount(at:)``.
-    package var deviceDescriptor: FileDescriptor? {
-        let descriptor = fuseshim_session_descriptor(connection.shim)
-        return descriptor < 0 ? nil : FileDescriptor(rawValue: descriptor)
-    }
-
     /// Returns when the last serving thread has ended and the file system is not called any more. Returns at once if the
     /// session never served.
     package func waitUntilEnded() async {
@@ -144,6 +138,15 @@ package final class Session: Sendable {
         try? unmount()
     }
 
+    /// Lazily unmounts the mount at a path, also a dead one of an earlier process: directly as root, through `fusermount3`
+    /// as any other user. Blocks briefly.
+    ///
+    /// - Throws: the error of `umount`.
+    package static func detachMount(at path: FilePath) throws(Errno) {
+        let failure = path.withPlatformString { fuseshim_unmount($0, true) }
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+    }
+
     /// Registers a backing file for passthrough. The descriptor may be closed afterwards.
     ///
     /// - Throws: EOPNOTSUPP when passthrough was not negotiated; EPERM without CAP_SYS_ADMIN; ELOOP when the file is on a
@@ -178,7 +181,7 @@ package final class Session: Sendable {
     /// Detaches a mount that is not served any more; otherwise every access to it would wait or fail.
     private static func detach(_ connection: Connection) {
         guard connection.isAttached(), let mountPoint = connection.state.read({ $0.mountPoint }) else { return }
-        _ = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
+        try? detachMount(at: mountPoint)
     }
 
     private static func end(_ connection: Connection, _ notifications: Notifications) {

@@ -15,8 +15,6 @@ package struct AttributeChanges: Hashable, Sendable {
     package var size: UInt64?
     package var accessTime: Time?
     package var modificationTime: Time?
-    /// Only sent with the writeback cache.
-    package var changeTime: FileTime?
 
     package init() {}
 
@@ -40,9 +38,6 @@ package struct AttributeChanges: Hashable, Sendable {
         } else if has(FUSESHIM_SET_MODIFICATION_TIME) {
             modificationTime = .at(
                 FileTime(seconds: values.modification_seconds, nanoseconds: Int64(values.modification_nanoseconds)))
-        }
-        if has(FUSESHIM_SET_CHANGE_TIME) {
-            changeTime = FileTime(seconds: values.change_seconds, nanoseconds: Int64(values.change_nanoseconds))
         }
     }
 }

@@ -20,11 +20,6 @@ package struct FileName: Hashable, Sendable {
 
     /// The name as text, also for bytes that are not UTF-8 (``FileNameText``).
     package var text: String { FileNameText.text(of: bytes) }
-
-    /// Whether this is `.` or `..`, which the kernel resolves itself.
-    package var isDotOrDotDot: Bool {
-        bytes.first == UInt8(ascii: ".") && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: ".")))
-    }
 }
 
 extension FileName: CustomStringConvertible {

@@ -8,7 +8,6 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
 
     package static var append: OpenFlags { OpenFlags(rawValue: O_APPEND) }
     package static var truncate: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
-    package static var exclusive: OpenFlags { OpenFlags(rawValue: O_EXCL) }
     package static var synchronous: OpenFlags { OpenFlags(rawValue: O_SYNC) }
     package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }
 

@@ -12,13 +12,8 @@ package struct OpenOptions: OptionSet, Hashable, Sendable {
     package static var directIO: OpenOptions { OpenOptions(FUSESHIM_OPEN_DIRECT_IO) }
     /// Cached pages stay valid. For a directory: its cached listing stays valid.
     package static var keepCache: OpenOptions { OpenOptions(FUSESHIM_OPEN_KEEP_CACHE) }
-    package static var nonSeekable: OpenOptions { OpenOptions(FUSESHIM_OPEN_NONSEEKABLE) }
     /// The kernel may cache the directory's listing.
     package static var cacheDirectory: OpenOptions { OpenOptions(FUSESHIM_OPEN_CACHE_DIRECTORY) }
     /// The kernel sends no FLUSH when a descriptor is closed.
     package static var noFlush: OpenOptions { OpenOptions(FUSESHIM_OPEN_NO_FLUSH) }
-    /// Direct writes may run in parallel.
-    package static var parallelDirectWrites: OpenOptions {
-        OpenOptions(FUSESHIM_OPEN_PARALLEL_DIRECT_WRITES)
-    }
 }

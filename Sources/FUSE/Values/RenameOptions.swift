@@ -8,6 +8,4 @@ package struct RenameOptions: OptionSet, Hashable, Sendable {
     package static var noReplace: RenameOptions { RenameOptions(rawValue: 1 << 0) }
     /// Both names exist and are exchanged.
     package static var exchange: RenameOptions { RenameOptions(rawValue: 1 << 1) }
-    /// Leave a whiteout behind, for overlay file systems.
-    package static var whiteout: RenameOptions { RenameOptions(rawValue: 1 << 2) }
 }

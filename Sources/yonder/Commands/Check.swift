@@ -12,7 +12,7 @@ extension Yonder {
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount; all known domains by default.")
-        var name: String?
+        var name: DomainReference?
 
         @Flag(help: "Also fetch every local file and compare its bytes.")
         var content = false
@@ -25,9 +25,7 @@ extension Yonder {
         func run() async throws {
             let daemon = DaemonConnection()
             _ = try await daemon.start()
-            let arguments = CheckArguments(
-                domain: name.map { DomainReference($0) }, comparesContent: content, isRepairing: repair)
-            let result = try await daemon.perform(.check(arguments))
+            let result = try await daemon.perform(.check(name, comparesContent: content, isRepairing: repair))
             guard case .checked(let reports) = result else { throw unexpected(result) }
             for report in reports {
                 for problem in report.problems where !problem.isMended {

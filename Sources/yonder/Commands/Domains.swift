@@ -7,7 +7,7 @@ extension Yonder {
             abstract: "Unmount a domain. Its replica and pending changes stay for the next mount.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: String
+        var name: DomainReference
 
         @OptionGroup var output: OutputOptions
 
@@ -15,7 +15,7 @@ extension Yonder {
             let daemon = DaemonConnection()
             // A new daemon can detach the mounts of a killed one.
             if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
-            let result = try await daemon.perform(.unmount(DomainReference(name)))
+            let result = try await daemon.perform(.unmount(name))
             guard case .unmounted(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 let rest =
@@ -50,13 +50,13 @@ extension Yonder {
         static let configuration = CommandConfiguration(abstract: "Fetch changes from the remote now.")
 
         @Argument(help: "The domain's name, or a path in its mount; all domains by default.")
-        var name: String?
+        var name: DomainReference?
 
         @Flag(help: "Return when the changes have been applied.")
         var wait = false
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.signal(name.map { DomainReference($0) }, waits: wait))
+            _ = try await DaemonConnection().perform(.signal(name, waits: wait))
         }
     }
 

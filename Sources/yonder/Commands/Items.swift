@@ -6,28 +6,32 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             commandName: "ls", abstract: "List items with their states. Never materializes anything.")
 
-        @Argument(help: "A path in a mount.", completion: .file())
-        var path: String
-
         @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
 
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let path = AbsolutePath.resolving(path)
-            let list = ListOutput<ItemInformation>(Output(output)) { item in
+            let path = argument.path.text
+            let list = ListOutput<ItemInformation>(Output(argument.output)) { item in
                 [
                     item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
                     Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
                 ] + Self.marks(of: item)
             }
-            let result = try await DaemonConnection().perform(
+            let daemon = DaemonConnection()
+            let result = try await daemon.perform(
                 .ls(path: path, isRecursive: recursive),
                 onPart: { part in if case .items(let items) = part { try list.add(items) } })
             guard case .items(let items) = result else { throw unexpected(result) }
             try list.add(items)
             try list.finish()
+            // An empty directory and one that was never listed would look the same.
+            if list.isEmpty, case .item(let directory) = try await daemon.perform(.info(path: path)),
+                directory.content == "dataless"
+            {
+                Output.complain("\(path): has not been listed yet; 'ls' or 'yonder download' lists it")
+            }
         }
 
         /// The user's marks on an item: favourite rank, tags and last use.
@@ -54,15 +58,12 @@ extension Yonder {
     struct Info: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show all information about an item.")
 
-        @Argument(help: "A path in a mount.", completion: .file())
-        var path: String
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.info(path: AbsolutePath.resolving(path)))
+            let result = try await DaemonConnection().perform(.info(path: argument.path.text))
             guard case .item(let item) = result else { throw unexpected(result) }
-            try Output(output).print(item) { Output.table(Self.rows(for: item)) }
+            try Output(argument.output).print(item) { Output.table(Self.rows(for: item)) }
         }
 
         private static func rows(for item: ItemInformation) -> [[String]] {
@@ -105,15 +106,12 @@ extension Yonder {
                 "Explain the state of an item: what it waits for, the last errors, and the processes that have it open."
         )
 
-        @Argument(help: "A path in a mount.", completion: .file())
-        var path: String
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.why(path: AbsolutePath.resolving(path)))
+            let result = try await DaemonConnection().perform(.why(path: argument.path.text))
             guard case .why(let report) = result else { throw unexpected(result) }
-            try Output(output).print(report) {
+            try Output(argument.output).print(report) {
                 [Output.shown(report.path)] + report.lines.map { "  " + Output.shown($0) }
             }
         }

@@ -29,7 +29,7 @@ extension Yonder {
         var source: String
 
         @Argument(help: "The directory to mount on.", completion: .directory)
-        var dir: String?
+        var dir: AbsolutePath?
 
         @Option(help: "The domain's name; derived from the directory by default.")
         var name: String?
@@ -106,15 +106,19 @@ extension Yonder {
         }
 
         func run() async throws {
-            let options = try remote.sourceOptions(for: source)
-            let arguments = MountArguments(
-                source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir.map(AbsolutePath.resolving),
-                name: dir == nil ? source : name, cacheLimit: cacheLimit?.given(\.bytes),
-                pollSeconds: poll?.given { $0 }, isReadOnly: readOnly, cacheSeconds: cacheTime?.given(\.seconds),
-                waitsForRemote: fsync.map { $0 == .remote },
-                ignoredNames: ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }, allowsOthers: allowOther,
-                allowsDevices: dev, allowsSetID: suid, credentials: options.credentials,
-                objectStore: options.objectStore)
+            var arguments = MountArguments(
+                source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir?.text,
+                name: dir == nil ? source : name)
+            arguments.cacheLimit = cacheLimit?.given(\.bytes)
+            arguments.pollSeconds = poll?.given { $0 }
+            arguments.isReadOnly = readOnly
+            arguments.cacheSeconds = cacheTime?.given(\.seconds)
+            arguments.waitsForRemote = fsync.map { $0 == .remote }
+            arguments.ignoredNames = ignore.isEmpty ? nil : ignore.filter { !$0.isEmpty }
+            arguments.allowsOthers = allowOther
+            arguments.allowsDevices = dev
+            arguments.allowsSetID = suid
+            try remote.add(to: &arguments, for: source)
             let daemon = DaemonConnection()
             // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
@@ -125,18 +129,19 @@ extension Yonder {
                 ["'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"]
             }
             guard let interruptions else { return }
-            await stay(with: domain.name, daemon, process, until: interruptions)
+            await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
         }
 
         /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.
         private func stay(
-            with name: String, _ daemon: DaemonConnection, _ process: Process?, until interruptions: Interruptions
+            with domain: DomainReference, _ daemon: DaemonConnection, _ process: Process?,
+            until interruptions: Interruptions
         ) async {
             let signals = interruptions.all
             let ending = Task {
-                for await _ in signals { _ = try? await daemon.perform(.unmount(DomainReference(name))) }
+                for await _ in signals { _ = try? await daemon.perform(.unmount(domain)) }
             }
-            _ = try? await daemon.perform(.follow(DomainReference(text: name, path: "/")))
+            _ = try? await daemon.perform(.follow(domain))
             ending.cancel()
             // A daemon that was started for this mount ends with it.
             if process != nil { _ = try? await daemon.perform(.shutdown) }

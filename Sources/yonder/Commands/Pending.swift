@@ -6,13 +6,10 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "List pending changes. No output means that everything has been uploaded.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var domain: DomainArgument
 
         func run() async throws {
-            let list = ListOutput<PendingItem>(Output(output)) { item in
+            let list = ListOutput<PendingItem>(Output(domain.output)) { item in
                 let reason = item.error.map { error in
                     let tries = [
                         error.attempts > 0 ? "\(error.attempts) times" : nil,
@@ -24,7 +21,7 @@ extension Yonder {
                     + (reason.map { [Output.shown($0)] } ?? [])
             }
             let result = try await DaemonConnection().perform(
-                .pending(name.map { DomainReference($0) }),
+                .pending(domain.name),
                 onPart: { part in if case .pending(let items) = part { try list.add(items) } })
             guard case .pending(let items) = result else { throw unexpected(result) }
             try list.add(items)
@@ -38,7 +35,7 @@ extension Yonder {
             discussion: "With a path in a mount, waits for the changes at and below it.")
 
         @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
+        var name: DomainReference?
 
         @Option(help: ArgumentHelp("The timeout; the exit status is then 75.", valueName: "seconds"))
         var timeout: Double?
@@ -48,7 +45,7 @@ extension Yonder {
 
         func run() async throws {
             let result = try await DaemonConnection().perform(
-                .wait(name.map { DomainReference($0) }, seconds: timeout, downloads: downloads))
+                .wait(name, seconds: timeout, downloads: downloads))
             if case .timedOut = result {
                 Output.complain("changes are still pending; 'yonder pending' lists them with the reasons")
                 throw ExitCode(75)
@@ -60,10 +57,10 @@ extension Yonder {
         static let configuration = CommandConfiguration(abstract: "Retry all waiting changes now.")
 
         @Argument(help: "The domain's name, or a path in its mount for one item; all mounted domains by default.")
-        var name: String?
+        var name: DomainReference?
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.retry(name.map { DomainReference($0) }))
+            _ = try await DaemonConnection().perform(.retry(name))
         }
     }
 
@@ -72,10 +69,10 @@ extension Yonder {
             abstract: "Make no calls to the remote until 'yonder resume'. Local work continues.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: String
+        var name: DomainReference
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.pause(DomainReference(name)))
+            _ = try await DaemonConnection().perform(.pause(name))
         }
     }
 
@@ -83,10 +80,10 @@ extension Yonder {
         static let configuration = CommandConfiguration(abstract: "Continue after 'yonder pause'.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: String
+        var name: DomainReference
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.resume(DomainReference(name)))
+            _ = try await DaemonConnection().perform(.resume(name))
         }
     }
 
@@ -124,15 +121,12 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "List the existing conflict copies with their original files.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var domain: DomainArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.conflicts(name.map { DomainReference($0) }))
+            let result = try await DaemonConnection().perform(.conflicts(domain.name))
             guard case .conflicts(let copies) = result else { throw unexpected(result) }
-            try Output(output).print(copies) {
+            try Output(domain.output).print(copies) {
                 copies.map { "\(Output.shown($0.path))\n  beside \(Output.shown($0.original))" }
             }
         }
@@ -142,15 +136,12 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Show events as they happen, until Ctrl-C.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var domain: DomainArgument
 
         func run() async throws {
-            let output = output
-            _ = try await DaemonConnection().perform(.events(name.map { DomainReference($0) })) { event in
-                try? Output(output).printLine(event) {
+            let output = Output(domain.output)
+            _ = try await DaemonConnection().perform(.events(domain.name)) { event in
+                try? output.printLine(event) {
                     "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
                         + (event.process.map { "  for \(Output.shown($0))" } ?? "")

@@ -12,35 +12,24 @@ extension Yonder {
                 and after a restart; 'yonder status' shows the progress.
                 """)
 
-        @Argument(help: "A path in a mount.", completion: .file())
-        var path: String
-
         @Flag(help: "Wait until it is complete.")
         var wait = false
 
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let line = ProgressLine("reimported", options: output)
-            let result: ControlResult
-            do {
-                result = try await DaemonConnection().perform(
-                    .reimport(path: AbsolutePath.resolving(path), waits: wait), onEvent: line.show)
-                line.clear()
-            } catch {
-                line.clear()
-                throw error
-            }
+            let result = try await DaemonConnection().perform(
+                .reimport(path: argument.path.text, waits: wait),
+                showing: ProgressLine("reimported", options: argument.output))
             guard case .reimported(let report) = result else { throw unexpected(result) }
-            try Output(output).print(report) {
+            try Output(argument.output).print(report) {
                 [
                     report.isFinished
                         ? "\(Output.shown(report.path)) is reimported"
                         : "\(Output.shown(report.path)) is being reimported; 'yonder status' shows the progress"
                 ]
             }
-            for refusal in report.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
-            if !report.refusals.isEmpty { throw ExitCode(1) }
+            try Output.complain(about: report.refusals)
         }
     }
 }

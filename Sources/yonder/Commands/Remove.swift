@@ -1,8 +1,6 @@
 import ArgumentParser
 import Control
 
-extension KeptData: ExpressibleByArgument {}
-
 extension Yonder {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -13,7 +11,7 @@ extension Yonder {
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: String
+        var name: DomainReference
 
         @Option(
             help: ArgumentHelp(
@@ -24,7 +22,7 @@ extension Yonder {
         @Option(
             help: ArgumentHelp("The folder for kept data; created, or empty.", valueName: "dir"),
             completion: .directory)
-        var to: String?
+        var to: AbsolutePath?
 
         @Flag(help: "Discard changes that exist only on this machine (with '--keep none'), and ignore open files.")
         var force = false
@@ -32,19 +30,11 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            let line = ProgressLine("kept", options: output)
-            let arguments = RemoveArguments(
-                domain: DomainReference(name), keep: keep, directory: to.map(AbsolutePath.resolving), isForced: force)
-            let result: ControlResult
             let daemon = DaemonConnection()
-            do {
-                _ = try await daemon.start()
-                result = try await daemon.perform(.remove(arguments), onEvent: line.show)
-                line.clear()
-            } catch {
-                line.clear()
-                throw error
-            }
+            _ = try await daemon.start()
+            let result = try await daemon.perform(
+                .remove(RemoveArguments(domain: name, keep: keep, directory: to?.text, isForced: force)),
+                showing: ProgressLine("kept", options: output))
             guard case .removed(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 guard let directory = report.directory else {
@@ -76,7 +66,7 @@ extension Yonder {
         var source: String
 
         @Argument(help: "The directory to mount on.", completion: .directory)
-        var dir: String
+        var dir: AbsolutePath
 
         @Option(help: "The domain's name; the directory's by default.")
         var name: String?
@@ -89,22 +79,14 @@ extension Yonder {
         }
 
         func run() async throws {
-            let options = try remote.sourceOptions(for: source)
-            let line = ProgressLine("imported", options: output)
-            let arguments = ImportArguments(
-                folder: try SourcePath.resolving(folder), source: try SourcePath.resolving(source),
-                directory: AbsolutePath.resolving(dir), name: name, credentials: options.credentials,
-                objectStore: options.objectStore)
+            var arguments = MountArguments(
+                source: try SourcePath.resolving(source), directory: dir.text, name: name)
+            try remote.add(to: &arguments, for: source)
             let daemon = DaemonConnection()
-            let result: ControlResult
-            do {
-                _ = try await daemon.start()
-                result = try await daemon.perform(.importFolder(arguments), onEvent: line.show)
-                line.clear()
-            } catch {
-                line.clear()
-                throw error
-            }
+            _ = try await daemon.start()
+            let result = try await daemon.perform(
+                .importFolder(try SourcePath.resolving(folder), arguments),
+                showing: ProgressLine("imported", options: output))
             guard case .imported(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 let items = Output.count(report.items, "item")
@@ -113,12 +95,12 @@ extension Yonder {
                         + "\(items), \(ByteText.text(report.bytes)) imported"
                 ]
                 if !report.isTaken {
-                    lines.append("\(Output.shown(folder)) lies on another file system: it was copied, and is as it was")
+                    lines.append("\(Output.shown(folder)) is on another file system: it was copied and stays unchanged")
                 }
                 return lines
             }
             for path in report.left {
-                Output.complain("\(path): left in place: it was changed, or cannot be removed")
+                Output.complain("\(path): left in place, because it was changed or cannot be removed")
             }
             if !report.left.isEmpty { throw ExitCode(1) }
         }

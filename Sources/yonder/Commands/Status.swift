@@ -7,27 +7,23 @@ extension Yonder {
         static let configuration = CommandConfiguration(
             abstract: "Show the state of domains: connection, items, local content, transfers.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
-
         @Flag(help: "Refresh every second, until Ctrl-C.")
         var watch = false
 
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var domain: DomainArgument
 
         func run() async throws {
             let daemon = DaemonConnection()
-            let reference = name.map { DomainReference($0) }
             while true {
-                let result = try await daemon.perform(.status(reference))
+                let result = try await daemon.perform(.status(domain.name))
                 guard case .status(let report) = result else { throw unexpected(result) }
-                if watch, Terminal.isStandardOutput, !output.json {
+                if watch, Terminal.isStandardOutput, !domain.output.json {
                     Output.write("\u{1B}[H\u{1B}[2J", to: .standardOutput)
                 }
-                try Output(output).print(report) {
+                try Output(domain.output).print(report) {
                     report.domains.isEmpty
                         ? ["no domain is mounted"]
-                        : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers ?? [])
+                        : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers)
                 }
                 guard watch else { return }
                 try await Task.sleep(for: .seconds(1))

@@ -10,19 +10,14 @@ extension Yonder {
 }
 
 extension Yonder.Trash {
-    struct Put: AsyncParsableCommand {
+    struct Put: ItemListCommand {
         static let configuration = CommandConfiguration(
             abstract: "Move items to the trash, directories recursively.")
 
-        @Argument(help: "Paths in a mount.", completion: .file())
-        var paths: [String]
+        @OptionGroup var items: ItemArguments
 
-        @OptionGroup var output: OutputOptions
-
-        func run() async throws {
-            try await TrashAction(output: output, verb: "trashed").run(
-                .put(paths: paths.map(AbsolutePath.resolving)))
-        }
+        var verb: String { "trashed" }
+        var request: ControlCommand { .trash(.put(paths: items.texts)) }
     }
 
     struct TrashList: AsyncParsableCommand {
@@ -30,15 +25,12 @@ extension Yonder.Trash {
             commandName: "list",
             abstract: "List the trash: time of trashing, name in the trash, original path.")
 
-        @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
-        var name: String?
-
-        @OptionGroup var output: OutputOptions
+        @OptionGroup var domain: DomainArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.trash(.list(name.map { DomainReference($0) })))
+            let result = try await DaemonConnection().perform(.trash(.list(domain.name)))
             guard case .trash(let report) = result else { throw unexpected(result) }
-            try Output(output).print(report.items) {
+            try Output(domain.output).print(report.items) {
                 Output.table(
                     report.items.map { item in
                         [
@@ -62,7 +54,7 @@ extension Yonder.Trash {
         }
     }
 
-    struct Restore: AsyncParsableCommand {
+    struct Restore: ItemCommand {
         static let configuration = CommandConfiguration(
             abstract: "Restore items from the trash.",
             discussion: """
@@ -71,46 +63,27 @@ extension Yonder.Trash {
                 """)
 
         @Argument(help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.")
-        var items: [String]
+        var items: [DomainReference]
 
         @Option(
             name: .customLong("to"), help: ArgumentHelp("Restore to this directory instead.", valueName: "directory"))
-        var directory: String?
+        var directory: AbsolutePath?
 
         @OptionGroup var output: OutputOptions
 
-        func run() async throws {
-            try await TrashAction(output: output, verb: "restored").run(
-                .restore(items: items.map { DomainReference($0) }, directory: directory.map(AbsolutePath.resolving)))
-        }
+        var verb: String { "restored" }
+        var request: ControlCommand { .trash(.restore(items: items, directory: directory?.text)) }
     }
 
-    struct Empty: AsyncParsableCommand {
+    struct Empty: ItemCommand {
         static let configuration = CommandConfiguration(abstract: "Delete all items in the trash permanently.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: String
+        var name: DomainReference
 
         @OptionGroup var output: OutputOptions
 
-        func run() async throws {
-            try await TrashAction(output: output, verb: "deleted").run(.empty(DomainReference(name)))
-        }
-    }
-}
-
-/// Runs a command for the trash, and prints one line per item.
-private struct TrashAction {
-    let output: OutputOptions
-    let verb: String
-
-    func run(_ command: TrashCommand) async throws {
-        let result = try await DaemonConnection().perform(.trash(command))
-        guard case .trash(let report) = result else { throw unexpected(result) }
-        for refusal in report.refusals { Output.complain("\(refusal.path): \(refusal.reason)") }
-        try Output(output).print(report) {
-            Terminal.isStandardOutput ? report.items.map { "\(verb) \(Output.shown($0.path))" } : []
-        }
-        if !report.refusals.isEmpty { throw ExitCode(1) }
+        var verb: String { "deleted" }
+        var request: ControlCommand { .trash(.empty(name)) }
     }
 }

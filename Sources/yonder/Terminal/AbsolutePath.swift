@@ -1,9 +1,21 @@
+import ArgumentParser
+import Control
 import FileNames
 import Foundation
 import Syscalls
 
-/// Makes paths absolute for the daemon.
-enum AbsolutePath {
+/// A path that the user has named, made absolute for the daemon.
+struct AbsolutePath: ExpressibleByArgument {
+    let text: String
+
+    static var defaultCompletionKind: CompletionKind { .file() }
+
+    /// - Returns: nil for an empty path, which would otherwise mean the working directory: `yonder delete "$UNSET"`.
+    init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        text = Self.resolving(argument)
+    }
+
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
@@ -11,7 +23,7 @@ enum AbsolutePath {
     /// Paths in a mount are not accessed, because that could list directories.
     static func resolving(_ text: String) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
-        let mounts = mountpoints()
+        let mounts = mounts().map(\.path)
         var waiting = components(start)
         var path: [String] = []
         var links = 0
@@ -49,41 +61,18 @@ enum AbsolutePath {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }.filter { $0 != "." }
     }
 
-    /// Whether a mount of Yonder, dead or alive, belongs to a domain with this name, or contains this path.
-    static func isInMount(_ text: String) -> Bool {
-        let path = resolving(text)
-        return mounts().contains { mount in
-            mount.source.utf8.elementsEqual("//yonder/\(text)".utf8) || mount.path.utf8.elementsEqual(path.utf8)
-                || path.utf8.starts(with: (mount.path + "/").utf8)
+    /// Whether a mount of Yonder, dead or alive, belongs to this domain, or contains this path.
+    static func isInMount(_ domain: DomainReference) -> Bool {
+        mounts().contains { mount in
+            mount.source.utf8.elementsEqual("//yonder/\(domain.text)".utf8)
+                || mount.path.utf8.elementsEqual(domain.path.utf8)
+                || domain.path.utf8.starts(with: (mount.path + "/").utf8)
         }
     }
 
-    /// The mount points of Yonder's mounts.
-    private static func mountpoints() -> [String] { mounts().map(\.path) }
-
-    /// Yonder's mounts, from /proc/self/mounts.
+    /// Yonder's mounts.
     private static func mounts() -> [(source: String, path: String)] {
-        guard let table = FileManager.default.contents(atPath: "/proc/self/mounts") else { return [] }
-        return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
-            let fields = line.split(separator: UInt8(ascii: " "))
-            guard fields.count > 2, fields[2].elementsEqual("fuse.yonder".utf8) else { return nil }
-            return (unescaped(Array(fields[0])), unescaped(Array(fields[1])))
-        }
-    }
-
-    /// Decodes space, tab, newline and backslash, which the table has as a backslash and three octal digits.
-    private static func unescaped(_ field: [UInt8]) -> String {
-        var bytes: [UInt8] = []
-        var rest = field[...]
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(3)
-            if byte == UInt8(ascii: "\\"), digits.count == 3, digits.allSatisfy({ (48..<56).contains($0) }) {
-                bytes.append(digits.reduce(0) { $0 &* 8 &+ ($1 - 48) })
-                rest = rest.dropFirst(3)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return FileNameText.text(of: bytes)
+        let mounts = (try? MountTable())?.mounts ?? []
+        return mounts.filter { $0.type == "fuse.yonder" }.map { ($0.source, FileNameText.text(of: $0.path)) }
     }
 }

@@ -27,6 +27,14 @@ struct DaemonConnection: Sendable {
         }
     }
 
+    /// Executes a command and shows its progress.
+    ///
+    /// - Throws: as ``perform(_:onEvent:onPart:)``.
+    func perform(_ command: ControlCommand, showing line: ProgressLine) async throws -> ControlResult {
+        defer { line.clear() }
+        return try await perform(command, onEvent: line.show)
+    }
+
     /// Whether a daemon listens.
     func answers() async -> Bool { await ControlClient.answers(at: places.socket) }
 
@@ -115,13 +123,6 @@ struct DaemonConnection: Sendable {
         let beside = own.map { URL(fileURLWithPath: $0).deletingLastPathComponent().path }
         let path = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").map(String.init) ?? []
         return ((beside.map { [$0] } ?? []) + path).map { $0 + "/yonderd" }.first(where: files.isExecutableFile)
-    }
-}
-
-extension DomainReference {
-    /// A reference from the argument of a command.
-    init(_ text: String) {
-        self.init(text: text, path: AbsolutePath.resolving(text))
     }
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 /// Prints a list that arrives in parts: as a table whose columns may grow, or as one JSON array.
 final class ListOutput<Element: Encodable & Sendable>: Sendable {
     private struct State {
-        var isBegun = false
+        var isEmpty = true
         var widths: [Int] = []
     }
 
@@ -20,8 +20,13 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
 
     func add(_ elements: [Element]) throws {
         guard !elements.isEmpty else { return }
+        let isFirst = state.withLock { state in
+            defer { state.isEmpty = false }
+            return state.isEmpty
+        }
         if output.isJSON {
-            try addJSON(elements)
+            let text = try elements.map { try Output.json($0) }
+            Output.writeJSON((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"))
         } else {
             addTable(elements.map(row))
         }
@@ -30,20 +35,11 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
     /// Ends the list.
     func finish() throws {
         guard output.isJSON else { return }
-        let isBegun = state.withLock { $0.isBegun }
-        Output.write(isBegun ? "\n]\n" : "[]\n", to: .standardOutput)
+        Output.write(isEmpty ? "[]\n" : "\n]\n", to: .standardOutput)
     }
 
-    private func addJSON(_ elements: [Element]) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let isFirst = state.withLock { state in
-            defer { state.isBegun = true }
-            return !state.isBegun
-        }
-        let text = try elements.map { String(decoding: try encoder.encode($0), as: UTF8.self) }
-        Output.writeJSON((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"))
-    }
+    /// Whether no element was added.
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
 
     private func addTable(_ rows: [[String]]) {
         let widths = state.withLock { state in

@@ -7,6 +7,41 @@ struct OutputOptions: ParsableArguments {
     var json = false
 }
 
+/// The items that a command is for.
+struct ItemArguments: ParsableArguments {
+    @Argument(help: "Paths in a mount.")
+    var paths: [AbsolutePath]
+
+    @OptionGroup var output: OutputOptions
+
+    var texts: [String] { paths.map(\.text) }
+}
+
+/// The item that a command describes.
+struct ItemArgument: ParsableArguments {
+    @Argument(help: "A path in a mount.")
+    var path: AbsolutePath
+
+    @OptionGroup var output: OutputOptions
+}
+
+/// The domain that a command describes, or all of them.
+struct DomainArgument: ParsableArguments {
+    @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
+    var name: DomainReference?
+
+    @OptionGroup var output: OutputOptions
+}
+
+extension DomainReference: ExpressibleByArgument {
+    package init?(argument: String) {
+        guard let path = AbsolutePath(argument: argument) else { return nil }
+        self.init(text: argument, path: path.text)
+    }
+}
+
+extension KeptData: ExpressibleByArgument {}
+
 /// A size such as `500M`.
 struct ByteCount: ExpressibleByArgument {
     let bytes: Int64

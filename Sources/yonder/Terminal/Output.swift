@@ -1,5 +1,6 @@
-import FileNames
+import ArgumentParser
 import Control
+import FileNames
 import Foundation
 
 /// The output of a command: results on standard output, diagnostics on standard error.
@@ -13,9 +14,7 @@ struct Output: Sendable {
     /// Prints a result: as JSON with `--json`, else as lines.
     func print(_ value: some Encodable, lines: () -> [String]) throws {
         if isJSON {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            Self.writeJSON(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+            Self.writeJSON(try Self.json(value) + "\n")
         } else {
             let lines = lines()
             guard !lines.isEmpty else { return }
@@ -26,14 +25,27 @@ struct Output: Sendable {
     /// Prints one of many results: as a line of JSON with `--json`, else as text.
     func printLine(_ value: some Encodable, text: () -> String) throws {
         guard isJSON else { return Self.write(text() + "\n", to: .standardOutput) }
+        Self.writeJSON(try Self.json(value, isPretty: false) + "\n")
+    }
+
+    static func json(_ value: some Encodable, isPretty: Bool = true) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        Self.writeJSON(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
     /// Prints a diagnostic to standard error.
     static func complain(_ text: String) {
         write(diagnostic(text), to: .standardError)
+    }
+
+    /// Prints a line for each refused item.
+    ///
+    /// - Throws: `ExitCode` 1 if there is one.
+    static func complain(about refusals: [Refusal]) throws {
+        for refusal in refusals { complain("\(refusal.path): \(refusal.reason)") }
+        if !refusals.isEmpty { throw ExitCode(1) }
     }
 
     /// The line for a diagnostic: `yonder: ` and the text. Control characters are escaped, also when standard error is not

@@ -20,12 +20,6 @@ struct RemoteOptions: ParsableArguments {
     @Option(help: "S3: the profile in ~/.aws with the credentials.")
     var profile: String?
 
-    /// Credentials and bucket options from the flags and the environment.
-    struct SourceOptions {
-        var credentials: GivenCredentials?
-        var objectStore: ObjectStoreOptions?
-    }
-
     /// - Throws: `ValidationError` for options that do not apply to the source.
     func check(for source: String) throws {
         if !Self.isObjectStore(source), endpoint != nil || region != nil || profile != nil {
@@ -33,18 +27,19 @@ struct RemoteOptions: ParsableArguments {
         }
     }
 
-    /// Collects the options. Reads the password from standard input if requested.
-    func sourceOptions(for source: String) throws -> SourceOptions {
+    /// Adds the credentials and bucket options from the flags and the environment for the source of the arguments, if
+    /// there is one. Reads the password from standard input if requested.
+    func add(to arguments: inout MountArguments, for source: String) throws {
         let store =
             Self.isObjectStore(source)
             ? BucketOptions(endpoint: endpoint, region: region, profile: profile) : nil
         let variables = RemoteEnvironment.variables(for: source).merging(store?.credentials ?? [:]) { $1 }
-        var credentials = passwordStdin ? try credentials(for: source) : nil
+        arguments.credentials = passwordStdin ? try credentials(for: source) : nil
         if !variables.isEmpty {
-            credentials = credentials ?? GivenCredentials(variables: variables)
-            credentials?.variables = variables
+            arguments.credentials = arguments.credentials ?? GivenCredentials(variables: variables)
+            arguments.credentials?.variables = variables
         }
-        return SourceOptions(credentials: credentials, objectStore: store?.options)
+        arguments.objectStore = store?.options
     }
 
     private static func isObjectStore(_ source: String) -> Bool { source.hasPrefix("s3://") }

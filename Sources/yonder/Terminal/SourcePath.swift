@@ -11,7 +11,8 @@ enum SourcePath {
         guard !source.contains("://") else { return source }
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: source, isDirectory: &isDirectory) else {
-            Output.complain("\(source): no such folder")
+            let hint = source.contains(":") ? "; a URL has '://', for example webdavs://HOST/PATH" : ""
+            Output.complain("\(source): no such folder\(hint)")
             throw ExitCode(1)
         }
         guard isDirectory.boolValue else {

@@ -1,4 +1,3 @@
-import CFUSEShim
 import SystemPackage
 
 /// The mounts in this process's namespace, from /proc/self/mountinfo. The mounts themselves are not accessed, because a
@@ -18,9 +17,8 @@ package struct MountTable: Sendable {
     /// In mount order.
     package let mounts: [Mount]
 
-    /// Reads the table. (open, read)
     package init() throws(Errno) {
-        self.init(parsing: try Self.contents(of: "/proc/self/mountinfo"))
+        self.init(parsing: try FilePath("/proc/self/mountinfo").contents())
     }
 
     init(parsing text: [UInt8]) {
@@ -39,36 +37,12 @@ package struct MountTable: Sendable {
 
     /// The topmost mount at a path.
     package func mount(at path: FilePath) -> Mount? {
-        let bytes = path.withPlatformString { FileName($0).bytes }
+        let bytes = path.cPath.dropLast().map(UInt8.init(bitPattern:))
         return mounts.last { $0.path == bytes }
     }
 
     /// The device of the topmost mount at a path.
-    func device(at path: FilePath) -> String? { mount(at: path)?.device }
-
-    /// Lazily unmounts a path, also a dead mount: directly as root, through `fusermount3` as any other user. Blocks
-    /// briefly.
-    ///
-    /// - Throws: the error of `umount`.
-    package static func detach(_ path: FilePath) throws(Errno) {
-        let failure = path.withPlatformString { fuseshim_unmount($0, true) }
-        guard failure == 0 else { throw Errno(rawValue: failure) }
-    }
-
-    private static func contents(of path: FilePath) throws(Errno) -> [UInt8] {
-        do {
-            let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-            defer { try? file.close() }
-            var contents: [UInt8] = []
-            var piece = [UInt8](repeating: 0, count: 1 << 14)
-            while case let count = try piece.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
-                contents += piece[..<count]
-            }
-            return contents
-        } catch {
-            throw error as? Errno ?? .ioError
-        }
-    }
+    package func device(at path: FilePath) -> String? { mount(at: path)?.device }
 
     /// Decodes space, tab, newline and backslash, which the table has as a backslash and three octal digits.
     private static func unescape(_ field: ArraySlice<UInt8>) -> [UInt8] {

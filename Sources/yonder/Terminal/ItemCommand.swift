@@ -1,0 +1,41 @@
+import ArgumentParser
+import Control
+
+/// A command that changes, downloads or evicts items. It prints what was done on a terminal, and a line for each refused
+/// item, with exit status 1.
+protocol ItemCommand: AsyncParsableCommand {
+    /// The action, for example `downloaded`.
+    var verb: String { get }
+    var request: ControlCommand { get }
+    var output: OutputOptions { get }
+}
+
+/// An item command whose arguments are paths in mounts.
+protocol ItemListCommand: ItemCommand {
+    var items: ItemArguments { get }
+}
+
+extension ItemListCommand {
+    var output: OutputOptions { items.output }
+}
+
+extension ItemCommand {
+    func run() async throws {
+        let result = try await DaemonConnection().perform(request, showing: ProgressLine(verb, options: output))
+        switch result {
+        case .changed(let report): try finish(report, report.items.map(\.path), report.refusals)
+        case .trash(let report): try finish(report, report.items.map(\.path), report.refusals)
+        case .transferred(let summary):
+            let size = summary.bytes > 0 ? ", \(ByteText.text(summary.bytes))" : ""
+            try finish(summary, [Output.count(summary.items, "item") + size], summary.refusals)
+        default: throw unexpected(result)
+        }
+    }
+
+    private func finish(_ report: some Encodable, _ done: [String], _ refusals: [Refusal]) throws {
+        try Output(output).print(report) {
+            Terminal.isStandardOutput ? done.map { "\(verb) \(Output.shown($0))" } : []
+        }
+        try Output.complain(about: refusals)
+    }
+}
