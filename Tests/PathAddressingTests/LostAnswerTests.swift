@@ -110,7 +110,7 @@ import Testing
         let first = SentContents(in: store)
         first.note("name", .tag([1, 0, 255]), date: date)
         first.note("answered", .tag([2]), date: date)
-        first.forget("answered", tag: [2])
+        first.forget("answered", .tag([2]))
         first.carry("name", to: "e\u{301}")
         let second = SentContents(in: store)
         #expect(second.date("name", tag: [1, 0, 255]) == date)

@@ -6,6 +6,7 @@ import Logging
 import PathAddressing
 import SystemPackage
 import TestSupport
+import Testing
 
 @testable import WebDAVProvider
 
@@ -26,6 +27,8 @@ struct PlainServer: Sendable {
         var paths: [String]
         var connections: Connections
         var refused: [String]
+        /// Whether the response to the next MOVE will be lost.
+        var isLosing: Bool
 
         /// The last names of what has a hidden name.
         var hidden: [String] {
@@ -45,6 +48,12 @@ struct PlainServer: Sendable {
     func state() async throws -> State {
         let outcome = try await Command.run("curl", "-sS", "--fail", "http://127.0.0.1:\(server.port)/.state")
         return try JSONDecoder().decode(State.self, from: Data(outcome.outputBytes))
+    }
+
+    /// Requests a path that the server gives a meaning of its own.
+    func request(_ path: String) async throws {
+        let outcome = try await Command.run("curl", "-sS", "--fail", "http://127.0.0.1:\(server.port)/\(path)")
+        #expect(outcome.status == 0)
     }
 
     /// A session with a provider that keeps what it has to remember in the test's own folder.

@@ -70,7 +70,7 @@ final class ObjectRecords: Sendable {
     func didWrite(_ object: S3Object, date: FileTimestamp?, other: String? = nil) {
         notes.note([(object.key, date.map { Note(tag: object.tag, date: $0.nanosecondsSince1970) })])
         for tag in [object.tag, other ?? object.tag] {
-            sent.forget(Self.lastName(of: object.key), tag: Array(tag.utf8))
+            sent.forget(Self.lastName(of: object.key), .tag(Array(tag.utf8)))
         }
     }
 

@@ -13,6 +13,8 @@ HABITs:
   many=N      the folder /many has N files more, which are made up as they are listed
   hold=N      after N of them the listing goes on only when /.release was asked for
   late        makes what was broken off, a moment after it was
+  pathtags    the ETag of a file depends on its path
+After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
 there were at most, and the schemes of credentials that were refused.
 """
@@ -36,6 +38,7 @@ files = {"/": None}
 if "many" in habits:
     files["/many"] = None
 released = threading.Event()
+losing = threading.Event()
 dates = {}
 refused = []
 sessions = {}
@@ -160,7 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     @staticmethod
     def tag(place):
-        return '"%s"' % hashlib.sha1(files[place]).hexdigest()
+        place_part = place.encode() if "pathtags" in habits else b""
+        return '"%s"' % hashlib.sha1(place_part + files[place]).hexdigest()
 
     def described(self, place):
         href = urllib.parse.quote(place)
@@ -221,9 +225,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/.release":
             released.set()
             return self.answer(204)
+        if self.path == "/.lose":
+            released.clear()
+            losing.set()
+            return self.answer(204)
         if self.path == "/.state":
             with lock:
-                state = {"paths": sorted(files), "connections": dict(connections), "refused": refused}
+                state = {"paths": sorted(files), "connections": dict(connections), "refused": refused,
+                         "isLosing": losing.is_set()}
             return self.answer(200, json.dumps(state).encode())
         with lock:
             content = files.get(self.place)
@@ -279,6 +288,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 moved = target + one[len(self.place):]
                 files[moved] = files.pop(one)
                 dates[moved] = dates.pop(one, 0)
+        if losing.is_set():
+            losing.clear()
+            released.wait()
+            raise EOFError
         self.answer(201 if is_new else 204, fields=[("Location", target)] if "location" in habits else [])
 
 

@@ -103,8 +103,8 @@ package final class SentContents: Sendable {
     }
 
     /// The upload was acknowledged.
-    package func forget(_ name: String, tag: [UInt8]) {
-        let removed = state.withLock { $0.remove(Array(name.utf8), .tag(tag)) }
+    package func forget(_ name: String, _ mark: Mark) {
+        let removed = state.withLock { $0.remove(Array(name.utf8), mark) }
         if let removed { kept.remove(removed.key) }
     }
 

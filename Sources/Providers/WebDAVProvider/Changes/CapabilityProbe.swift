@@ -202,8 +202,11 @@ struct CapabilityProbe: Sendable {
         }
         let before = try await server.propfind(one)
         guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else { throw MovesNothing() }
-        let after = try await server.propfind(two)
-        let tagsSurvive = after != nil && before?.entry.tag == after?.entry.tag
+        // A login page in front of the server also answers 200, and moves nothing.
+        guard let after = try await server.propfind(two) else {
+            throw FileProviderError(.serverUnreachable, "\(client.host) confirmed a move that it did not make")
+        }
+        let tagsSurvive = before?.entry.tag == after.entry.tag
         guard let stored, fresh?.entry.tag == before?.entry.tag else { return (tagsSurvive, false) }
         let moved = try await client.resource(
             at: client.root.url(of: two), .usual + .attributes, what: two.name ?? "/"

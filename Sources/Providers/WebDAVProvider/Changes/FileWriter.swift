@@ -43,16 +43,21 @@ struct FileWriter: Sendable {
         _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
-        let sentContents = server.lostUploads.contents
         let early = try await earlyUploads.finish(contents, capabilities)
+        // Small content is recognized by its bytes if the response to the move is lost. They are read before, because a
+        // process may write the file until the loss is known.
+        let isSmall = early == nil && !capabilities.tagsSurviveMoves && contents.size <= LostUploads.mostBytes
+        let bytes = isSmall ? try await Self.bytes(of: contents) : nil
+        var mark = bytes.map { LostUploads.digest(of: $0) }
         let hidden = try early ?? server.hiddenFiles.make(in: path.parent)
         var stored: StoredAttributes?
         do {
-            if early == nil { try await changes.put(.content(contents), at: hidden, for: path) }
+            if early == nil {
+                try await changes.put(bytes.map { .bytes($0) } ?? .content(contents), at: hidden, for: path)
+            }
             // Not every server reports that it has lost a part. Where a move keeps the tag, this look-up replaces the one
-            // after the move.
-            let isLookedUp =
-                capabilities.tagsSurviveMoves || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
+            // after the move. Where it does not, large content is recognized by the date that it has now.
+            let isLookedUp = bytes == nil || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
             let sent = isLookedUp ? try await server.propfind(hidden) : nil
             guard !isLookedUp || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken all of '\(name)'")
@@ -60,28 +65,31 @@ struct FileWriter: Sendable {
             if let sent, capabilities.keepsAttributes {
                 stored = await self.attributes.storeIfWorthIt(attributes, of: sent.resource, at: hidden)
             }
-            if let sent, capabilities.tagsSurviveMoves {
-                sentContents.note(name, .tag(sent.entry.tag), date: attributes.contentModificationDate)
+            if let sent, bytes == nil {
+                mark =
+                    capabilities.tagsSurviveMoves
+                    ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
+                server.lostUploads.note(mark, of: contents, named: name, attributes)
             }
             try await publish(hidden, at: path, if: condition, capabilities)
             server.hiddenFiles.remove(hidden)
-            if let sent { sentContents.forget(name, tag: sent.entry.tag) }
             if let sent, capabilities.tagsSurviveMoves {
+                server.lostUploads.forget(mark, named: name)
                 var entry = sent.entry.with(stored)
                 entry.name = name
                 return entry
             }
         } catch {
             server.hiddenFiles.delete(hidden)
-            if !capabilities.tagsSurviveMoves {
-                await server.lostUploads.note(contents, named: name, attributes, because: error)
-            }
+            server.lostUploads.note(mark, of: contents, named: name, attributes, because: error)
             throw error
         }
-        return try await recordingLoss(of: contents, named: name, attributes) {
+        let entry = try await recordingLoss(of: contents, mark, named: name, attributes) {
             guard let found = try await lookUp(path, capabilities) else { throw RemoteConditionFailure(present: nil) }
             return try Self.requireSize(of: contents, found.entry).with(stored)
         }
+        server.lostUploads.forget(mark, named: name)
+        return entry
     }
 
     /// Creates a small file directly, where the server shows only complete files and does not overwrite.
@@ -90,9 +98,8 @@ struct FileWriter: Sendable {
         _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
-        // Reading the end confirms that the content is of one generation.
-        let bytes = try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
-        return try await recordingLoss(of: contents, bytes, named: name, attributes) {
+        let bytes = try await Self.bytes(of: contents)
+        return try await recordingLoss(of: contents, LostUploads.digest(of: bytes), named: name, attributes) {
             try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
             guard let made = try await lookUp(path, capabilities) else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken '\(name)'")
@@ -116,7 +123,8 @@ struct FileWriter: Sendable {
         }
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
-        return try await recordingLoss(of: contents, named: path.name ?? "/", attributes, isDated: true) {
+        let mark = attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
+        return try await recordingLoss(of: contents, mark, named: path.name ?? "/", attributes) {
             if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 try await changes.put(.content(contents), at: path, fields)
             }
@@ -143,6 +151,11 @@ struct FileWriter: Sendable {
 
     // MARK: - Parts
 
+    /// All bytes of small content. Reading the end confirms that they are of one generation.
+    private static func bytes(of contents: ContentSource) async throws -> [UInt8] {
+        try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
+    }
+
     private func lookUp(_ path: RemotePath, _ capabilities: ServerCapabilities) async throws -> WebDAVServer.Found? {
         capabilities.headsAreTrue ? try await server.head(path) : try await server.propfind(path)
     }
@@ -155,13 +168,13 @@ struct FileWriter: Sendable {
 
     /// Runs the part of an upload after which the content may be at its path, and records it when there is no response.
     private func recordingLoss(
-        of contents: ContentSource, _ bytes: [UInt8]? = nil, named name: String, _ attributes: RemoteAttributes,
-        isDated: Bool = false, _ body: () async throws -> RemoteEntry
+        of contents: ContentSource, _ mark: SentContents.Mark?, named name: String, _ attributes: RemoteAttributes,
+        _ body: () async throws -> RemoteEntry
     ) async throws -> RemoteEntry {
         do {
             return try await body()
         } catch {
-            await server.lostUploads.note(contents, bytes, named: name, attributes, isDated: isDated, because: error)
+            server.lostUploads.note(mark, of: contents, named: name, attributes, because: error)
             throw error
         }
     }

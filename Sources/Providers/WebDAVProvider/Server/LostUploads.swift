@@ -12,29 +12,25 @@ struct LostUploads: Sendable {
 
     static func digest(of bytes: [UInt8]) -> SentContents.Mark { .digest(Array(SHA256.hash(data: bytes))) }
 
-    /// Records an upload that failed, if the content may be at its path or arrive there later.
+    /// Records an upload whose content may be at its path, or arrive there later. An upload that is in flight is recorded
+    /// where the daemon may be killed before it ends.
     ///
     /// - Parameters:
-    ///   - sent: the bytes, where they are in memory.
-    ///   - isDated: the date was sent with them.
+    ///   - mark: what the content is recognized by; nil records nothing.
+    ///   - error: why the upload failed; nil while it is in flight.
     func note(
-        _ content: ContentSource, _ sent: [UInt8]? = nil, named name: String, _ attributes: RemoteAttributes,
-        isDated: Bool = false, because error: any Error
-    ) async {
-        guard OperationLedger.isOutcomeUnknown(after: error), let date = attributes.contentModificationDate else {
-            return
-        }
-        if isDated { return contents.note(name, .seconds(date.seconds), size: content.size, date: date) }
-        guard content.size <= Self.mostBytes else { return }
-        var bytes = sent
-        if bytes == nil {
-            // In a task of its own, because the caller may have been cancelled.
-            bytes = await Task {
-                try? await BlockingWork.run { try content.read(at: 0, count: Int(content.size)) }
-            }.value
-        }
-        guard let bytes, bytes.count == content.size else { return }
-        contents.note(name, Self.digest(of: bytes), size: content.size, date: date)
+        _ mark: SentContents.Mark?, of content: ContentSource, named name: String, _ attributes: RemoteAttributes,
+        because error: (any Error)? = nil
+    ) {
+        guard let mark, error.map(OperationLedger.isOutcomeUnknown) ?? true else { return }
+        var size: Int64?
+        if case .tag = mark {} else { size = content.size }
+        contents.note(name, mark, size: size, date: attributes.contentModificationDate)
+    }
+
+    /// The upload was acknowledged.
+    func forget(_ mark: SentContents.Mark?, named name: String) {
+        if let mark { contents.forget(name, mark) }
     }
 
     /// The entry with the local date, if the file's upload had no response.

@@ -1,0 +1,52 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import HTTPTransport
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("Responses that are lost", .tags(.server))
+struct LostResponseTests {
+    @Test(
+        "PATH-10: an upload without a response is recognized although the file was written before the loss was known",
+        arguments: ["", "pathtags"], [3, 300 << 10])
+    func writtenMeanwhile(_ habit: String, _ size: Int) async throws {
+        try await PlainServer.run(habit) { server async throws in
+            let session = try server.session { $0.retries.attempts = 1 }
+            let made = try await session.create(ProviderSession.template("file"), content: [1])
+            let local = server.directory.path.appending("local")
+            try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: local.string))
+            let descriptor = try FileDescriptor.open(local, .readOnly)
+            defer { try? descriptor.close() }
+            let isWritten = Atomic(false)
+            let contents = ContentSource(descriptor: descriptor, size: Int64(size)) {
+                if isWritten.load(ordering: .relaxed) { throw FileProviderError(.userCancelled) }
+            }
+            var item = made.item
+            let date = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 5)
+            item.documentSize = Int64(size)
+            item.contentModificationDate = date
+
+            try await server.request(".lose")
+            let upload = Task { [item] in
+                try await session.provider.modifyItem(
+                    item, baseVersion: made.item.itemVersion, changedFields: [.contents, .contentModificationDate],
+                    contents: contents, options: .failOnConflict, request: session.request)
+            }
+            // The server has made the move, and has not answered it.
+            #expect(await eventually { (try? await server.state())?.isLosing == false })
+            isWritten.store(true, ordering: .relaxed)
+            try await server.request(".release")
+            await #expect(throws: (any Error).self) { try await upload.value }
+
+            let found = try await session.provider.item(for: made.item.itemIdentifier, request: session.request)
+            #expect(found.documentSize == Int64(size))
+            #expect(found.contentModificationDate == date)
+            await session.provider.invalidate()
+        }
+    }
+}
