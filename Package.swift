@@ -35,6 +35,8 @@ let targets: [Target] = [
         name: "CFUSE3", path: "Modules/CFUSE3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
     .target(name: "CFUSEShim", dependencies: ["CFUSE3"], path: "Modules/CFUSEShim"),
     .target(name: "CSyscalls", path: "Modules/CSyscalls"),
+    // Empty but for builds with the thread sanitizer.
+    .target(name: "CThreadSanitizer", path: "Modules/CThreadSanitizer"),
     .target(name: "FileNames"),
     .target(name: "Syscalls", dependencies: ["CSyscalls", "FileNames", system]),
     .target(name: "FUSE", dependencies: ["CFUSEShim", "FileNames", "Syscalls", system]),
@@ -87,7 +89,7 @@ let targets: [Target] = [
     .executableTarget(name: "yonder", dependencies: ["Control", "FileNames", "Syscalls", argumentParser, system]),
 
     // The proofs.
-    .target(name: "TestSupport", dependencies: [system], path: "Tests/Support", exclude: ["Programs"]),
+    .target(name: "TestSupport", dependencies: ["CThreadSanitizer", system], path: "Tests/Support", exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),
     .target(
@@ -179,7 +181,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["CFUSEShim", "CSyscalls"].contains(target.name) {
+for target in package.targets where target.type != .system && !["CFUSEShim", "CSyscalls", "CThreadSanitizer"].contains(target.name) {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .enableUpcomingFeature("ExistentialAny"),

@@ -1,0 +1,1 @@
+/* Part of test programs that are built with the thread sanitizer; empty otherwise. Declares nothing. */
