@@ -44,7 +44,7 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
         unwanted |= FUSE_CAP_ASYNC_READ;
 
     bool passthrough = false;
-    if (session->sees_init) {
+    if (session->may_pass_through) {
 #ifdef FUSE_CAP_PASSTHROUGH
         if (connection->capable & FUSE_CAP_PASSTHROUGH) {
             passthrough = true;
@@ -54,8 +54,8 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
 #endif
         if (!passthrough && session->kernel_flags & FUSESHIM_PASSTHROUGH)
             passthrough = session->patch_passthrough = true;
-        session->patch_kill_privileges = (session->kernel_flags & FUSESHIM_KILLPRIV_V2) != 0;
     }
+    session->patch_kill_privileges = (session->kernel_flags & FUSESHIM_KILLPRIV_V2) != 0;
 
     connection->want = (connection->want & ~unwanted) | (wanted & connection->capable);
     connection->max_write = MAX_WRITE;
@@ -80,15 +80,17 @@ void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection)
 
 /* Keeps what the kernel offers from the INIT request. It is the first request, and always comes through read(2):
  * libfuse splices only once it knows the protocol's version. */
-static void note_init(fuseshim_session *session, const char *bytes, size_t count)
+void fuseshim_note_init(fuseshim_session *session, const void *bytes, size_t count)
 {
     struct fuse_in_header header;
     struct fuse_init_in init = {0};
-    if (count < sizeof header) return;
+    if (count < sizeof header || count > sizeof session->init) return;
     memcpy(&header, bytes, sizeof header);
     if (header.opcode != FUSE_INIT) return;
+    memcpy(session->init, bytes, count);
+    atomic_store(&session->init_length, count);
     count -= sizeof header;
-    memcpy(&init, bytes + sizeof header, count < sizeof init ? count : sizeof init);
+    memcpy(&init, (const char *)bytes + sizeof header, count < sizeof init ? count : sizeof init);
     session->kernel_flags = init.flags;
     if (init.flags & FUSESHIM_INIT_EXT) session->kernel_flags |= (uint64_t)init.flags2 << 32;
     atomic_store(&session->init_unique, header.unique);
@@ -113,7 +115,7 @@ static ssize_t hook_read(int descriptor, void *buffer, size_t size, void *userda
     fuseshim_session *session = userdata;
     ssize_t count = read(descriptor, buffer, size);
     bool first = atomic_load_explicit(&session->kernel_minor, memory_order_relaxed) == 0;
-    if (count > 0 && first) note_init(session, buffer, (size_t)count);
+    if (count > 0 && first) fuseshim_note_init(session, buffer, (size_t)count);
     return count;
 }
 
@@ -123,6 +125,11 @@ static ssize_t hook_writev(int descriptor, struct iovec *pieces, int count, void
     unsigned long long unique = atomic_load_explicit(&session->init_unique, memory_order_relaxed);
     if (unique) {
         const struct fuse_out_header *header = pieces[0].iov_base;
+        if (header->unique == unique && session->is_taken_over) {
+            /* The kernel had this reply from the process that mounted. */
+            atomic_store(&session->init_unique, 0);
+            return (ssize_t)header->len;
+        }
         if (header->unique == unique && count == 2 && pieces[1].iov_len >= STACK_DEPTH_OFFSET + sizeof(uint32_t)) {
             patch_init(session, pieces[1].iov_base);
             atomic_store(&session->init_unique, 0);
@@ -147,7 +154,6 @@ int fuseshim_watch_init(fuseshim_session *session, int descriptor)
         .splice_send = hook_splice,
     };
     int failure = fuse_session_custom_io(session->fuse, &hooks, descriptor);
-    if (failure) return failure < 0 ? -failure : failure;
-    session->sees_init = true;
-    return 0;
+    session->may_pass_through = session->options.passthrough && fuseshim_may_pass_through();
+    return failure < 0 ? -failure : failure;
 }

@@ -19,7 +19,10 @@ struct fuseshim_session {
 
     /* The INIT conversation, of which libfuse shows only what it knows. Written by the thread that receives INIT,
      * while no other request can exist. */
-    bool sees_init;              /* the input and output go through our hooks */
+    bool may_pass_through;       /* passthrough is requested, and this process has the rights */
+    bool is_taken_over;          /* the kernel had its INIT reply from an earlier process */
+    char init[FUSESHIM_INIT_CAPACITY]; /* the INIT request as it was received */
+    atomic_size_t init_length;   /* 0 until INIT was seen */
     atomic_ullong init_unique;   /* INIT's number between its request and its reply, else 0 */
     atomic_uint kernel_minor;    /* 0 until INIT was seen */
     uint64_t kernel_flags;       /* all 64 */
@@ -32,6 +35,13 @@ struct fuseshim_session {
 #define FUSESHIM_KILLPRIV_V2 (1ull << 28)
 #define FUSESHIM_PASSTHROUGH (1ull << 37)
 #define FUSESHIM_EXPIRE_ONLY (1u << 0)
+
+/* The bit of a request's number that says that the kernel sends it again. */
+#define FUSESHIM_RESENT (1ull << 63)
+
+/* FUSE_NOTIFY_RESEND (Linux 6.9). */
+#define FUSESHIM_NOTIFY_RESEND 7
+#define FUSESHIM_HAS_RESEND (1ull << 39)
 
 /* Whether the calling thread is in fuseshim_session_serve. */
 extern _Thread_local bool fuseshim_serving;
@@ -48,5 +58,8 @@ extern const struct fuse_lowlevel_ops fuseshim_lowlevel_operations;
 /* init.c: what we want of the connection; and the hooks that show and change what libfuse does not. */
 void fuseshim_negotiate(void *userdata, struct fuse_conn_info *connection);
 int fuseshim_watch_init(fuseshim_session *session, int descriptor);
+
+/* Reads what the INIT request says about the kernel. */
+void fuseshim_note_init(fuseshim_session *session, const void *bytes, size_t count);
 
 #endif

@@ -23,7 +23,6 @@ int fuseshim_session_mount(fuseshim_session *session, const char *path)
     if (!S_ISDIR(status.st_mode)) return ENOTDIR;
     errno = 0;
     if (fuse_session_mount(session->fuse, path)) return errno ? errno : EPERM;
-    if (!session->options.passthrough || !fuseshim_may_pass_through()) return 0;
     return fuseshim_watch_init(session, fuse_session_fd(session->fuse));
 }
 

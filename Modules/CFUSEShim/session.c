@@ -9,6 +9,21 @@
 _Thread_local bool fuseshim_serving = false;
 _Thread_local bool fuseshim_is_tmpfile = false;
 
+/* The number of the request that the calling thread is handing to libfuse; 0 for a large write, which stays in libfuse's
+ * pipe. */
+static _Thread_local uint64_t current_number = 0;
+
+static void note_number(const struct fuse_buf *buffer)
+{
+    const struct fuse_in_header *header = buffer->mem;
+    bool is_in_memory = !(buffer->flags & FUSE_BUF_IS_FD) && buffer->size >= sizeof *header;
+    current_number = is_in_memory ? header->unique : 0;
+}
+
+uint64_t fuseshim_current_number(void) { return current_number & ~FUSESHIM_RESENT; }
+
+bool fuseshim_current_is_resent(void) { return (current_number & FUSESHIM_RESENT) != 0; }
+
 /* libfuse answers ENOSYS to opcodes it does not know. FUSE_TMPFILE has the same arguments and the same reply as FUSE_CREATE
  * (fs/fuse/dir.c, fuse_create_open), so libfuse is shown that opcode, and on_create tells the two apart. A request as small
  * as this one is in memory: libfuse leaves only large writes in its pipe. */
@@ -91,6 +106,7 @@ int fuseshim_session_serve(fuseshim_session *session)
             break;
         }
         translate_tmpfile(&buffer);
+        note_number(&buffer);
         fuse_session_process_buf(session->fuse, &buffer);
     }
     fuseshim_serving = false;
@@ -98,6 +114,33 @@ int fuseshim_session_serve(fuseshim_session *session)
     /* What ends one thread ends all; those that wait in read() leave when the connection goes. */
     fuse_session_exit(session->fuse);
     return result;
+}
+
+int fuseshim_session_descriptor(const fuseshim_session *session) { return fuse_session_fd(session->fuse); }
+
+size_t fuseshim_session_init_request(fuseshim_session *session, void *buffer, size_t capacity)
+{
+    size_t length = atomic_load(&session->init_length);
+    if (length > capacity) return 0;
+    memcpy(buffer, session->init, length);
+    return length;
+}
+
+int fuseshim_session_take_over(fuseshim_session *session, int descriptor, const void *init, size_t length)
+{
+    session->is_taken_over = true;
+    fuseshim_note_init(session, init, length);
+    if (!atomic_load(&session->init_length)) return EINVAL;
+    if (!(session->kernel_flags & FUSESHIM_HAS_RESEND)) return ENOSYS;
+    return fuseshim_watch_init(session, descriptor);
+}
+
+int fuseshim_session_resume(fuseshim_session *session)
+{
+    struct fuse_buf buffer = {.size = atomic_load(&session->init_length), .mem = session->init};
+    struct fuse_out_header resend = {.len = sizeof resend, .error = FUSESHIM_NOTIFY_RESEND};
+    fuse_session_process_buf(session->fuse, &buffer);
+    return write(fuse_session_fd(session->fuse), &resend, sizeof resend) < 0 ? errno : 0;
 }
 
 void fuseshim_session_destroy(fuseshim_session *session)

@@ -48,6 +48,28 @@ package final class VolumeMount: Sendable {
     /// - Throws: the error of `mount(2)` or `fusermount3`.
     package func mount(at directory: FilePath) throws(Errno) {
         try session.mount(at: directory)
+        try serve()
+    }
+
+    /// Serves a mount that another process made and left by ending, instead of ``mount(at:)``.
+    ///
+    /// - Parameters:
+    ///   - device: the mount's device, which the session closes unless this throws.
+    ///   - record: the record of the process that made it.
+    /// - Throws: ENOTCONN when the mount is gone; ENOSYS on a kernel that cannot send unanswered requests again; EOPNOTSUPP when this
+    ///   program would not negotiate what that process did.
+    package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
+        try session.takeOver(device, of: record)
+        try serve()
+    }
+
+    /// What a successor of this process needs to take over the mount, with ``device``.
+    package var record: SessionRecord? { session.record }
+
+    /// The mount's device, valid while this lives. The mount lives as long as any process has it open.
+    package var device: FileDescriptor { session.device }
+
+    private func serve() throws(Errno) {
         do {
             try session.serve(fileSystem)
         } catch {

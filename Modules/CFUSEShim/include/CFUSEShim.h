@@ -204,6 +204,24 @@ void fuseshim_session_set_owner(fuseshim_session *session, void *owner);
  * wait for the connection to begin: an access to the mount blocks until a thread serves. Returns 0 or an errno. */
 int fuseshim_session_mount(fuseshim_session *session, const char *path);
 
+/* The /dev/fuse descriptor of a mounted session. The mount lives as long as any process has it open. */
+int fuseshim_session_descriptor(const fuseshim_session *session);
+
+/* The largest INIT request in bytes. */
+enum { FUSESHIM_INIT_CAPACITY = 256 };
+
+/* Copies the INIT request that the kernel sent. Returns its length; 0 before it came, or when it does not fit. */
+size_t fuseshim_session_init_request(fuseshim_session *session, void *buffer, size_t capacity);
+
+/* Takes a mount over from a process that has ended, instead of fuseshim_session_mount: its descriptor, which the session closes
+ * at its end, and its INIT request. The options must be those of the first session. Returns 0 or an errno: ENOSYS when the
+ * kernel cannot send unanswered requests again (before Linux 6.9); the descriptor then stays the caller's. */
+int fuseshim_session_take_over(fuseshim_session *session, int descriptor, const void *init, size_t length);
+
+/* Begins to serve a mount that was taken over: `started` is called, and the kernel sends again what was not answered. Before any
+ * thread serves. Returns 0 or an errno. */
+int fuseshim_session_resume(fuseshim_session *session);
+
 /* Receives and handles requests on the calling thread until the connection ends. Any number of threads may.
  * Returns 0 when it ended, or the errno that made it impossible to go on. */
 int fuseshim_session_serve(fuseshim_session *session);
@@ -222,6 +240,13 @@ bool fuseshim_may_allow_other(void);
 bool fuseshim_may_pass_through(void);
 
 /* ---- Requests ---- */
+
+/* The kernel's number of the request whose operation the calling thread is in; 0 for a large write. Unique for the life of a
+ * mount. */
+uint64_t fuseshim_current_number(void);
+
+/* Whether the kernel sends this request again, because a process that has ended received it and did not answer. */
+bool fuseshim_current_is_resent(void);
 
 /* Who made a request. */
 struct fuseshim_caller fuseshim_request_caller(fuseshim_request *request);

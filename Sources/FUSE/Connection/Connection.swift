@@ -23,6 +23,8 @@ final class Connection: @unchecked Sendable {
         var device: String?
         /// The error that ended serving; nil after an unmount.
         var failure: Errno?
+        /// The features that an earlier process negotiated, for a mount that was taken over.
+        var predecessor: ConnectionFeatures?
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 

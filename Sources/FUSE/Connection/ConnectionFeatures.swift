@@ -1,7 +1,7 @@
 import CFUSEShim
 
 /// The features negotiated with the kernel in FUSE_INIT.
-package struct ConnectionFeatures: Hashable, Sendable {
+package struct ConnectionFeatures: Codable, Hashable, Sendable {
     package var maxWrite: Int
     /// Open files can be passed through to a backing file.
     package var passthrough: Bool

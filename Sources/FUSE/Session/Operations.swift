@@ -19,6 +19,12 @@ private func service(_ owner: UnsafeMutableRawPointer?) -> Service {
     return Unmanaged<Service>.fromOpaque(owner).takeUnretainedValue()
 }
 
+/// The kernel's number of the request that the calling thread handles.
+private func currentNumber() -> KernelNumber? {
+    let number = fuseshim_current_number()
+    return number == 0 ? nil : KernelNumber(rawValue: number, isResent: fuseshim_current_is_resent())
+}
+
 /// Passes a request to the file system, with the reply that answers it.
 @inline(__always)
 private func handle<Answer>(
@@ -33,7 +39,7 @@ private func handle<Answer>(
     if isTransfer { connection.locality.noteTransfer() } else { connection.locality.note(caller.process) }
     let description = Request(
         caller: Caller(processID: caller.process, userID: caller.user, groupID: caller.group, umask: caller.umask),
-        unique: unique)
+        unique: unique, number: currentNumber())
     body(
         service.fileSystem, description, KernelReply(request, of: connection, unique: unique, capacity: capacity))
 }

@@ -3,12 +3,12 @@ import Glibc
 import Syscalls
 import SystemPackage
 
-/// One FUSE mount: created, mounted, served and unmounted, in this order and once.
+/// One FUSE mount: created, mounted or taken over, served and unmounted, in this order and once.
 ///
 /// All functions may be called from any thread, except that functions that block must not be called on a thread that
 /// answers the kernel. A session that is released while it serves continues to serve until it is unmounted.
 package final class Session: Sendable {
-    private let connection: Connection
+    let connection: Connection
     private let options: SessionOptions
 
     /// Invalidates the kernel's caches. May be used before ``mount(at:)``; notifications are sent once the session serves.
@@ -48,7 +48,8 @@ package final class Session: Sendable {
     /// Starts the threads that answer the kernel, and returns after FUSE_INIT or when the mount is already gone.
     ///
     /// - Parameter fileSystem: answers the kernel; retained until ``waitUntilEnded()`` returns.
-    /// - Throws: EINVAL when the session is not mounted; EAGAIN when the system has no threads left.
+    /// - Throws: EINVAL when the session is not mounted; EAGAIN when the system has no threads left; EOPNOTSUPP when this program
+    ///   would negotiate other features than the process did from which the mount was taken over. The mount is then detached.
     package func serve(_ fileSystem: any FileSystem) throws(Errno) {
         let begins = connection.state.update { state in
             defer { if state.phase == .mounted { state.phase = .serving } }
@@ -59,6 +60,14 @@ package final class Session: Sendable {
         fuseshim_session_set_owner(connection.shim, Unmanaged.passUnretained(service).toOpaque())
         connection.interrupts.start()
         notifications.start(over: connection)
+        if let predecessor = connection.state.read({ $0.predecessor }) {
+            do {
+                try resume(predecessor)
+            } catch {
+                Self.end(connection, notifications)
+                throw error
+            }
+        }
 
         let connection = connection
         let notifications = notifications
@@ -167,6 +176,13 @@ package final class Session: Sendable {
     }
 
     // MARK: - Private
+
+    /// Continues a connection. The kernel keeps to what it negotiated with the process before.
+    private func resume(_ predecessor: ConnectionFeatures) throws(Errno) {
+        let failure = fuseshim_session_resume(connection.shim)
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+        guard connection.state.read({ $0.features }) == predecessor else { throw .notSupported }
+    }
 
     private static func run(_ service: Service) {
         let connection = service.connection

@@ -1,0 +1,57 @@
+import CFUSEShim
+import Syscalls
+import SystemPackage
+
+/// What a process needs, beside the descriptor of the device, to take over a mount from the process that mounted it.
+package struct SessionRecord: Codable, Hashable, Sendable {
+    package var mountPoint: String
+    /// The mount's `major:minor`.
+    package var device: String
+    /// The INIT request that the kernel sent to the first process.
+    var initRequest: [UInt8]
+    /// The features that were negotiated then. They hold for the life of the mount.
+    package var features: ConnectionFeatures
+
+    /// The minor number of the mount's device, which no other mount has meanwhile.
+    package var deviceNumber: Int { device.split(separator: ":").last.flatMap { Int($0) } ?? 0 }
+}
+
+extension Session {
+    /// The record for a successor; nil before the session serves.
+    package var record: SessionRecord? {
+        let (mountPoint, device, features) = connection.state.read { ($0.mountPoint, $0.device, $0.features) }
+        var request = [UInt8](repeating: 0, count: Int(FUSESHIM_INIT_CAPACITY))
+        let length = fuseshim_session_init_request(connection.shim, &request, request.count)
+        guard let mountPoint, let device, let features, length > 0 else { return nil }
+        return SessionRecord(
+            mountPoint: mountPoint.string, device: device, initRequest: Array(request.prefix(length)),
+            features: features)
+    }
+
+    /// The descriptor of the device, for a process that keeps the mount alive. Valid while the session lives.
+    package var device: FileDescriptor { FileDescriptor(rawValue: fuseshim_session_descriptor(connection.shim)) }
+
+    /// Takes over a mount from a process that has ended, instead of ``mount(at:)``. The kernel sends the requests that the process
+    /// had received and not answered again once this session serves.
+    ///
+    /// - Parameters:
+    ///   - device: the descriptor that ``device`` was in the other process. The session closes it; after an error the caller does.
+    ///   - record: the ``record`` of the other process. This session must have been made with the same options.
+    /// - Throws: ENOTCONN when the mount is gone; ENOSYS before Linux 6.9; EINVAL for a record that is not one.
+    package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
+        guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
+        let mountPoint = FilePath(record.mountPoint)
+        guard let table = try? MountTable(), table.device(at: mountPoint) == record.device else {
+            throw .socketNotConnected
+        }
+        let failure = fuseshim_session_take_over(
+            connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+        connection.state.update { state in
+            state.phase = .mounted
+            state.mountPoint = mountPoint
+            state.device = record.device
+            state.predecessor = record.features
+        }
+    }
+}
