@@ -89,7 +89,8 @@ let targets: [Target] = [
     .executableTarget(name: "yonder", dependencies: ["Control", "FileNames", "Syscalls", argumentParser, system]),
 
     // The proofs.
-    .target(name: "TestSupport", dependencies: ["CThreadSanitizer", system], path: "Tests/Support", exclude: ["Programs"]),
+    .target(
+        name: "TestSupport", dependencies: ["CThreadSanitizer", system], path: "Tests/Support", exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),
     .target(
@@ -181,7 +182,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["CFUSEShim", "CSyscalls", "CThreadSanitizer"].contains(target.name) {
+for target in package.targets
+where target.type != .system && !["CFUSEShim", "CSyscalls", "CThreadSanitizer"].contains(target.name) {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .enableUpcomingFeature("ExistentialAny"),
