@@ -40,14 +40,15 @@ package final class DomainHost: Sendable {
     ///
     /// - Parameters:
     ///   - directory: holds the replica.
-    ///   - mountpoint: an empty directory.
+    ///   - mountpoint: an empty directory; or where the inherited mount is.
+    ///   - inherited: a mount that an earlier process made, to be taken over.
     ///   - policy: decides which processes may materialize; nil for the default rules.
     ///   - ignoredNames: name patterns that are excluded from sync, in addition to those of the options.
     /// - Throws: ``FileProviderError``: the provider's, or `posix` with the error of `mount`; the replica's errors.
     package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
-        policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual, logger: Logger,
-        makeProvider: ProviderMaker
+        inherited: InheritedMount? = nil, policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual,
+        logger: Logger, makeProvider: ProviderMaker
     ) throws {
         let policy = policy ?? MaterializationPolicy(rules: .usual, logger: logger)
         var domain = domain
@@ -85,7 +86,11 @@ package final class DomainHost: Sendable {
                 session: session, volume: volume,
                 provisioning: Provisioner(engine: engine, policy: policy, domain: domain.identifier))
             do {
-                try mounted.mount(at: mountpoint)
+                if let inherited {
+                    try mounted.takeOver(inherited.device, of: inherited.record)
+                } else {
+                    try mounted.mount(at: mountpoint)
+                }
             } catch {
                 throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
             }

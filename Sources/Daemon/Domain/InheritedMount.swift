@@ -1,0 +1,7 @@
+import FUSE
+import SystemPackage
+
+package struct InheritedMount: Sendable {
+    let device: FileDescriptor
+    let record: SessionRecord
+}
