@@ -164,6 +164,10 @@ class Daemon:
     def __init__(self, process):
         self._process = process
 
+    @property
+    def number(self):
+        return int(self._process.name)
+
     def forget_peak_memory(self):
         """The peak is that from now on."""
         (self._process / "clear_refs").write_text("5\n")
