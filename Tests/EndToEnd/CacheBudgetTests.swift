@@ -46,7 +46,7 @@ extension RealMount {
         }
 
         @Test(
-            "CACHE-1: what nobody opens for --cache-time goes by itself, but for what is pinned, open or not sent yet")
+            "CACHE-1: a file that is not opened for --cache-time is evicted, unless it is pinned, open or pending")
         func keepsTheTime() async throws {
             try await Installation.run { yonder in
                 try fill(yonder, files: 5, of: 100_000)

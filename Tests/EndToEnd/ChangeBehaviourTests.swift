@@ -166,7 +166,7 @@ extension RealMount {
                 #expect(mount.provider.tree["file"] != nil)
                 #expect(try await bash("cd \"$1\" && cat one two three", mount["own"]).output == "122333")
                 #expect(try await bash("stat -c %i \"$1\"", mount["own/one"]).line == inode)
-                // Nobody can give it up: there is nowhere to fetch it from.
+                // It cannot be evicted: there is no copy to fetch it from.
                 _ = try await bash("setfattr -n user.yonder.evict -v 1 \"$1\"", mount.path.string)
                 #expect(try await bash("cd \"$1\" && cat one two three", mount["own"]).output == "122333")
             }
@@ -192,7 +192,7 @@ extension RealMount {
             }
         }
 
-        @Test("CHANGE-1: changes below a directory that nobody has listed cost no listing, no row and no content")
+        @Test("CHANGE-1: changes below a directory that was never listed cost no listing, no row and no content")
         func row63() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
@@ -256,7 +256,7 @@ extension RealMount {
             }
         }
 
-        @Test("CHANGE-4: much that vanishes at once is held, said, and goes when somebody says so") func row68()
+        @Test("CHANGE-4: a mass deletion is held back and reported, and performed when the user agrees") func row68()
             async throws
         {
             try await Installation.run { yonder async throws in
@@ -274,7 +274,7 @@ extension RealMount {
                 #expect(try await yonder.shell("ls d | wc -l") == "300\n")
                 let warnings = try await yonder.status().warnings
                 #expect(warnings.contains { $0.contains("retry") }, "\(warnings)")
-                // Held for as long as nobody agrees; what else happens comes in.
+                // Held until the user agrees; other changes are applied.
                 try yonder.write("y", to: "added")
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await yonder.shell("ls d | wc -l; cat added") == "300\ny")

@@ -38,7 +38,7 @@ extension RealMount {
             return reports.flatMap(\.problems)
         }
 
-        /// Runs statements on the database as somebody does who should not.
+        /// Runs statements on the database, as a user should not.
         private func sabotage(_ yonder: Installation, _ sql: String) async throws {
             let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()"
             let path = replica(yonder).appending("replica.sqlite").string
@@ -173,7 +173,7 @@ extension RealMount {
             }
         }
 
-        @Test("CHECK-1: what the remote has and nobody here knows is found, and taken in") func comparesWithRemote()
+        @Test("CHECK-1: an item of the remote that the replica lacks is found and added") func comparesWithRemote()
             async throws
         {
             try await Installation.run { yonder in

@@ -17,7 +17,7 @@ extension RealMount {
             tree.addFile("one", in: "d", content: RemoteContent("1"), identifier: "one")
         }
 
-        @Test("N1 a container's enumerator is asked for in the name of whoever lists it") func n1() async throws {
+        @Test("N1 the request for a container's enumerator names the process that lists it") func n1() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("ls", mount["d"]).output == "one\n")
                 let call = try #require(mount.provider.log.calls(of: .enumerator, "d").first)
@@ -58,7 +58,9 @@ extension RealMount {
             }
         }
 
-        @Test("N4 (CHANGE-1) the working set is followed in the background, in nobody's name") func n4() async throws {
+        @Test("N4 (CHANGE-1) the working set is followed in the background, on behalf of no process") func n4()
+            async throws
+        {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 #expect(await mount.provider.log.waits(.enumerator, .workingSet))
@@ -96,7 +98,7 @@ extension RealMount {
                     await eventually {
                         (try? mount.host.replica.database.item("file"))?.base.version == version
                     })
-                // Whoever has it open keeps what it was; the next one reads what it is, and it is followed still.
+                // An open handle keeps the old content; the next open reads the new one, and the document is still observed.
                 #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "new text" })
                 mount.provider.changeSilently { $0.write(RemoteContent("newer text"), to: "file") }
                 #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "newer text" })
@@ -105,7 +107,7 @@ extension RealMount {
                     "what was opened stays what it was")
                 #expect(holder.isRunning)
                 holder.kill()
-                #expect(mount.provider.log.count(of: .changes, .workingSet) == rounds, "nobody has signalled")
+                #expect(mount.provider.log.count(of: .changes, .workingSet) == rounds, "nothing was signalled")
                 // It is not asked about any more: nothing comes for longer than two of its pauses.
                 var asked = mount.provider.log.count(of: .changes, "file")
                 var quietSince = ContinuousClock.now
@@ -164,7 +166,9 @@ extension RealMount {
             }
         }
 
-        @Test("N7 what the provider throws in place of an enumerator is told to whoever lists") func n7() async throws {
+        @Test("N7 the error that the provider throws instead of an enumerator reaches the process that lists") func n7()
+            async throws
+        {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.fail(.enumerator, of: "d", with: FileProviderError(.fileReadNoPermission))
@@ -245,12 +249,12 @@ extension RealMount {
                 mount.provider.faults.fail(.enumerator, of: "d", with: Hiccup())
                 mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup())
                 mount.provider.log.clear()
-                #expect(try await Command.run("ls", mount["d"]).output == "one\n", "nobody noticed")
+                #expect(try await Command.run("ls", mount["d"]).output == "one\n", "the change was not noticed")
                 #expect(mount.provider.log.count(of: .enumerator, "d") >= 2, "the one that failed, and another")
                 #expect(mount.provider.log.count(of: .enumerate, "d") == 2)
                 try await mount.host.evictItem(identifier: "d")
                 mount.provider.log.clear()
-                // One that lasts longer than anybody waits for is tried again when nobody waits.
+                // A listing that lasts longer than its callers wait is tried again without callers.
                 mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup(), times: 4)
                 let refused = try await Command.run("ls", mount["d"])
                 #expect(refused.errors.contains("Input/output error"), "\(refused.errors)")

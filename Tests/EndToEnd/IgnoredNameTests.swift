@@ -49,7 +49,7 @@ extension RealMount {
             }
         }
 
-        @Test("SEND-17: a remote folder that holds them is removed all the same, and what they held is set aside")
+        @Test("SEND-17: a remote folder that contains them is removed nevertheless, and their content is set aside")
         func blockNoDeletion() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.shell("ls -R \"$1\"; echo kept > \"$1/gone/.~lock.x#\"", mount.path.string)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// Items that are moved on the remote into, or out of, directories that nobody has listed here.
+    /// Items that are moved on the remote into, or out of, directories that were never listed here.
     @Suite struct MovedAway {
         private func move(_ yonder: Installation, _ name: String, to place: String) throws {
             try FileManager.default.moveItem(

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// A remote that takes its time, or never answers: what is here works, and nobody hangs.
+    /// A remote that answers late or never: local content works, and no process hangs.
     @Suite(.tags(.timing)) struct SlowRemote {
         @Test("ERROR-2: what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
         func nobodyHangs() async throws {

@@ -30,7 +30,9 @@ extension RealMount {
             }
         }
 
-        @Test("TAKEOVER-4: a command that is given while the daemon restarts waits for it") func commandsWait() async throws {
+        @Test("TAKEOVER-4: a command that is given while the daemon restarts waits for it") func commandsWait()
+            async throws
+        {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource()
@@ -69,7 +71,8 @@ extension RealMount {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/takeover/unbroken.py").path
             let works = Task {
-                try await Command(["python3", script, yonder.mount.string, String(seconds)], seconds: seconds + 300).run()
+                try await Command(["python3", script, yonder.mount.string, String(seconds)], seconds: seconds + 300)
+                    .run()
             }
             let kills = Task {
                 var kills = 0

@@ -148,7 +148,7 @@ extension RealMount {
                 try mount.host.trashItem(withIdentifier: "file")
                 try mount.host.trashItem(withIdentifier: "d")
                 #expect(try await mount.isSynced())
-                // Nobody here has heard of it.
+                // It is unknown here.
                 mount.provider.change { $0.addFile("new", in: "d", content: RemoteContent("x"), identifier: "new") }
                 #expect(try await Command.run("rm", mount.trashed("file")).status == 0)
                 try await mount.host.deleteItem(withIdentifier: "d")

@@ -34,7 +34,7 @@ extension RealMount {
                     mount.path.string)
                 #expect(outcome.status == 0, "\(outcome.errors)")
                 #expect(outcome.output == "text\n")
-                // Of what was not made here nobody can say whether it is there.
+                // Whether a name exists that was not created here is unknown.
                 #expect(try await Command.run("cat", mount["d/there"]).errors.contains("No route to host"))
                 #expect(try await Command.run("stat", mount["d/other"]).errors.contains("No route to host"))
                 mount.provider.faults.clear()

@@ -14,7 +14,7 @@ extension RealMount {
         ) async throws {
             let server = try await DAVServer.start(kind, admission)
             do {
-                // Whoever runs the tests may have credentials of his own.
+                // The user who runs the tests may have credentials.
                 try await Installation.run { try await test($0.with(["NETRC": "/nonexistent"]), server) }
             } catch {
                 await server.stop()
@@ -229,7 +229,7 @@ extension RealMount {
             }
         }
 
-        @Test("WRITE-13: symbolic links stay here, in nobody's way") func linksStayHere() async throws {
+        @Test("WRITE-13: symbolic links stay local and block nothing") func linksStayHere() async throws {
             try await run { yonder, server async throws in
                 #expect(try await mount(yonder, server.source).status == 0)
                 try await yonder.shell("mkdir d; echo text > d/file; ln -s file d/link; ln -s d way")

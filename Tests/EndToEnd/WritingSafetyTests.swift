@@ -144,7 +144,7 @@ extension RealMount {
                 let sent = try await Command.run("cmp", yonder["huge"], yonder.source.appending("huge").string)
                 #expect(sent.status == 0, "\(sent.output)\(sent.errors)")
                 let peak = try await Command.shell("awk '/^VmHWM/ { print $2 }' /proc/$1/status", String(daemon))
-                #expect(try #require(Int(peak.line)) < 100_000, "kB at the most: \(peak.line)")
+                #expect(try #require(Int(peak.line)) < 100_000, "kB at most: \(peak.line)")
             }
         }
 
@@ -180,7 +180,7 @@ extension RealMount {
                     try BackgroundProgram("python3", "-c", Self.rewriter, yonder["file\($0)"], $0)
                 }
                 defer { for writer in writers { writer.kill() } }
-                // Somebody who waits makes it be sent again and again, however often it changes.
+                // While a process waits, it is sent again after each change.
                 let hurry = try BackgroundProgram(
                     "sh", "-c", "while :; do \"$0\" wait --timeout 2; done", Installation.program,
                     environment: yonder.environment)

@@ -62,7 +62,7 @@ extension RealMount {
                 #expect(shows)
                 for _ in 0..<5 { #expect(try await df().hasSuffix("1000M  300M\n")) }
                 #expect(mount.provider.log.count(of: .quota) == 1)
-                // A remote that does not answer keeps nobody waiting.
+                // A remote that does not answer delays no process.
                 mount.provider.faults.add(.delay(.seconds(30)), to: .quota)
                 #expect(try await df().hasSuffix("1000M  300M\n"))
             }

@@ -58,7 +58,7 @@ struct InterruptTests {
         }
     }
 
-    @Test func whoIsStoppedCanStillBeKilled() async throws {
+    @Test func stoppedCallerCanBeKilled() async throws {
         try await Mounted.run { mount async throws in
             mount.fileSystem.add("parked", .parked(size: 5))
             let result = try await Command.shell(

@@ -77,7 +77,7 @@ struct PathAddressingTests {
             let later = try await session.find("theirs")
             #expect(later.itemIdentifier == first.itemIdentifier)
             #expect(later.itemVersion.contentVersion != first.itemVersion.contentVersion)
-            // It is the base of a change all the same.
+            // It is the base of a change nevertheless.
             try await session.modify(first, .contents, content: [1, 2])
             remote.change { $0.setUnsettled(path("theirs"), true) }
             let mine = try await session.find("theirs")
@@ -148,7 +148,7 @@ struct PathAddressingTests {
         }
     }
 
-    @Test("PATH-4: what is being moved here is not gone for somebody who finds what looks like it elsewhere")
+    @Test("PATH-4: an item that is being moved here does not count as removed when a similar one is found elsewhere")
     func lookAlikesDuringMoves() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { contents in

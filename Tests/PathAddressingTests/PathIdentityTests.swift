@@ -8,7 +8,9 @@ import Testing
 
 /// Who is who on a remote that knows only paths.
 @Suite struct PathIdentityTests {
-    @Test("PATH-2: what somebody renamed keeps its identifier, and what looks alike and stays does not lend it")
+    @Test(
+        "PATH-2: an item that another client renamed keeps its identifier; a similar item that stays does not lend its own"
+    )
     func renames() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {
@@ -30,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("PATH-2: a directory moved by somebody keeps its identifier and those of all below it")
+    @Test("PATH-2: a directory that another client moved keeps its identifier, and so do all items below it")
     func directories() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change {

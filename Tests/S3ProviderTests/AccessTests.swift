@@ -106,7 +106,7 @@ import TestSupport
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN": "the token",
             ]
             #expect(try await tryOut(bucket.domain.source, environment) == nil)
-            // Whoever asks first waits for the credentials, and so do all others.
+            // The first request waits for the credentials, and so do all others.
             var configuration = HTTPTransport.Configuration()
             configuration.connections = 1
             configuration.environment = [:]

@@ -68,7 +68,7 @@ import Testing
         #expect(ledger.claimCount == 0)
     }
 
-    @Test("S3-14: nobody waits for ever, nor longer than he wants")
+    @Test("S3-14: no operation waits forever, or after its caller has cancelled it")
     func patienceAndCancellation() async throws {
         let ledger = OperationLedger(patience: .milliseconds(100))
         try await holding(.exactly("a"), of: ledger) {
@@ -78,7 +78,7 @@ import Testing
             let cancelled = Task { try await ledger.perform(claiming: [.exactly("a")]) { _ in } }
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await cancelled.value }
-            // Those who gave up are in nobody's way.
+            // Cancelled waiters block no other.
             try await ledger.perform(claiming: [.exactly("b")]) { _ in }
         }
         try await ledger.perform(claiming: [.exactly("a")]) { _ in }

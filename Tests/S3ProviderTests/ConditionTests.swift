@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func whatSomebodyWritesWhileItIsBeingDeletedStays() async throws {
+    @Test func foreignWriteDuringDeletionStays() async throws {
         try await withStore("meanwhile=top/file") { remote, _, _ in
             let ours = try await write("ours", remote, if: .absent)
             let failure = await #expect(throws: RemoteConditionFailure.self) {
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func whatSomebodyWritesWhileItIsBeingRenamedStays() async throws {
+    @Test func foreignWriteDuringRenameStays() async throws {
         try await withStore("meanwhile=top/file") { remote, _, _ in
             _ = try await write("ours", remote, if: .absent)
             _ = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
@@ -117,7 +117,7 @@ import Testing
     @Test(
         "in a directory, too, whatever a server knows of deleting many at once",
         arguments: ["plain", "ignores=batches", "refuses=batches"])
-    func whatSomebodyWritesWhileItsDirectoryIsBeingRenamedStays(on store: String) async throws {
+    func foreignWriteDuringRenameOfDirectoryStays(on store: String) async throws {
         try await withStore(store, "meanwhile=top/a/2") { remote, _, log in
             for number in 1...5 { _ = try await write("ours", remote, if: .absent, to: "a/\(number)") }
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)

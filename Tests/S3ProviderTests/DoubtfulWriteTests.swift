@@ -31,8 +31,8 @@ import Testing
         }
     }
 
-    @Test("S3-11: what was answered later, or was shown, is somebody's, until it is deleted")
-    func whatIsThereKeepsItsDirectory() async throws {
+    @Test("S3-11: an object that was answered later, or was shown, counts as known until it is deleted")
+    func existingObjectKeepsItsDirectory() async throws {
         try await withBucket { bucket, remote in
             for name in ["answered", "shown"] {
                 let (key, path) = ("\(bucket.prefix)\(name)/file", RemotePath([name]))

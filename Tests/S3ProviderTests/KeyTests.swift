@@ -7,7 +7,7 @@ import Testing
 
 @testable import S3Provider
 
-/// What of a bucket is no tree of files is shown all the same.
+/// Keys of a bucket that form no tree of files are shown nevertheless.
 @Suite(.tags(.server)) struct KeyTests {
     static let odd = [
         "plain", "a//b", "a/./c", "a/../d", "both", "both-between", "both/inner", "marked/", "content/", "content/x",

@@ -23,7 +23,7 @@ import Testing
                 _ = try await client.send { client.request("PUT", key, body: .bytes(Array(text.utf8))) }
             }
             for path in ["d/changed", "d/gone", "d/kept", "d/old/only", "d/some/one", "d/some/two"] {
-                // By somebody else.
+                // By another client.
                 try await bucket.put(bucket.prefix + path, path)
             }
             let prefix = bucket.prefix + "d/"
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("S3-10: what somebody else has changed since is as the listing says")
+    @Test("S3-10: an object that another client has changed since is as the listing says")
     func othersCount() async throws {
         try await withBucket { bucket, remote in
             let client = remote.client

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func whatWasCopiedBeforeACrashIsHiddenAndGoesOn() async throws {
+    @Test func renameContinuesAfterACrash() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
             // A life that ended after the first copies.
@@ -57,7 +57,7 @@ import Testing
             try await fill(bucket)
             try remote.moves.save(record(bucket, .copying))
             try await bucket.put(bucket.prefix + "b/1", "a/1")
-            try await bucket.put(bucket.prefix + "b/theirs", "somebody else's")
+            try await bucket.put(bucket.prefix + "b/theirs", "of another client")
             let again = try bucket.remote()
             _ = try await again.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
             #expect(
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func whatWasNotDeletedBeforeACrashIsDeletedAtTheNextStart() async throws {
+    @Test func interruptedDeletionEndsAtTheNextStart() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
             for path in paths where path.hasPrefix("a/") {
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func whatIsRemovedWhileItIsBeingCopiedDoesNotComeBack() async throws {
+    @Test func removalDuringCopyStays() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
             try remote.moves.save(record(bucket, .copying))
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test("S3-14: a renaming that the server does not let us end keeps nobody from its new place")
+    @Test("S3-14: a rename that the server does not let us end blocks no operation on its new place")
     func stuckDeletions() async throws {
         try await withBucket { bucket, remote in
             for path in ["a/1", "b/1"] { try await bucket.put(bucket.prefix + path, "x") }
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func whatWentInPartsIsTheSameContentWhenItIsRenamed() async throws {
+    @Test func renamedMultipartObjectKeepsItsContent() async throws {
         var settings = S3Settings()
         settings.multipartThreshold = 100_000
         settings.partSize = 1 << 20
@@ -253,7 +253,7 @@ import Testing
     }
 
     @Test("S3-14: a directory whose files are all removed at once is still there")
-    func whatIsEmptiedAtOnceStays() async throws {
+    func emptiedDirectoryStays() async throws {
         try await withBucket { bucket, remote in
             let names = (0..<20).map { "file \($0)" }
             for name in names { try await bucket.put(bucket.prefix + "a/" + name, "x") }

@@ -44,7 +44,7 @@ import Testing
             last = try await write("round \(number)", remote, if: .unchanged(tag: last.tag))
             #expect(try await read(remote, last.tag) == "round \(number)")
         }
-        // What somebody else writes is still a conflict, and is not deleted.
+        // A foreign write is still a conflict, and is not deleted.
         _ = try await store.ask("curl -sS -X PUT --data-binary theirs \"$at/bucket/top/file\"")
         let theirs = try await remote.entry(at: RemotePath("file"))
         #expect(theirs.tag != last.tag)
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("S3-14: a renaming that cannot be ended keeps nobody from its places")
+    @Test("S3-14: a rename that cannot be ended blocks no operation on its places")
     func renamingThatCannotBeEnded() async throws {
         try await withStore("keeps=top/a/") { remote, store in
             for name in ["a/1", "a/2"] {

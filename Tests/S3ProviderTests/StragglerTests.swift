@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test("S3-9: what arrives late is moved with the directory that it was sent to")
-    func whatArrivesLateIsMovedToo() async throws {
+    func lateArrivalIsMovedToo() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
             remote.client.ledger.noteUnknown(bucket.prefix + "a/late")
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("S3-9: whoever looks where something is on its way sees what comes of it")
+    @Test("S3-9: a lookup at the place of a request in flight sees its outcome")
     func looksWaitToo() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a/file", "text")
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test("S3-9: after a process that was killed something may be on its way to anywhere")
-    func whatAKilledProcessSentMayStillArrive() async throws {
+    func requestOfAKilledProcessMayArrive() async throws {
         let store = ReportingStore.temporary
         func start(_ path: String = "any") async throws -> (OperationLedger, Duration) {
             let settings = LedgerState.Settings(grace: .milliseconds(300)...(.seconds(30)))

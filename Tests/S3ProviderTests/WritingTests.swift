@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func whatAnotherToolWroteBesideAnObjectIsShownOnceItIsRead() async throws {
+    @Test func foreignMetadataIsShownAfterReading() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "a", "text", fields: ["x-amz-meta-mtime": "1111111111.5"])
             let first = try await remote.entry(at: RemotePath("a"))

@@ -169,7 +169,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whoListsADirectoryThatIsEvictedWhileItIsComparedGetsItsListing() async throws {
+        @Test func listingDuringEvictionAndComparisonSucceeds() async throws {
             try await run { fixture in
                 try await fixture.list("d")
                 fixture.provider.faults.fail(

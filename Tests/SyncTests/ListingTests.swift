@@ -141,7 +141,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whoComesWhileACancelledListingEndsIsServed() async throws {
+        @Test func listingAfterACancelledListingIsServed() async throws {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 for _ in 0..<20 {
                     let gate = fixture.provider.faults.hold(.enumerate, times: 1)

@@ -118,7 +118,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whoStaysGetsTheFileWhenAnotherLeaves() async throws {
+        @Test func remainingReaderGetsTheFile() async throws {
             try await EngineFixture.run(fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }) {
                 fixture in
                 try await fixture.list()

@@ -60,7 +60,7 @@ extension EngineTests {
             }
         }
 
-        @Test func whoReadsWhileAFailedTransferIsClearedAwayGetsTheFile() async throws {
+        @Test func readDuringCleanupOfFailedTransferSucceeds() async throws {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 for _ in 0..<20 {

@@ -6,7 +6,7 @@ region=REGION: those signed for another region are.
 ignores: conditions are ignored.
 ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are.
 refuses=batches: deletions of many that have conditions are forbidden.
-meanwhile=KEY: just before this is deleted for the first time, somebody else writes it anew.
+meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
