@@ -9,23 +9,29 @@ private func runDriver(
     _ body: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-private let parser = ProcessInfo.processInfo.environment["YONDER_FUZZ"].flatMap(Parser.init(rawValue:))
-
-/// The package manager calls the entry of a program by this name.
-@_cdecl("Fuzz_main")
-public func fuzz(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
-    guard parser != nil else {
+private let parser: Parser = {
+    let name = ProcessInfo.processInfo.environment["YONDER_FUZZ"] ?? ""
+    guard let parser = Parser(rawValue: name) else {
         let names = Parser.allCases.map(\.rawValue).joined(separator: ", ")
-        FileHandle.standardError.write(Data("YONDER_FUZZ has to be one of \(names)\n".utf8))
-        return 64
+        fatalError("YONDER_FUZZ is '\(name)', and has to be one of \(names)")
     }
+    return parser
+}()
+
+/// The package manager calls the entry point of a program by this name.
+@_cdecl("Fuzz_main")
+public func run(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
     var (count, arguments) = (count, arguments)
-    return runDriver(&count, &arguments) { bytes, size in
-        do {
-            try parser?.parse(Array(UnsafeBufferPointer(start: bytes, count: size)))
-        } catch {
-            fatalError("\(error)")
-        }
-        return 0
+    return runDriver(&count, &arguments, parse)
+}
+
+/// libFuzzer's own entry point, which is linked and not used, refers to a function of this name.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func parse(_ bytes: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    do {
+        try parser.parse(Array(UnsafeBufferPointer(start: bytes, count: size)))
+    } catch {
+        fatalError("\(error)")
     }
+    return 0
 }
