@@ -47,13 +47,14 @@ import Testing
         let renamed = try #require(try database.item("identifier of renamed"))
         #expect(renamed.changedFields == .filename && renamed.base.name == "renamed there")
         #expect(try database.pendingDeletions().map(\.identifier) == ["identifier of removed"])
+        #expect(try database.pendingDeletions().map(\.inode) == [nil])
         #expect(try database.trashedItems().map(\.ownName) == ["trashed"])
         let new = try #require(try database.item(named: "new", in: .root))
         #expect(new.identifier == nil && new.changedFields.contains(.contents))
         let attribute = ExtendedAttributeName.key(of: "user.comment")
         #expect(try database.extendedAttribute(attribute, of: new.inode.number) == Array("kept".utf8))
         #expect(try database.bytes(of: .syncAnchor) == Array("anchor".utf8))
-        #expect(try database.lastChange(of: .pending) > 0)
+        #expect(try database.localSets.lastChange(of: .pending) > 0)
         try replica.close()
     }
 }
