@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -180,4 +181,16 @@ int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *fla
     case SYS_symlinkat: return 2;
     default: return -1;
     }
+}
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+int yonder_memfd_create(const char *name)
+{
+    int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    if (descriptor == -1 && errno == EINVAL)
+        descriptor = memfd_create(name, MFD_CLOEXEC);
+    return descriptor;
 }

@@ -1,6 +1,7 @@
 import Dispatch
 import FUSE
 import Foundation
+import Replica
 import Volume
 
 /// Closed files whose changes the volume has not recorded yet. They are recorded in batches, because a program that writes
@@ -24,11 +25,20 @@ final class ClosedFiles: @unchecked Sendable {
         self.passthrough = passthrough
     }
 
-    /// Adds a file of which one handle for writing was closed.
-    func add(_ node: NodeID) {
-        volume.noteClosing(node.rawValue)
+    /// Adds a file of which one handle for writing was closed, unless the request was counted before.
+    func add(_ node: NodeID, request: RequestNumber?) {
+        guard volume.noteClosing(node.rawValue, request: request) else { return }
+        append([node.rawValue])
+    }
+
+    /// Adds the files of which the process that owned the mount before has counted closed handles.
+    func resume(_ nodes: [UInt64]) {
+        if !nodes.isEmpty { append(nodes) }
+    }
+
+    private func append(_ nodes: [UInt64]) {
         lock.lock()
-        waiting.append(node.rawValue)
+        waiting += nodes
         let isFull = waiting.count >= Self.batchSize
         let isFirst = !isScheduled
         isScheduled = true

@@ -42,7 +42,7 @@ extension VolumeFileSystem {
                 try volume.makeSymbolicLink(
                     name, in: parent.rawValue, to: text, caller: Requester(request), isListed: attempt != .unlisted))
         } succeed: { [self] reply, entry in
-            succeed(reply, entry)
+            succeed(reply, entry, request)
         }
     }
 
@@ -53,7 +53,7 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
         } succeed: { [self] reply, entry in
-            succeed(reply, entry)
+            succeed(reply, entry, request)
         }
     }
 
@@ -102,9 +102,10 @@ extension VolumeFileSystem {
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry, isListed: attempt != .unlisted)
+                caller: Requester(request), registry: registry, isListed: attempt != .unlisted,
+                request: RequestNumber(request))
         } succeed: { [self] reply, made in
-            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
+            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
     }
 
@@ -115,23 +116,24 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry)
+                caller: Requester(request), registry: registry, request: RequestNumber(request))
         } succeed: { [self] reply, made in
-            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry)
+            succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
     }
 
     private func succeed(
         _ reply: consuming CreateReply, _ attributes: Attributes, _ grant: OpenGrant, isWriting: Bool,
-        _ registry: (any PassthroughRegistry)?
+        _ registry: (any PassthroughRegistry)?, _ request: Request
     ) {
-        volume.noteLookup(of: [attributes.node])
+        let request = RequestNumber(request)
+        volume.noteLookup(of: [attributes.node], request: request)
         let isOpen = reply.succeed(
             Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
             backing: grant.backing)
         guard !isOpen else { return }
-        volume.close(attributes.node, wasWriting: isWriting, registry: registry)
-        volume.forget(attributes.node, lookups: 1)
+        volume.undoOpen(attributes.node, wasWriting: isWriting, registry: registry, request: request)
+        volume.forget(attributes.node, lookups: 1, undoing: request)
     }
 
     func write(
@@ -209,7 +211,7 @@ extension VolumeFileSystem {
                     name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
                     isListed: attempt != .unlisted))
         } succeed: { [self] reply, entry in
-            succeed(reply, entry)
+            succeed(reply, entry, request)
         }
     }
 }
@@ -228,6 +230,11 @@ extension OpenGrant {
         case .cached: nil
         }
     }
+}
+
+extension RequestNumber {
+    /// Nil until the session tells the kernel's numbers.
+    init?(_ request: Request) { return nil }
 }
 
 extension Requester {

@@ -1,5 +1,6 @@
 import FileNames
 import FUSE
+import Replica
 import Syscalls
 import SystemPackage
 import Volume
@@ -44,18 +45,19 @@ final class VolumeFileSystem: FileSystem {
                 return Self.absent
             }
         } succeed: { [self] reply, entry in
-            succeed(reply, entry)
+            succeed(reply, entry, request)
         }
     }
 
     /// Answers with an entry. The lookup is counted first, because FORGET may arrive before this returns.
-    func succeed(_ reply: consuming EntryReply, _ entry: Entry) {
+    func succeed(_ reply: consuming EntryReply, _ entry: Entry, _ request: Request) {
         guard entry.node != .none else {
             reply.succeed(entry)
             return
         }
-        volume.noteLookup(of: [entry.node.rawValue])
-        if !reply.succeed(entry) { volume.forget(entry.node.rawValue, lookups: 1) }
+        let (node, request) = (entry.node.rawValue, RequestNumber(request))
+        volume.noteLookup(of: [node], request: request)
+        if !reply.succeed(entry) { volume.forget(node, lookups: 1, undoing: request) }
     }
 
     func forget(node: NodeID, lookups: UInt64) {
@@ -86,11 +88,15 @@ final class VolumeFileSystem: FileSystem {
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead)
         let registry = passthrough.registry
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.open(node.rawValue, for: intent, caller: Requester(request), registry: registry)
+            try volume.open(
+                node.rawValue, for: intent, caller: Requester(request), registry: registry,
+                request: RequestNumber(request))
         } succeed: { [volume] reply, grant in
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
-            if !isOpen { volume.close(node.rawValue, wasWriting: intent.isWriting, registry: registry) }
+            guard !isOpen else { return }
+            volume.undoOpen(
+                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: RequestNumber(request))
         }
     }
 
@@ -110,9 +116,10 @@ final class VolumeFileSystem: FileSystem {
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
         if flags.canWrite {
-            closedFiles.add(node)
+            closedFiles.add(node, request: RequestNumber(request))
         } else {
-            volume.close(node.rawValue, wasWriting: false, registry: passthrough.registry)
+            volume.close(
+                node.rawValue, wasWriting: false, registry: passthrough.registry, request: RequestNumber(request))
         }
         reply.succeed()
     }
@@ -152,6 +159,7 @@ final class VolumeFileSystem: FileSystem {
                 reply.succeed()
                 return
             }
+            // Not with the request: one that the kernel sends again may list other entries.
             volume.noteLookup(of: listed)
             if !reply.succeed() { for node in listed { volume.forget(node, lookups: 1) } }
         }

@@ -14,19 +14,22 @@ package protocol PassthroughRegistry: Sendable {
 /// An open inode and the content version that its handles read.
 ///
 /// Whether it is served by passthrough is decided at the first open and kept until the last close, because the kernel
-/// requires all opens of an inode to agree.
+/// requires all opens of an inode to agree. What the next owner of the mount has to know of it is also in the
+/// ``HandleTable``, before a reply depends on it.
 final class OpenFile: @unchecked Sendable {
     // Unchecked: `state` is only accessed under `lock`, a pthread mutex because concurrent readers of a file contend for it.
     private let lock = NSLock()
-    private var state = State()
+    private var state: State
     let number: InodeNumber
-    private let used = Atomic(false)
+    // The owner outlives the file: only the volume, which retains it, uses either.
+    private unowned let owner: OpenFiles
+    fileprivate let used: Atomic<Bool>
 
     /// Whether a process may have seen content of the version in `state`. As long as none has, an open file follows the
     /// newest version. It stands outside the lock because transactions read it.
     var isUsed: Bool {
         get { used.load(ordering: .sequentiallyConsistent) }
-        set { used.store(newValue, ordering: .sequentiallyConsistent) }
+        set { if newValue != isUsed { owner.setUsed(newValue, self) } }
     }
 
     struct State {
@@ -40,16 +43,27 @@ final class OpenFile: @unchecked Sendable {
         var backing: Int32?
     }
 
-    init(number: InodeNumber) {
+    fileprivate init(number: InodeNumber, owner: OpenFiles, content: HandleTable.OpenContent = .init()) {
         self.number = number
+        self.owner = owner
+        used = Atomic(content.isUsed)
+        state = State(
+            isDecided: content.isDecided, isComplete: content.isComplete, isWritten: content.isWritten,
+            backing: content.backing)
     }
 
-    /// Runs `body` with exclusive access to the state.
+    /// Runs `body` with exclusive access to the state, and stores in the table what it changed.
     func withState<Value, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         lock.lock()
         defer { lock.unlock() }
+        let before = (state.isDecided, state.isComplete, state.isWritten, state.backing)
+        defer {
+            if before != (state.isDecided, state.isComplete, state.isWritten, state.backing) {
+                owner.store(state, of: self)
+            }
+        }
         return try body(&state)
     }
 }
@@ -59,121 +73,203 @@ final class OpenFile: @unchecked Sendable {
 /// The kernel may use a node without an open handle (path resolution, O_PATH, a working directory) until it has sent FORGET
 /// for every answered lookup. The counts take twelve bytes per node at a load factor of at most three quarters: 16 to 32 MB
 /// for a million cached nodes.
+///
+/// All counts are in a ``HandleTable``, which outlives the process. A count and the fact that a request was counted are one
+/// change of it, so that a request that the kernel sends again to the next owner is counted once. A crash can only leave
+/// counts that are too high, and the inode then stays known or open until the unmount: after a request that was counted,
+/// not answered and not sent again because its caller was killed; after a LOOKUP that finds another node when it is sent
+/// again; after FORGET, which the kernel does not send again.
 package final class OpenFiles: OpenInodes, @unchecked Sendable {
     // Unchecked: all state is only accessed under `lock`, a pthread mutex because every READ of the mount locks it.
     private let lock = NSLock()
-    private var files: [InodeNumber: Entry] = [:]
-    /// The number of lookups that the kernel has not forgotten, by inode.
-    private var lookups: [InodeNumber: UInt32] = [:]
-    /// Inodes without a name that are retained because they are open or the kernel knows them.
-    private var nameless: Set<InodeNumber> = []
+    private var table: HandleTable
+    /// Has the open inodes of the table.
+    private var files: [InodeNumber: OpenFile] = [:]
 
-    private struct Entry {
-        var file: OpenFile
-        var count = 0
-        var writers = 0
-        /// The number of writers that have closed the file while their changes are not recorded yet.
-        var closing = 0
+    /// - Parameter table: empty, or the one of the process that owned the mount before.
+    ///   ``Volume/restoreOpenFiles()`` completes its open files before the first request.
+    package init(table: consuming HandleTable) {
+        let open = table.openNumbers.map { ($0, table.entry(of: $0)?.content ?? .init()) }
+        self.table = table
+        for (key, content) in open {
+            let number = InodeNumber(key)
+            files[number] = OpenFile(number: number, owner: self, content: content)
+        }
     }
 
-    package init() {}
+    /// No open files, in a new table.
+    package convenience init() throws(Errno) { self.init(table: try HandleTable()) }
+
+    /// What the owner of the mount says about it in the table: at most 4096 bytes.
+    package var mountDescription: [UInt8] {
+        get { lock.withLock { table.description } }
+        set { lock.withLock { table.description = newValue } }
+    }
+
+    /// The descriptor of the table's memory, for the process that keeps it. Valid as long as this object.
+    package var tableDescriptor: FileDescriptor { lock.withLock { table.descriptor } }
 
     package func isOpen(_ number: InodeNumber) -> Bool { lock.withLock { files[number] != nil } }
 
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
 
     package func isOpenForWriting(_ number: InodeNumber) -> Bool {
-        lock.withLock { files[number].map { $0.writers > $0.closing } ?? false }
+        lock.withLock { table.entry(of: number.key).map { $0.writers > $0.closing } ?? false }
     }
 
-    /// A writer has closed the file. ``release(_:forWriting:)`` follows when the change is recorded.
-    func noteClosing(_ number: InodeNumber) { lock.withLock { files[number]?.closing += 1 } }
+    /// A writer has closed the file. ``release(_:forWriting:wasNoted:request:undoing:)`` follows when the change is recorded.
+    ///
+    /// - Returns: false if the request was counted before.
+    func noteClosing(_ number: InodeNumber, request: RequestNumber? = nil) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        if hasCounted(request, number) { return false }
+        guard var entry = table.entry(of: number.key) else { return true }
+        entry.closing = min(entry.closing + 1, entry.writers)
+        table.set(entry, of: number.key, counting: request.map { .handle($0.rawValue) })
+        return true
+    }
 
     func file(_ number: InodeNumber) -> OpenFile? {
         lock.lock()
         defer { lock.unlock() }
-        return files[number]?.file
+        return files[number]
     }
 
-    /// Increments the open count.
-    func retain(_ number: InodeNumber, forWriting: Bool) -> OpenFile {
+    /// Increments the open count, unless the request was counted before.
+    func retain(_ number: InodeNumber, forWriting: Bool, request: RequestNumber? = nil) -> OpenFile {
         lock.lock()
         defer { lock.unlock() }
-        var entry = files[number] ?? Entry(file: OpenFile(number: number))
+        if let file = files[number], hasCounted(request, number) { return file }
+        let file = files[number] ?? OpenFile(number: number, owner: self)
+        var entry = table.entry(of: number.key) ?? HandleTable.Entry()
         entry.count += 1
         if forWriting { entry.writers += 1 }
-        files[number] = entry
-        return entry.file
+        table.set(entry, of: number.key, counting: request.map { .handle($0.rawValue) })
+        files[number] = file
+        return file
     }
 
     /// Whether a file has more writers than `closed` contains of it.
     func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
-        lock.withLock { (files[number]?.writers ?? 0) > closed.count { $0 == number } }
+        lock.withLock { Int(table.entry(of: number.key)?.writers ?? 0) > closed.count { $0 == number } }
     }
 
-    /// Decrements the open count.
+    /// Decrements the open count, unless the request was counted before.
     ///
+    /// - Parameters:
+    ///   - wasNoted: whether ``noteClosing(_:request:)`` preceded.
+    ///   - request: the RELEASE.
+    ///   - undone: the request that opened the file and failed. It is not counted any more.
     /// - Returns: the file if this was the last handle, else nil.
-    func release(_ number: InodeNumber, forWriting: Bool) -> OpenFile? {
+    func release(
+        _ number: InodeNumber, forWriting: Bool, wasNoted: Bool = false, request: RequestNumber? = nil,
+        undoing undone: RequestNumber? = nil
+    ) -> OpenFile? {
         lock.lock()
         defer { lock.unlock() }
-        guard var entry = files[number] else { return nil }
+        guard !hasCounted(request, number), var entry = table.entry(of: number.key) else { return nil }
         entry.count -= 1
-        if forWriting {
-            entry.writers -= 1
-            entry.closing = min(max(0, entry.closing - 1), entry.writers)
-        }
-        files[number] = entry.count > 0 ? entry : nil
-        return entry.count > 0 ? nil : entry.file
+        if forWriting, entry.writers > 0 { entry.writers -= 1 }
+        if wasNoted, entry.closing > 0 { entry.closing -= 1 }
+        entry.writers = min(entry.writers, entry.count)
+        entry.closing = min(entry.closing, entry.writers)
+        table.set(
+            entry, of: number.key, counting: request.map { .handle($0.rawValue) },
+            uncounting: undone.map { .handle($0.rawValue) })
+        guard entry.count == 0 else { return nil }
+        return files.removeValue(forKey: number)
+    }
+
+    /// Whether a request that the kernel sends again was counted for an inode.
+    private func hasCounted(_ request: RequestNumber?, _ number: InodeNumber) -> Bool {
+        guard let request, request.isResent else { return false }
+        return table.hasCounted(.handle(request.rawValue), for: number.key)
     }
 
     // MARK: - Lookups
 
     /// Increments the lookup count of each inode. Called before the reply, because FORGET may follow at once.
-    func noteLookup(of numbers: some Sequence<InodeNumber>) {
-        lock.withLock { for number in numbers { lookups[number, default: 0] += 1 } }
+    ///
+    /// - Parameter request: nil for READDIRPLUS: entries of one that the kernel sends again are counted twice.
+    func noteLookup(of numbers: some Sequence<InodeNumber>, request: RequestNumber? = nil) {
+        lock.lock()
+        defer { lock.unlock() }
+        for number in numbers {
+            let counted = request.map { HandleTable.CountedRequest.lookup($0.rawValue) }
+            if let counted, request?.isResent == true, table.hasCounted(counted, for: number.key) { continue }
+            table.noteLookup(of: number.key, counting: counted)
+        }
     }
 
     /// Decrements the lookup count of an inode.
     ///
+    /// - Parameter undone: the request whose lookup the kernel has not received. It is not counted any more.
     /// - Returns: whether the inode has no name and was retained only for the kernel, so that it can be removed.
-    func forget(_ number: InodeNumber, lookups count: UInt64) -> Bool {
+    func forget(_ number: InodeNumber, lookups count: UInt64, undoing undone: RequestNumber? = nil) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        guard let known = lookups[number] else { return false }
-        if UInt64(known) > count {
-            lookups[number] = known - UInt32(count)
-            return false
-        }
-        lookups[number] = nil
-        shrink()
-        return files[number] == nil && nameless.remove(number) != nil
+        return table.forget(number.key, lookups: count, uncounting: undone.map { .lookup($0.rawValue) })
+            && files[number] == nil
     }
 
     /// The number of inodes that the kernel knows.
-    var knownCount: Int { lock.withLock { lookups.count } }
+    var knownCount: Int { lock.withLock { table.knownCount } }
 
     package func keepsNameless(_ number: InodeNumber) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        guard files[number] != nil || lookups[number] != nil else {
-            nameless.remove(number)
-            return false
-        }
-        nameless.insert(number)
-        return true
-    }
-
-    /// Releases memory after the kernel has dropped its caches: a dictionary never shrinks by itself.
-    private func shrink() {
-        guard lookups.capacity > 65_536, lookups.count < lookups.capacity / 16 else { return }
-        var smaller = [InodeNumber: UInt32](minimumCapacity: lookups.count * 2)
-        for (number, count) in lookups { smaller[number] = count }
-        lookups = smaller
+        // The last close of an open inode is always reported; that of its last lookup only with this mark.
+        let isKnown = table.noteNameless(number.key)
+        return isKnown || files[number] != nil
     }
 
     // MARK: - Open files
 
     /// The open inodes.
     var numbers: [InodeNumber] { lock.withLock { Array(files.keys) } }
+
+    /// The open files, and the inodes of handles for writing that were closed and whose changes are not recorded yet, once
+    /// for each handle.
+    var restored: (files: [OpenFile], closing: [InodeNumber]) {
+        lock.withLock {
+            let closing = files.keys.flatMap { number in
+                Array(repeating: number, count: Int(table.entry(of: number.key)?.closing ?? 0))
+            }
+            return (Array(files.values), closing)
+        }
+    }
+
+    fileprivate func store(_ state: OpenFile.State, of file: OpenFile) {
+        change(file) {
+            $0.isDecided = state.isDecided
+            $0.isComplete = state.isComplete
+            $0.isWritten = state.isWritten
+            $0.backing = state.backing
+        }
+    }
+
+    fileprivate func setUsed(_ isUsed: Bool, _ file: OpenFile) {
+        change(file) {
+            file.used.store(isUsed, ordering: .sequentiallyConsistent)
+            $0.isUsed = isUsed
+        }
+    }
+
+    private func change(_ file: OpenFile, _ body: (inout HandleTable.OpenContent) -> Void) {
+        lock.lock()
+        defer { lock.unlock() }
+        // The file of handles that are closed has no entry, or that of its successor.
+        guard files[file.number] === file, var entry = table.entry(of: file.number.key) else {
+            var content = HandleTable.OpenContent()
+            return body(&content)
+        }
+        let before = entry.content
+        body(&entry.content)
+        if entry.content != before { table.set(entry, of: file.number.key) }
+    }
+}
+
+extension InodeNumber {
+    fileprivate var key: UInt64 { UInt64(bitPattern: rawValue) }
 }

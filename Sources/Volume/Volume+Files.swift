@@ -39,14 +39,18 @@ package struct ReadGrant: Sendable {
 extension Volume {
     /// Opens a file.
     ///
-    /// - Parameter registry: registers backing files; nil without passthrough.
+    /// - Parameters:
+    ///   - registry: registers backing files; nil without passthrough.
+    ///   - request: counted once, also if the kernel sends it again. A backing file that was registered for a process
+    ///     that was killed before it had stored the ID stays registered until the unmount.
     package func open(
-        _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?
+        _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?,
+        request: RequestNumber? = nil
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
         // Counted before the row is marked, so that the content is not evicted in between.
-        let file = files.retain(number, forWriting: intent.isWriting)
+        let file = files.retain(number, forWriting: intent.isWriting, request: request)
         do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
                 try change {
@@ -58,7 +62,7 @@ extension Volume {
             observer.didOpenFile(number)
             return grant
         } catch {
-            close(node, wasWriting: intent.isWriting, registry: registry)
+            undoOpen(node, wasWriting: intent.isWriting, registry: registry, request: request)
             throw error
         }
     }
@@ -66,7 +70,7 @@ extension Volume {
     /// Creates and opens a file.
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
-        registry: (any PassthroughRegistry)?, isListed: Bool = true
+        registry: (any PassthroughRegistry)?, isListed: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
@@ -77,37 +81,40 @@ extension Volume {
                         usualGroup: group, isListed: isListed)
                 }
             }
-        return try open(made: inode, content, isWriting: isWriting, registry: registry)
+        return try open(made: inode, content, isWriting: isWriting, registry: registry, request: request)
     }
 
     /// Creates and opens a file without a name (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; otherwise it is
     /// removed with its last use.
     package func createUnnamed(
         in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
-        registry: (any PassthroughRegistry)?
+        registry: (any PassthroughRegistry)?, request: RequestNumber? = nil
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) = try change { changes in
             try changes.names.createUnnamed(
                 in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller), usualGroup: group)
         }
-        return try open(made: inode, content, isWriting: isWriting, registry: registry)
+        return try open(made: inode, content, isWriting: isWriting, registry: registry, request: request)
     }
 
     /// Opens a new file with its content file.
     private func open(
-        made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?
+        made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?,
+        request: RequestNumber?
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         // A file created for reading only is also marked as written, and compared at its close.
-        let file = files.retain(inode.number, forWriting: isWriting)
+        let file = files.retain(inode.number, forWriting: isWriting, request: request)
         file.isUsed = true
         do throws(VolumeError) {
             let grant = file.withState { state in
+                // A request that is sent again finds what was decided before.
+                let isDecided = state.isDecided
                 state.isDecided = true
                 state.isComplete = true
                 state.isWritten = true
-                state.descriptor = content
-                state.backing = try? registry?.register(content)
+                if state.descriptor == nil { state.descriptor = content } else { try? content.close() }
+                if !isDecided { state.backing = try? registry?.register(content) }
                 return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
             }
             if !isWriting { try change { try $0.contents.endWriting(inode.number) } }
@@ -115,7 +122,8 @@ extension Volume {
             attributes.isVolatile = true
             return (attributes, grant)
         } catch {
-            close(UInt64(bitPattern: inode.number.rawValue), wasWriting: isWriting, registry: registry)
+            undoOpen(
+                UInt64(bitPattern: inode.number.rawValue), wasWriting: isWriting, registry: registry, request: request)
             throw error
         }
     }
@@ -134,12 +142,28 @@ extension Volume {
     }
 
     /// A handle for writing was closed; ``closeWritten(_:registry:)`` follows.
-    package func noteClosing(_ node: UInt64) { files.noteClosing(InodeNumber(node)) }
+    ///
+    /// - Returns: false if the request was counted before, and what follows is already under way.
+    package func noteClosing(_ node: UInt64, request: RequestNumber? = nil) -> Bool {
+        files.noteClosing(InodeNumber(node), request: request)
+    }
 
     /// Closes one handle of a file.
-    package func close(_ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
-        if wasWriting, !isReadOnly, closeWritten([node], registry: registry) { return }
-        release(InodeNumber(node), wasWriting: wasWriting, registry: registry)
+    package func close(
+        _ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?, request: RequestNumber? = nil
+    ) {
+        let number = InodeNumber(node)
+        if wasWriting, !isReadOnly { _ = record([number]) }
+        finish(files.release(number, forWriting: wasWriting, request: request), registry: registry)
+    }
+
+    /// Closes a handle that the kernel has not received, because the request failed or was given up.
+    package func undoOpen(
+        _ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?, request: RequestNumber?
+    ) {
+        let number = InodeNumber(node)
+        if wasWriting, !isReadOnly { _ = record([number]) }
+        finish(files.release(number, forWriting: wasWriting, undoing: request), registry: registry)
     }
 
     /// Closes one handle for writing of each file and records the changes.
@@ -147,6 +171,17 @@ extension Volume {
     /// - Returns: false if they cannot be recorded now, because the disk is full; no handle is closed then.
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
         let closed = nodes.map { InodeNumber($0) }
+        guard record(closed) else { return false }
+        for number in closed {
+            finish(files.release(number, forWriting: true, wasNoted: true), registry: registry)
+        }
+        return true
+    }
+
+    /// Records what was written to files with handles that are being closed.
+    ///
+    /// - Returns: false if it cannot be recorded now.
+    private func record(_ closed: [InodeNumber]) -> Bool {
         do throws(VolumeError) {
             try change(changingNames: false) { changes in
                 // The files still count as open, so that no remote change is applied in between. A file with other
@@ -155,22 +190,22 @@ extension Volume {
                     try changes.contents.endWriting(number)
                 }
             }
+            return true
         } catch {
             logger.error("what was written to \(closed.count) files cannot be recorded yet: \(error)")
             return false
         }
-        for number in closed { release(number, wasWriting: true, registry: registry) }
-        return true
     }
 
-    private func release(_ number: InodeNumber, wasWriting: Bool, registry: (any PassthroughRegistry)?) {
-        guard let file = files.release(number, forWriting: wasWriting) else { return }
+    /// Releases what the handles of a file used, after the last of them was closed.
+    private func finish(_ file: OpenFile?, registry: (any PassthroughRegistry)?) {
+        guard let file else { return }
         file.withState { state in
             if let backing = state.backing { registry?.unregister(backing) }
             try? state.descriptor?.close()
             state = OpenFile.State()
         }
-        observer.didCloseInode(number)
+        observer.didCloseInode(file.number)
     }
 
     /// The location of a range of an open file.

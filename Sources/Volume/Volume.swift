@@ -163,15 +163,19 @@ package final class Volume: Sendable {
     // MARK: - What the kernel knows
 
     /// Increments the lookup count of each node. Called before the reply that contains them.
-    package func noteLookup(of nodes: some Sequence<UInt64>) {
-        files.noteLookup(of: nodes.lazy.map { InodeNumber($0) })
+    ///
+    /// - Parameter request: counted once, also if the kernel sends it again; nil for READDIRPLUS.
+    package func noteLookup(of nodes: some Sequence<UInt64>, request: RequestNumber? = nil) {
+        files.noteLookup(of: nodes.lazy.map { InodeNumber($0) }, request: request)
     }
 
     /// Decrements the lookup count of a node, after FORGET or a reply that the kernel discarded. An inode without a
     /// name can be removed with its last lookup.
-    package func forget(_ node: UInt64, lookups: UInt64) {
+    ///
+    /// - Parameter undone: the request whose reply the kernel discarded.
+    package func forget(_ node: UInt64, lookups: UInt64, undoing undone: RequestNumber? = nil) {
         let number = InodeNumber(node)
-        if files.forget(number, lookups: lookups) { observer.didCloseInode(number) }
+        if files.forget(number, lookups: lookups, undoing: undone) { observer.didCloseInode(number) }
     }
 
     /// The number of inodes that the kernel knows.

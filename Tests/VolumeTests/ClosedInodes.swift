@@ -24,10 +24,10 @@ final class ClosedInodes: VolumeObserver {
 extension Volume {
     /// A volume whose items belong to a user, without a log.
     static func make(
-        _ replica: Replica, user: UInt32 = 7, group: UInt32 = 8, observer: any VolumeObserver
-    ) -> Volume {
+        _ replica: Replica, user: UInt32 = 7, group: UInt32 = 8, observer: any VolumeObserver, files: OpenFiles? = nil
+    ) throws -> Volume {
         Volume(
-            replica: replica, files: OpenFiles(), ownership: Ownership(user: user, group: group),
+            replica: replica, files: try files ?? OpenFiles(), ownership: Ownership(user: user, group: group),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: observer)
     }
 }

@@ -17,7 +17,7 @@ import Testing
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
-        volume = .make(replica, user: 0, group: 0, observer: ClosedInodes())
+        volume = try .make(replica, user: 0, group: 0, observer: ClosedInodes())
     }
 
     private func errno(_ body: () throws(VolumeError) -> Void) -> Errno? {

@@ -17,7 +17,7 @@ import Volume
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
-        volume = .make(replica, observer: closed)
+        volume = try .make(replica, observer: closed)
     }
 
     private func settle(_ node: UInt64) async throws {

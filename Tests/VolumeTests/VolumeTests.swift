@@ -19,7 +19,7 @@ import Volume
     init() throws {
         fixture = try ReplicaFixture()
         replica = try fixture.replica()
-        volume = .make(replica, observer: closed)
+        volume = try .make(replica, observer: closed)
     }
 
     // MARK: - Names

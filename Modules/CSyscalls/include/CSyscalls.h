@@ -84,4 +84,19 @@ uint64_t yonder_file_system_identifier(int descriptor);
 int yonder_take_write_lease(int descriptor);
 int yonder_give_up_lease(int descriptor);
 
+/* memfd_create(2) with MFD_CLOEXEC, not executable where the kernel knows MFD_NOEXEC_SEAL (Linux 6.3). */
+int yonder_memfd_create(const char *name);
+
+/* A load and a store of an aligned word. No store moves before an earlier one: a process that is killed has made the stores
+ * before some point of its program and none after it. */
+static inline uint64_t yonder_load_word(const void *address)
+{
+    return __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE);
+}
+
+static inline void yonder_store_word(void *address, uint64_t word)
+{
+    __atomic_store_n((uint64_t *)address, word, __ATOMIC_RELEASE);
+}
+
 #endif

@@ -70,7 +70,7 @@ package final class DomainHost: Sendable {
                 // For tests of mounts without passthrough.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
             let kernel = KernelInvalidator(notifications: session.notifications)
-            let files = OpenFiles()
+            let files = try OpenFiles()
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
