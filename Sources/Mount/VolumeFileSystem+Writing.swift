@@ -233,8 +233,11 @@ extension OpenGrant {
 }
 
 extension RequestNumber {
-    /// Nil until the session tells the kernel's numbers.
-    init?(_ request: Request) { return nil }
+    /// Nil for a large write, whose number is not known.
+    init?(_ request: Request) {
+        guard let number = request.number else { return nil }
+        self.init(rawValue: number.rawValue, isResent: number.isResent)
+    }
 }
 
 extension Requester {

@@ -146,7 +146,7 @@ extension DomainHost {
 
     /// Acts on an item, and lists the directories that the action needs.
     private func actListing<Value>(
-        on identifier: ItemIdentifier, _ body: (inout LocalChanges) throws -> Value
+        on identifier: ItemIdentifier, _ body: (LocalChanges) throws -> Value
     ) async throws(FileProviderError) -> Value {
         while true {
             do throws(FileProviderError) {
