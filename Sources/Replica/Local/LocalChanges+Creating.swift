@@ -51,7 +51,7 @@ extension LocalChanges {
         let number = try db.insertInode(creation)
         try db.unlink(number, at: now)
         try db.noteUnnamed(number)
-        let content = try contents.create(number, size: 0)
+        let content = try contents.create(number, size: 0, isFirst: true)
         opened = content
         var inode = creation.inode(number)
         inode.linkCount = 0
@@ -75,7 +75,7 @@ extension LocalChanges {
         }
         var content: FileDescriptor?
         if new.kind == .file {
-            let file = try contents.create(made.number, size: 0)
+            let file = try contents.create(made.number, size: 0, isFirst: true)
             if isWritten { content = file } else { try file.close() }
         }
         return (creation.inode(made.number), content)
