@@ -105,7 +105,9 @@ let targets: [Target] = [
         exclude: ["Stored"]),
     .testTarget(
         name: "VolumeTests",
-        dependencies: ["FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "Volume", logging, system]),
+        dependencies: [
+            "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", "Volume", logging, system,
+        ]),
     .testTarget(
         name: "SyncTests",
         dependencies: [

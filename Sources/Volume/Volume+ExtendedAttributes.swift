@@ -49,7 +49,7 @@ extension Volume {
     /// - Parameter isProvided: whether the action has been done.
     package func setExtendedAttribute(
         _ name: String, of node: UInt64, to value: [UInt8], mustBeNew: Bool, mustExist: Bool, caller: Requester,
-        isProvided: Bool
+        isProvided: Bool, request: RequestNumber? = nil
     ) throws(VolumeError) {
         let number = InodeNumber(node)
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
@@ -64,7 +64,7 @@ extension Volume {
             }
         }
         let stored = try Self.storedName(name)
-        try change {
+        try change(request, .nothing) {
             try $0.attributes.setExtendedAttribute(
                 stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist,
                 caller: LocalCaller(caller))
@@ -72,13 +72,15 @@ extension Volume {
     }
 
     /// Removes an attribute.
-    package func removeExtendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) {
+    package func removeExtendedAttribute(
+        _ name: String, of node: UInt64, request: RequestNumber? = nil
+    ) throws(VolumeError) {
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard YonderAttribute(rawValue: name) == .policy else { throw .refused(.notPermitted) }
             return try setPolicy(nil, of: InodeNumber(node))
         }
         let stored = try Self.storedName(name)
-        try change { try $0.attributes.removeExtendedAttribute(stored, of: InodeNumber(node)) }
+        try change(request, .nothing) { try $0.attributes.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
     /// Sets the content policy of an item, also on a read-only mount, because it does not change the remote.

@@ -53,7 +53,10 @@ extension Volume {
         let file = files.retain(number, forWriting: intent.isWriting, request: request)
         do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
-                try change {
+                // Only what truncates must not be done twice.
+                try change(
+                    intent.isTruncating ? request : nil, .writing(number, caller: LocalCaller(caller))
+                ) {
                     try $0.contents.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
                 }
                 if intent.isTruncating { contentWasReplaced(number) }
@@ -74,8 +77,12 @@ extension Volume {
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
-            if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
-                try change { changes in
+            if let made = createAhead(
+                name, in: parent, permissions: permissions, caller: caller, request: request)
+            {
+                made
+            } else {
+                try change(request, .file) { changes in
                     try changes.names.createFile(
                         name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
                         usualGroup: group, isListed: isListed)
@@ -91,7 +98,7 @@ extension Volume {
         registry: (any PassthroughRegistry)?, request: RequestNumber? = nil
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
-        let (inode, content) = try change { changes in
+        let (inode, content) = try change(request, .file) { changes in
             try changes.names.createUnnamed(
                 in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller), usualGroup: group)
         }
@@ -130,12 +137,12 @@ extension Volume {
 
     /// Creates a file through the creation log instead of a transaction; nil if that is not possible.
     private func createAhead(
-        _ name: String, in parent: UInt64, permissions: UInt16, caller: Requester
+        _ name: String, in parent: UInt64, permissions: UInt16, caller: Requester, request: RequestNumber?
     ) -> (InodeRecord, FileDescriptor)? {
         guard !isReadOnly,
             let made = replica.createAhead(
                 name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
-                usualGroup: ownership.group)
+                usualGroup: ownership.group, request: request)
         else { return nil }
         observer.volumeDidChange(ReplicaEffects())
         return made
@@ -291,11 +298,15 @@ extension Volume {
     }
 
     /// Allocates or deallocates space of a file that is open for writing. (fallocate)
-    package func allocate(_ node: UInt64, mode: Int32, offset: Int64, length: Int64) throws(VolumeError) {
+    package func allocate(
+        _ node: UInt64, mode: Int32, offset: Int64, length: Int64, request: RequestNumber? = nil
+    ) throws(VolumeError) {
         let number = InodeNumber(node)
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
+        // A range that was written since must not be deallocated again.
+        if try known({ try replica.database.wasCarriedOut(request) }) { return }
         try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
-        try change { try $0.contents.contentWasWritten(number) }
+        try change(request, .nothing) { try $0.contents.contentWasWritten(number) }
     }
 
     /// Verifies a range that is to be written, allocated or copied to.

@@ -11,42 +11,49 @@ extension Volume {
     ///   collide with one on the remote; the collision is resolved as a conflict when the item is uploaded or the
     ///   directory is listed.
     package func make(
-        _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester, isListed: Bool = true
+        _ name: String, in parent: UInt64, mode: UInt32, device: UInt32 = 0, caller: Requester, isListed: Bool = true,
+        request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {
         guard let kind = InodeKind(mode: mode), kind != .symbolicLink else { throw .refused(.invalidArgument) }
         return try make(
             name, in: parent, NewInode(kind: kind, permissions: UInt16(mode & 0o7777), device: device), caller: caller,
-            isListed: isListed)
+            isListed: isListed, request: request)
     }
 
     /// Creates a symbolic link.
     package func makeSymbolicLink(
-        _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true
+        _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true,
+        request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {
         try make(
             name, in: parent, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: target), caller: caller,
-            isListed: isListed)
+            isListed: isListed, request: request)
     }
 
     /// Creates a hard link.
-    package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(VolumeError) -> Attributes {
-        let inode = try change { try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
+    package func link(
+        _ node: UInt64, as name: String, in parent: UInt64, request: RequestNumber? = nil
+    ) throws(VolumeError) -> Attributes {
+        let inode = try change(request, .inode) { try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
         return attributes(for: inode)
     }
 
     /// Removes a name of anything but a directory.
-    package func unlink(_ name: String, in parent: UInt64) throws(VolumeError) {
-        try change { try $0.names.unlink(name, in: InodeNumber(parent)) }
+    package func unlink(_ name: String, in parent: UInt64, request: RequestNumber? = nil) throws(VolumeError) {
+        try change(request, .nothing) { _ = try $0.names.unlink(name, in: InodeNumber(parent)) }
     }
 
     /// Removes an empty directory.
-    package func removeDirectory(_ name: String, in parent: UInt64) throws(VolumeError) {
-        try change { try $0.names.removeDirectory(name, in: InodeNumber(parent)) }
+    package func removeDirectory(
+        _ name: String, in parent: UInt64, request: RequestNumber? = nil
+    ) throws(VolumeError) {
+        try change(request, .nothing) { try $0.names.removeDirectory(name, in: InodeNumber(parent)) }
     }
 
     /// Renames an item, moves it, or both.
     package func rename(
-        _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool
+        _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool,
+        request: RequestNumber? = nil
     ) throws(VolumeError) {
         let rule: RenameRule
         switch (noReplace, exchange) {
@@ -55,19 +62,21 @@ extension Volume {
         case (false, true): rule = .exchange
         case (true, true): throw .refused(.invalidArgument)
         }
-        try change {
+        try change(request, .nothing) {
             try $0.names.rename(name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule)
         }
     }
 
     /// Changes attributes of an inode.
     package func setAttributes(
-        of node: UInt64, to changes: LocalAttributes, caller: Requester
+        of node: UInt64, to changes: LocalAttributes, caller: Requester, request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {
         let number = InodeNumber(node)
-        guard changes != LocalAttributes() else { return try takePrivileges(of: number, caller: caller) }
+        guard changes != LocalAttributes() else {
+            return try takePrivileges(of: number, caller: caller, request: request)
+        }
         if let size = changes.size { try checkExtent(at: 0, length: size) }
-        let inode = try change {
+        let inode = try change(request, .inode) {
             try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
@@ -76,10 +85,12 @@ extension Volume {
 
     /// Clears the set-ID bits: for `chown(2)` without owner and group, and for the kernel's own SETATTR after a
     /// write. FUSE does not distinguish the two; a caller that may write the file is assumed to be writing.
-    private func takePrivileges(of number: InodeNumber, caller: Requester) throws(VolumeError) -> Attributes {
+    private func takePrivileges(
+        of number: InodeNumber, caller: Requester, request: RequestNumber?
+    ) throws(VolumeError) -> Attributes {
         let isWritten = files.isOpenForWriting(number)
         let usualOwner = ownership.user
-        let inode = try change {
+        let inode = try change(request, .inode) {
             try $0.contents.takeSetID(
                 of: number, caller: LocalCaller(caller), isWriting: isWritten, usualOwner: usualOwner)
         }
@@ -103,10 +114,11 @@ extension Volume {
     }
 
     private func make(
-        _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester, isListed: Bool
+        _ name: String, in parent: UInt64, _ new: NewInode, caller: Requester, isListed: Bool,
+        request: RequestNumber?
     ) throws(VolumeError) -> Attributes {
         let group = ownership.group
-        let inode = try change { changes in
+        let inode = try change(request, .inode) { changes in
             try changes.names.create(
                 name, in: InodeNumber(parent), new, caller: LocalCaller(caller), usualGroup: group, isListed: isListed)
         }
@@ -117,14 +129,19 @@ extension Volume {
 
     /// Commits a local change and reports its effects.
     ///
-    /// - Parameter changingNames: false if no names or directories change.
+    /// - Parameters:
+    ///   - request: the kernel's request that is carried out; nil if its result need not be recorded.
+    ///   - result: how the result is recorded.
+    ///   - changingNames: false if no names or directories change.
     @discardableResult
     func change<Value>(
-        changingNames: Bool = true, _ body: (LocalChanges) throws -> Value
+        _ request: RequestNumber? = nil, _ result: RecordedResult<Value>? = nil, changingNames: Bool = true,
+        _ body: (LocalChanges) throws -> Value
     ) throws(VolumeError) -> Value {
         guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
         do {
-            let (value, effects) = try replica.change(open: files, changingNames: changingNames, body)
+            let (value, effects) = try replica.change(
+                open: files, changingNames: changingNames, request: request, result: result, body)
             observer.volumeDidChange(effects)
             return value
         } catch let obstacle as LocalObstacle {

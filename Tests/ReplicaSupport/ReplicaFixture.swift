@@ -52,6 +52,8 @@ package final class OpenSet: OpenInodes, @unchecked Sendable {
     private let lock = NSLock()
     private var numbers: Set<InodeNumber> = []
 
+    package init() {}
+
     package func isOpen(_ number: InodeNumber) -> Bool {
         lock.withLock { numbers.contains(number) }
     }

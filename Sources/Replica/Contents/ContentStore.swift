@@ -29,7 +29,9 @@ struct ContentStore: Sendable {
     }
 
     /// Makes a new content file, all hole, in place of one that may be there.
-    func create(_ number: InodeNumber, size: Int64) throws -> FileDescriptor {
+    ///
+    /// - Parameter isFirst: whether the inode is new: then content that is there belongs to no row, and is set aside.
+    func create(_ number: InodeNumber, size: Int64, isFirst: Bool = false) throws -> FileDescriptor {
         let path = path(of: number)
         func make() throws -> FileDescriptor {
             try FileDescriptor.open(
@@ -40,6 +42,9 @@ struct ContentStore: Sendable {
         do {
             descriptor = try make()
         } catch Errno.fileExists {
+            if isFirst, let name = path.lastComponent, try FileStatus(at: path).size > 0 {
+                _ = try quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
+            }
             try path.unlinkIfPresent()
             descriptor = try make()
         }

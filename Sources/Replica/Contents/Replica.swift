@@ -6,6 +6,12 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
+/// Recovery that runs in steps while the replica is in use.
+protocol RecoveryWork: Sendable {
+    /// - Returns: what was found and corrected, in words for the user; nil when nothing is left to do.
+    mutating func step() throws -> [String]?
+}
+
 /// A domain's local copy: the database and the local contents, kept in step with each other.
 ///
 /// Reads run on the calling thread. A method that changes something returns the ``ReplicaEffects`` on the kernel's caches;
@@ -17,7 +23,10 @@ package final class Replica: Sendable {
     /// The folder that holds database, contents and what was recovered.
     package let directory: FilePath
     /// The defects that were found when the replica was opened, in words for the user.
-    package let findings: [String]
+    package var findings: [String] { recovered.withLock { $0 } }
+    let recovered: Mutex<[String]>
+    /// The recovery that is left to do; nil when it is done.
+    let remainingRecovery: Mutex<(any RecoveryWork)?>
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
@@ -27,13 +36,14 @@ package final class Replica: Sendable {
     init(
         _ database: ReplicaDatabase, _ providerStore: ProviderDatabase, _ contents: ContentStore,
         in directory: FilePath,
-        findings: [String]
+        findings: [String], remainingRecovery: (any RecoveryWork)?
     ) {
         self.database = database
         self.providerStore = providerStore
         self.contents = contents
         self.directory = directory
-        self.findings = findings
+        recovered = Mutex(findings)
+        self.remainingRecovery = Mutex(remainingRecovery)
     }
 
     /// The present time, as rows keep it.

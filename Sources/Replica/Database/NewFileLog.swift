@@ -8,6 +8,8 @@ struct NewFile: Hashable, Sendable {
     var sequence: Int64
     var number: InodeNumber
     var creation: Creation
+    /// The kernel's request that made it.
+    var request: RequestNumber?
 }
 
 /// The files that were made and are not in the database yet, on the disk: what is in it survives the daemon's death.
@@ -28,7 +30,7 @@ struct NewFileLog: Sendable {
         let file = try FileDescriptor.open(
             path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
         do {
-            let header = Array("yonder new files 1 \(identity)\n".utf8)
+            let header = Array("yonder new files 2 \(identity)\n".utf8)
             let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
             var log = NewFileLog(file: file, begin: Int64(header.count), size: Int64(header.count))
             guard bytes.starts(with: header) else {
@@ -69,9 +71,14 @@ struct NewFileLog: Sendable {
     }
 
     /// Everything in it is in the database.
-    mutating func clear() throws(Errno) {
-        try file.setLength(begin)
-        size = begin
+    ///
+    /// - Parameter kept: files that stay in it, for the answers to their requests. A daemon that is killed in between leaves
+    ///   these records and a rest whose checksum is wrong, or whose files are in the database as well.
+    mutating func clear(keeping kept: [NewFile] = []) throws(Errno) {
+        let records = kept.flatMap(\.record)
+        if !records.isEmpty { try file.writeAll(records.span.bytes, at: begin) }
+        size = begin + Int64(records.count)
+        try file.setLength(size)
     }
 
     func close() { try? file.close() }
@@ -89,6 +96,8 @@ extension NewFile {
         put(UInt64(0))
         put(sequence)
         put(number.rawValue)
+        put(UInt8(request == nil ? 0 : 1))
+        put(request?.rawValue ?? 0)
         put(creation.item.parent.rawValue)
         put(creation.item.madeAt.nanosecondsSince1970)
         put(creation.item.template)
@@ -106,7 +115,9 @@ extension NewFile {
 
     fileprivate init?(record: ArraySlice<UInt8>) {
         var reader = RecordReader(record)
-        guard let sequence: Int64 = reader.next(), let number: Int64 = reader.next(), let parent: Int64 = reader.next(),
+        guard let sequence: Int64 = reader.next(), let number: Int64 = reader.next(),
+            let hasRequest: UInt8 = reader.next(), let request: UInt64 = reader.next(),
+            let parent: Int64 = reader.next(),
             let madeAt: Int64 = reader.next(), let template: Int64 = reader.next(),
             let capabilities: UInt32 = reader.next(), let owner: UInt32 = reader.next(),
             let group: UInt32 = reader.next(), let permissions: UInt16 = reader.next()
@@ -119,7 +130,8 @@ extension NewFile {
             sequence: sequence, number: InodeNumber(rawValue: number),
             creation: Creation(
                 item: item, new: NewInode(kind: .file, permissions: permissions), owner: owner, group: group,
-                isWritten: true))
+                isWritten: true),
+            request: hasRequest != 0 ? RequestNumber(rawValue: request) : nil)
     }
 }
 

@@ -67,6 +67,9 @@ final class NewFiles: Sendable {
         /// A name that was looked for and is not there.
         var absence: (place: Place, era: NameEra)?
         var names = KnownNames()
+        /// The newest files that requests have made, in the log also after they were written: the log is the record of the
+        /// answers to these requests.
+        var answered: [NewFile] = []
         /// How often some of them have got into the database.
         var writes: UInt64 = 0
 
@@ -110,6 +113,12 @@ final class NewFiles: Sendable {
                 || names.lacks(place.name, in: place.directory, era)
         }
 
+        mutating func noteAnswered(_ files: [NewFile]) {
+            answered += files
+            let most = Int(RecordedAnswers.most)
+            if answered.count >= 2 * most { answered.removeFirst(answered.count - most) }
+        }
+
         mutating func note(_ file: NewFile) {
             let item = file.creation.item
             places.insert(Place(directory: item.parent, name: Array(item.name.utf8)))
@@ -133,8 +142,11 @@ final class NewFiles: Sendable {
     // MARK: - Adding
 
     /// From now on files can be added.
-    func begin(_ log: NewFileLog, after sequence: Int64) {
+    ///
+    /// - Parameter files: those in the log, all of which are in the database.
+    func begin(_ log: NewFileLog, with files: [NewFile] = [], after sequence: Int64) {
         state.withLock { state in
+            state.noteAnswered(files.filter { $0.request != nil })
             state.log = log
             state.lastSequence = sequence
         }
@@ -180,15 +192,20 @@ final class NewFiles: Sendable {
 
     /// Makes a file: when this returns it survives the daemon's death.
     ///
-    /// - Parameter ground: kept for the directory's next file.
+    /// - Parameters:
+    ///   - ground: kept for the directory's next file.
+    ///   - request: the kernel's request that makes it, which is recorded with it.
     /// - Returns: nil when it was not made; else whether the caller has to schedule the task that writes it.
-    func add(_ creation: Creation, on ground: CreationGround, _ ticket: Ticket) -> Bool? {
+    func add(
+        _ creation: Creation, on ground: CreationGround, _ ticket: Ticket, for request: RequestNumber? = nil
+    ) -> Bool? {
         state.withLock { state in
             let place = Place(directory: creation.item.parent, name: Array(creation.item.name.utf8))
             guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.places.contains(place),
                 state.isCurrent(ticket.look) || state.isFree(place)
             else { return nil }
-            let file = NewFile(sequence: state.lastSequence + 1, number: ticket.number, creation: creation)
+            let file = NewFile(
+                sequence: state.lastSequence + 1, number: ticket.number, creation: creation, request: request)
             do {
                 guard try state.log?.append(file) != nil else { return nil }
             } catch {
@@ -196,6 +213,7 @@ final class NewFiles: Sendable {
             }
             state.lastSequence += 1
             state.waiting.append(file)
+            if request != nil { state.noteAnswered([file]) }
             state.note(file)
             state.names.insert(place.name, in: place.directory)
             count.wrappingAdd(1, ordering: .releasing)
@@ -322,7 +340,16 @@ final class NewFiles: Sendable {
             state.isStuck = false
             guard state.waiting.isEmpty, let size = state.log?.size, size > 1 << 16 else { return }
             // A log that stays as it is does no harm: what is in it is known to be written.
-            try? state.log?.clear()
+            try? state.log?.clear(keeping: state.answered)
+        }
+    }
+
+    /// Forgets the requests that have made files. Precondition: all files were written, and none are made meanwhile.
+    func forgetAnswers() throws(Errno) {
+        try state.withLock { (state: inout State) throws(Errno) in
+            state.answered = []
+            guard state.waiting.isEmpty, state.taken.isEmpty else { return }
+            try state.log?.clear()
         }
     }
 

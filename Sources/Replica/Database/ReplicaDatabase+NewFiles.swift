@@ -9,6 +9,8 @@ extension ReplicaDatabase {
         let (log, files) = try NewFileLog.open(at: newFileLog, of: identity)
         let missing = files.filter { $0.sequence > written }
         if !missing.isEmpty { try write { db in try db.insert(missing) } }
-        newFiles.begin(log, after: max(written, files.last?.sequence ?? 0))
+        let answered = files.suffix(2 * Int(RecordedAnswers.most)).filter { $0.request != nil }
+        if !answered.isEmpty { try write { db in try db.recordAnswers(of: answered) } }
+        newFiles.begin(log, with: files, after: max(written, files.last?.sequence ?? 0))
     }
 }

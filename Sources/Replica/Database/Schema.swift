@@ -17,6 +17,7 @@ enum Schema {
         migrator.registerMigration("0003 deletion.inode") { db in
             try db.execute(sql: "ALTER TABLE deletion ADD COLUMN inode INTEGER")
         }
+        migrator.registerMigration("0004 takeover") { db in try db.execute(sql: takeover) }
         return migrator
     }
 
@@ -31,6 +32,18 @@ enum Schema {
             UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
             UPDATE item SET isDirectory = 1 WHERE id = NEW.id;
         END;
+        """
+
+    /// The results of the requests that were carried out last, and what opening asks for before the first answer: its
+    /// queries must not scan tables.
+    private static let takeover = """
+        CREATE TABLE answered (
+            id INTEGER PRIMARY KEY,
+            request INTEGER NOT NULL,
+            inode INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX directoryBeingListed ON inode (number) WHERE kind = 2 AND content = 1;
+        CREATE INDEX inodeWithIncompleteContent ON inode (number) WHERE hasContentFile = 1 AND content <> 2;
         """
 
     private static let domain = """

@@ -20,16 +20,21 @@ package struct LocalChanges {
 extension Replica {
     /// Makes a local change, in one transaction on the calling thread.
     ///
-    /// - Parameter changingNames: false where names and directories stay as they are.
+    /// - Parameters:
+    ///   - changingNames: false where names and directories stay as they are.
+    ///   - request: the kernel's request that is carried out. One that the kernel sends again and that was committed before
+    ///     gets its recorded result, and `body` is not run.
+    ///   - result: how the result is recorded and restored; nil: it is not recorded.
     /// - Returns: what `body` returns, and what is left to tell the kernel.
     /// - Throws: ``LocalObstacle``; what the database says.
     package func change<Value>(
-        open: any OpenInodes, changingNames: Bool = true, _ body: (LocalChanges) throws -> Value
+        open: any OpenInodes, changingNames: Bool = true, request: RequestNumber? = nil,
+        result: RecordedResult<Value>? = nil, _ body: (LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
         do {
-            return try attempt(open: open, changingNames: changingNames, body)
+            return try attempt(open: open, changingNames: changingNames) { try $0.carryOut(request, result, body) }
         } catch is NamesNeeded {
-            return try attempt(open: open, changingNames: true, body)
+            return try attempt(open: open, changingNames: true) { try $0.carryOut(request, result, body) }
         }
     }
 

@@ -66,7 +66,7 @@ package struct NameChanges: LocalPart {
         let number = try db.insertInode(creation)
         try db.unlink(number, at: now)
         try db.noteUnnamed(number)
-        let content = try contents.create(number, size: 0)
+        let content = try contents.create(number, size: 0, isFirst: true)
         transaction.opened = content
         var inode = creation.inode(number)
         inode.linkCount = 0
@@ -90,7 +90,7 @@ package struct NameChanges: LocalPart {
         }
         var content: FileDescriptor?
         if new.kind == .file {
-            let file = try contents.create(made.number, size: 0)
+            let file = try contents.create(made.number, size: 0, isFirst: true)
             if isWritten { content = file } else { try file.close() }
         }
         return (creation.inode(made.number), content)

@@ -6,12 +6,16 @@ extension Replica {
     /// Makes a file that is open for writing, without waiting for the database. It survives the daemon's death from then
     /// on, and everybody sees it.
     ///
+    /// - Parameter request: the kernel's request that is carried out. One that is sent again needs a transaction, which looks
+    ///   for its result.
     /// - Returns: the file, and its content, open, the caller's to close; nil where it has to be made in a transaction
     ///   (``LocalChanges/createFile(_:in:permissions:caller:usualGroup:)``), which also says what is wrong.
     package func createAhead(
-        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
+        _ name: String, in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32,
+        request: RequestNumber? = nil
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
-        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength, ignoredNames.isSent(name),
+        guard request?.isResent != true, FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength,
+            ignoredNames.isSent(name),
             var ticket = database.newFiles.ticket(),
             var ground = try? ground(of: name, in: parent, ticket)
         else { return nil }
@@ -21,9 +25,9 @@ extension Replica {
                 kind: .file, name: name, parent: parent, capabilities: ground.capabilities, madeAt: now),
             new: NewInode(kind: .file, permissions: permissions & ~caller.umask), owner: caller.user,
             group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
-        guard let content = try? contents.create(ticket.number, size: 0) else { return nil }
+        guard let content = try? contents.create(ticket.number, size: 0, isFirst: true) else { return nil }
         while true {
-            if let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket) {
+            if let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket, for: request) {
                 if isToBeScheduled { database.settleSoon() }
                 return (creation.inode(ticket.number), content)
             }

@@ -5,18 +5,22 @@ import Logging
 import Syscalls
 import SystemPackage
 
-/// Makes database and contents consistent when a replica is opened: after a crash they differ by the operations that were
-/// running. A content file that fits no row is set aside, never deleted; a row whose content file is missing becomes
-/// dataless.
+/// Makes the database consistent when a replica is opened: after a crash it has the marks of the operations that were
+/// running. The queries here use indexes, so that a large replica opens at once; ``ContentComparison`` compares all content
+/// files afterwards.
+///
+/// Processes may have files open that they opened before the daemon was killed, and write to them meanwhile.
 struct Recovery {
     let database: ReplicaDatabase
     let contents: ContentStore
+    let open: any OpenInodes
     let logger: Logger
     private(set) var findings: [String] = []
 
-    init(database: ReplicaDatabase, contents: ContentStore, logger: Logger) {
+    init(database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes = NothingOpen(), logger: Logger) {
         self.database = database
         self.contents = contents
+        self.open = open
         self.logger = logger
     }
 
@@ -27,13 +31,8 @@ struct Recovery {
         try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
         try endWhatWasUnderWay()
-        try compareFilesWithRows()
+        for finding in findings { logger.warning("\(finding)") }
         try database.keep(findings: findings, at: FileTimestamp.now)
-    }
-
-    private struct FileRow {
-        var size: Int64
-        var isUnsent: Bool
     }
 
     /// The root is there from the start.
@@ -48,19 +47,11 @@ struct Recovery {
     /// and a content state that says that something written here is not here.
     private mutating func correctWhatWouldCostContent() throws {
         let (named, written) = try database.write { db in
-            let named = try db.all(
-                """
-                SELECT number FROM inode
-                WHERE linkCount = 0 AND EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
-                """, [], { $0[0] as Int64 })
+            let named = try db.all(Recovery.namedWithoutLinks, [], { $0[0] as Int64 })
             for number in named {
                 try db.run(Repair.countLinks, [number])
             }
-            let written = try db.all(
-                """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND kind = \(kind: .file)
-                    AND content <> \(content: .materialized) AND \(Self.isUnsent)
-                """, [], { $0[0] as Int64 })
+            let written = try db.all(Recovery.unsentIncomplete, [], { $0[0] as Int64 })
             for number in written {
                 try db.repairWrittenContent(of: InodeNumber(rawValue: number))
             }
@@ -87,7 +78,7 @@ struct Recovery {
                 sql: """
                     SELECT inode.number FROM inode WHERE hasContentFile = 1 AND isDurable = 0
                         AND content <> \(content: .dataless)
-                        AND NOT \(Self.isUnsent)
+                        AND NOT \(Recovery.isUnsent)
                     """)
             for number in numbers { try db.forgetContent(of: InodeNumber(rawValue: number)) }
             return numbers.count
@@ -98,28 +89,23 @@ struct Recovery {
         }
     }
 
-    /// Whether this machine may have the only copy of an inode's content.
-    static let isUnsent = """
-        EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number
-            AND (changedFields & \(field: .contents) <> 0 OR identifier IS NULL AND reimport <= 0))
-        """
-
-    /// Finds the writes through the kernel since the last comparison, by the state of each content file.
+    /// Finds the writes through the kernel since the last comparison, by the state of each content file. A file that is open
+    /// for writing stays marked: it is compared when it is closed.
     private mutating func compareWrittenFiles() throws {
-        for number in try database.filesBeingWritten() {
-            do {
-                findings += try database.write { db in
-                    let transaction = LocalTransaction(
-                        db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
-                    try ContentChanges(transaction: transaction).endWriting(number)
-                    return transaction.effects.defects
-                }
-            } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
-                // The comparison of all files says what is missing.
-                try database.write { db in
+        let closed = try database.filesBeingWritten().filter { !open.isOpenForWriting($0) }
+        guard !closed.isEmpty else { return }
+        findings += try database.write { db in
+            let transaction = LocalTransaction(db: db, open: open, contents: contents, now: FileTimestamp.now)
+            let changes = ContentChanges(transaction: transaction)
+            for number in closed {
+                do {
+                    try changes.endWriting(number)
+                } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
+                    // The comparison of all files says what is missing.
                     try db.setContentStamp(of: number, to: nil)
                 }
             }
+            return transaction.effects.defects
         }
     }
 
@@ -128,18 +114,16 @@ struct Recovery {
         let obsolete = try database.write { db -> [Int64] in
             try db.abandonListings()
             // Inodes that were removed while a process had them open. The check handles directories that have children.
-            let nameless = try db.all(
-                """
-                SELECT number FROM inode WHERE linkCount = 0
-                    AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number OR item.parent = inode.number)
-                """, [], { $0[0] as Int64 })
+            let nameless = try db.all(Recovery.nameless, [], { $0[0] as Int64 })
+                .filter { !open.keepsNameless(InodeNumber(rawValue: $0)) }
             for number in nameless { try db.deleteNameless(InodeNumber(rawValue: number)) }
             let empty = try db.all(
-                """
-                SELECT number FROM inode WHERE hasContentFile = 1 AND (content = \(content: .dataless)
-                    OR localBytes = 0 AND size > 0)
-                    AND NOT \(Self.isUnsent)
-                """, [], { $0[0] as Int64 })
+                Recovery.empty, [], { (number: $0[0] as Int64, isBegun: $0[1] as Bool) }
+            ).filter { row in
+                // A process that has the file open may have been told to read from its content file.
+                let number = InodeNumber(rawValue: row.number)
+                return !(row.isBegun && open.isOpen(number) && contents.hasFile(number))
+            }.map(\.number)
             for number in empty {
                 try db.repairEmptyContent(of: InodeNumber(rawValue: number))
             }
@@ -149,76 +133,39 @@ struct Recovery {
             try contents.remove(InodeNumber(rawValue: number))
         }
     }
+}
 
-    private mutating func compareFilesWithRows() throws {
-        var rows: [Int64: FileRow] = [:]
-        try database.read { db in
-            try db.query("SELECT number, size, \(Self.isUnsent) FROM inode WHERE hasContentFile = 1", []) { columns in
-                rows[columns[0]] = FileRow(size: columns[1], isUnsent: columns[2])
-                return true
-            }
-        }
-        let stamp = FileTimestamp.now.nanosecondsSince1970
-        for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string) {
-            guard let component = FilePath.Component(name) else { continue }
-            guard let number = Int64(name), let row = rows[number] else {
-                try setAside(component, stamp: stamp, because: "no row of the database knows it")
-                continue
-            }
-            // Its row is one of a content file that is missing.
-            guard contents.hasFile(InodeNumber(rawValue: number)) else {
-                try setAside(component, stamp: stamp, because: "it is no file")
-                continue
-            }
-            rows[number] = nil
-            let length = try contents.status(of: InodeNumber(rawValue: number)).size
-            if length != row.size, row.isUnsent {
-                // It is all there is of what was written here: it is taken as it is, and sent.
-                findings.append("what was written to inode \(number) has \(length) bytes and not \(row.size)")
-                try accept(number)
-            } else if length != row.size {
-                try setAside(component, stamp: stamp, because: "it has \(length) bytes and not \(row.size)")
-                try forget(number)
-            }
-        }
-        for (number, row) in rows {
-            if row.isUnsent {
-                findings.append(
-                    "what was written to inode \(number) and is not on the remote has gone from its place")
-                try loseContent(of: number)
-                continue
-            }
-            findings.append("the content of inode \(number) was not in its place: it will be fetched again")
-            try forget(number)
-        }
-        for finding in findings { logger.warning("\(finding)") }
-    }
+/// The queries of an opening. Each reads an index of few rows. (``Schema``)
+extension Recovery {
+    /// Inodes that have names and a count of 0 links.
+    static let namedWithoutLinks = """
+        SELECT number FROM inode
+        WHERE linkCount = 0 AND EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
+        """
 
-    private mutating func setAside(_ name: FilePath.Component, stamp: Int64, because reason: String) throws {
-        let place = try contents.quarantine(fileNamed: name, stamp: stamp)
-        findings.append("'contents/\(name.string)' was moved to '\(place)': \(reason)")
-    }
+    /// Inodes without names. The check handles directories that have children.
+    static let nameless = """
+        SELECT number FROM inode WHERE linkCount = 0
+            AND NOT EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)
+            AND NOT EXISTS (SELECT 1 FROM item WHERE item.parent = inode.number)
+        """
 
-    private func accept(_ number: Int64) throws {
-        try database.write { db in
-            let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
-            try ContentChanges(transaction: transaction).contentWasWritten(InodeNumber(rawValue: number))
-        }
-    }
+    /// Files that were written here and whose rows say that their content is not here.
+    static let unsentIncomplete = """
+        SELECT number FROM inode WHERE hasContentFile = 1 AND content <> \(content: .materialized)
+            AND kind = \(kind: .file) AND \(isUnsent)
+        """
 
-    /// Bytes that are gone are not sent as an empty file: a new item cannot be sent, and one that the remote has is
-    /// fetched again.
-    private func loseContent(of number: Int64) throws {
-        try forget(number)
-        try database.write { db in
-            try db.forgetChangedContent(of: InodeNumber(rawValue: number))
-            try db.recordFailure(
-                FileProviderError(.cannotSynchronize, "its content has gone from this machine's disk"),
-                of: InodeNumber(rawValue: number), at: FileTimestamp.now)
-        }
-    }
+    /// Files with a content file in which nothing is recorded, and whether their content was begun.
+    static let empty = """
+        SELECT number, content = \(content: .partial) FROM inode
+        WHERE hasContentFile = 1 AND content <> \(content: .materialized)
+            AND (content = \(content: .dataless) OR localBytes = 0 AND size > 0) AND NOT \(isUnsent)
+        """
 
-    private func forget(_ number: Int64) throws {
-        try database.write { db in try db.dropContent(of: InodeNumber(rawValue: number)) }
-    }
+    /// Whether this machine may have the only copy of an inode's content.
+    static let isUnsent = """
+        EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number
+            AND (changedFields & \(field: .contents) <> 0 OR identifier IS NULL AND reimport <= 0))
+        """
 }

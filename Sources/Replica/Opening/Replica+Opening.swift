@@ -1,32 +1,71 @@
 import FileProvider
 import Foundation
 import Logging
+import Synchronization
 import Syscalls
 import SystemPackage
 
 extension Replica {
     /// Opens a domain's replica, or makes a new one, and mends what a crash left behind.
     ///
-    /// - Parameter readers: how many threads read at once.
+    /// Content files are compared with their rows in ``finishRecovery()``, because that takes long in a large replica.
+    ///
+    /// - Parameters:
+    ///   - readers: how many threads read at once.
+    ///   - open: the inodes that processes on the mount have open since before a daemon that was killed.
+    ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use.
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
     ///   any other reason, `Errno` for a folder that cannot.
-    package convenience init(at directory: FilePath, readers: Int = 12, logger: Logger) throws {
+    package convenience init(
+        at directory: FilePath, readers: Int = 12, open: any OpenInodes = NothingOpen(), finishesRecovery: Bool = true,
+        logger: Logger
+    ) throws {
         try directory.makeDirectory()
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
-        let (database, store, findings) = try ReplicaDatabase.namingDamage(isOpening: true) {
+        let (database, store, findings, comparison) = try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
             do {
-                var recovery = Recovery(database: database, contents: contents, logger: logger)
+                var recovery = Recovery(database: database, contents: contents, open: open, logger: logger)
                 try recovery.run()
+                let comparison = try ContentComparison(
+                    database: database, contents: contents, open: open, logger: logger)
                 let (store, finding) = try database.openProviderStore(in: directory, recovered: contents.recovered)
-                return (database, store, recovery.findings + [finding].compactMap(\.self))
+                return (database, store, recovery.findings + [finding].compactMap(\.self), comparison)
             } catch {
                 try? database.close()
                 throw error
             }
         }
-        self.init(database, store, contents, in: directory, findings: findings)
+        self.init(database, store, contents, in: directory, findings: findings, remainingRecovery: comparison)
+        guard finishesRecovery else { return }
+        do {
+            while try ReplicaDatabase.namingDamage(isOpening: true, { try stepRecovery() }) != nil {}
+        } catch {
+            try? database.close()
+            throw error
+        }
+    }
+
+    /// Compares all content files with their rows. The replica may be in use meanwhile.
+    ///
+    /// - Returns: the defects that were found and corrected, in words for the user; ``findings`` has them, too.
+    @discardableResult
+    package func finishRecovery() async throws -> [String] {
+        var found: [String] = []
+        while let some = try stepRecovery() {
+            found += some
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        return found
+    }
+
+    /// - Returns: what was found and corrected; nil when nothing is left to do.
+    private func stepRecovery() throws -> [String]? {
+        let found = try remainingRecovery.withLock { try $0?.step() }
+        if let found { recovered.withLock { $0 += found } } else { remainingRecovery.withLock { $0 = nil } }
+        return found
     }
 
     /// Puts everything on the disk and closes. Nothing may be under way, and nothing may follow.

@@ -51,6 +51,10 @@ package protocol OpenInodes: Sendable {
     /// ``isOpen(_:)``.
     func isOpenAndUsed(_ number: InodeNumber) -> Bool
 
+    /// Whether a process has the inode open for writing, so that its content file may change at any time without a request to
+    /// the daemon. Callable as ``isOpen(_:)``.
+    func isOpenForWriting(_ number: InodeNumber) -> Bool
+
     /// Whether an inode that has lost its last name has to stay, because a process has it open or the kernel may still use
     /// it. If so, the caller of ``ContentVersions/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
     func keepsNameless(_ number: InodeNumber) -> Bool
@@ -59,10 +63,14 @@ package protocol OpenInodes: Sendable {
 extension OpenInodes {
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { isOpen(number) }
 
+    package func isOpenForWriting(_ number: InodeNumber) -> Bool { isOpen(number) }
+
     package func keepsNameless(_ number: InodeNumber) -> Bool { isOpen(number) }
 }
 
 /// No inode is open: for use before the replica is mounted.
-struct NothingOpen: OpenInodes {
-    func isOpen(_ number: InodeNumber) -> Bool { false }
+package struct NothingOpen: OpenInodes {
+    package init() {}
+
+    package func isOpen(_ number: InodeNumber) -> Bool { false }
 }

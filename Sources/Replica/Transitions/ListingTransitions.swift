@@ -18,12 +18,13 @@ extension Database {
 
     /// Abandons all listings that were under way when the daemon ended.
     func abandonListings() throws {
-        try run(
-            """
-            UPDATE inode SET content = \(content: .dataless)
-            WHERE kind = \(kind: .directory) AND content = \(content: .partial)
-            """, [])
+        try run(Self.abandonment, [])
     }
+
+    static let abandonment = """
+        UPDATE inode SET content = \(content: .dataless)
+        WHERE kind = \(kind: .directory) AND content = \(content: .partial)
+        """
 
     /// A listing under way has all pages; one that was evicted meanwhile stays dataless.
     func finishListing(of directory: InodeNumber) throws {
