@@ -20,7 +20,7 @@ package struct Keeper: ~Copyable {
     private var isEnding = false
 
     /// The time that a worker has to end after SIGABRT, in milliseconds: it writes its backtrace.
-    private static let patienceAfterAbort = 10_000
+    private static let patienceAfterAbort = 30_000
 
     /// Sets variables of this process, which the workers inherit. Those of another service manager are removed.
     ///

@@ -36,7 +36,7 @@ extension RealMount {
             }
         }
 
-        @Test("a command that the worker's death interrupts is repeated; one that may not be says so")
+        @Test("CRASH-3: a command that the worker's death interrupts is repeated")
         func repeatsCommands() async throws {
             try await Installation.run { yonder in
                 try await yonder.mountSource()
