@@ -76,6 +76,12 @@ let targets: [Target] = [
         path: "Sources/Providers/S3Provider"),
 
     // The programs.
+    .target(name: "Keeper", dependencies: ["CSyscalls"]),
+    // Without the shared libraries of Swift, which would double its memory. No test target may depend on it: the flag would
+    // apply to all tests.
+    .executableTarget(
+        name: "yonder-keeper", dependencies: ["Keeper"],
+        linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
     .target(name: "Control", dependencies: ["Syscalls", nioCore, nioPosix, logging, system]),
     .target(
         name: "Daemon",
@@ -143,12 +149,13 @@ let targets: [Target] = [
             logging, system,
         ],
         exclude: ["Programs"]),
+    .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "Syscalls", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "Sync", "TestSupport", "yonder",
-            "yonderd", logging, system,
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "Sync", "Syscalls", "TestSupport",
+            "yonder", "yonderd", logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
 
@@ -168,6 +175,7 @@ let package = Package(
         .library(name: "FileProviderTesting", targets: ["FileProviderTesting"]),
         .executable(name: "yonderd", targets: ["yonderd"]),
         .executable(name: "yonder", targets: ["yonder"]),
+        .executable(name: "yonder-keeper", targets: ["yonder-keeper"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),

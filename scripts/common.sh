@@ -109,10 +109,6 @@ remove_scratch() {
     mounts_below "$scratch" | tac | while IFS= read -r mountpoint; do
         if [ "$(id -u)" -eq 0 ]; then umount -l "$mountpoint"; else fusermount3 -u -z "$mountpoint"; fi 2>/dev/null || true
     done
-    # Daemons are not dumpable: their environment is for root alone. The process that holds a lock has written its number there.
-    find "$scratch" -xdev -name yonderd.lock 2>/dev/null | while IFS= read -r lock; do
-        flock -n "$lock" true 2>/dev/null || kill -KILL "$(cat "$lock")" 2>/dev/null || true
-    done
     for environment in /proc/[0-9]*/environ; do
         pid=${environment#/proc/}
         pid=${pid%/environ}
@@ -120,6 +116,11 @@ remove_scratch() {
         if { tr '\0' '\n' <"$environment"; } 2>/dev/null | grep -qxF "YONDER_SCRATCH=$scratch"; then
             kill -KILL "$pid" 2>/dev/null || true
         fi
+    done
+    # Daemons are not dumpable: their environment is for root alone. The process that holds a lock has written its number there.
+    # After their keepers, which would start others.
+    find "$scratch" -xdev -name yonderd.lock 2>/dev/null | while IFS= read -r lock; do
+        flock -n "$lock" true 2>/dev/null || kill -KILL "$(cat "$lock")" 2>/dev/null || true
     done
     rm -rf --one-file-system "$scratch"
     scratch=

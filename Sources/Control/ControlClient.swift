@@ -21,7 +21,7 @@ package struct ControlClient: Sendable {
     /// - Parameters:
     ///   - onEvent: receives progress, in order.
     ///   - onPart: receives parts of a long result, in order, before the last part is returned.
-    /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `notPermitted` if the listener is another
+    /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `interrupted` if the daemon ended before it answered; `notPermitted` if the listener is another
     ///   user, in which case nothing is sent.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
@@ -54,11 +54,11 @@ package struct ControlClient: Sendable {
                     }
                 }
                 try Task.checkCancellation()
-                throw ControlError(.unavailable, "the daemon ended before it answered")
+                throw ControlError(.interrupted, "the daemon ended before it answered")
             }
         } catch let error where error is IOError || error is ChannelError || error is NIOAsyncWriterError {
             // The daemon was killed.
-            throw ControlError(.unavailable, "the daemon ended before it answered")
+            throw ControlError(.interrupted, "the daemon ended before it answered")
         }
     }
 

@@ -39,6 +39,23 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case importFolder(String, MountArguments)
     case remove(RemoveArguments)
     case shutdown
+    /// Ends the daemon so that its service manager starts the installed one.
+    case restart
+}
+
+extension ControlCommand {
+    /// Whether the command can be repeated after the daemon was killed during it: it only reads, or doing it twice is
+    /// as doing it once.
+    package var isRepeatable: Bool {
+        switch self {
+        case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
+            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
+            true
+        // Raising a budget twice doubles it; an item may be another after the first time.
+        case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown, .restart:
+            false
+        }
+    }
 }
 
 /// The result of a command.

@@ -10,6 +10,8 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
         case notPermitted
         /// Another daemon runs.
         case alreadyRunning
+        /// The connection broke: the command may have been executed, or not.
+        case interrupted
         /// Client and daemon have different protocol versions.
         case version
     }
@@ -35,7 +37,7 @@ extension ControlError.Code {
         switch self {
         case .failed: 1
         case .usage: 64
-        case .unavailable, .alreadyRunning, .version: 69
+        case .unavailable, .alreadyRunning, .interrupted, .version: 69
         case .timeout: 75
         case .notPermitted: 77
         }

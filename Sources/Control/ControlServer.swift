@@ -34,21 +34,37 @@ package final class ControlServer: Sendable {
 
     /// Listens on a socket that only this user can access.
     ///
+    /// - Parameters:
+    ///   - inherited: the socket of a predecessor, with the clients that wait. The server owns it; it is closed if it
+    ///     does not listen on the path.
+    ///   - store: receives a new socket, to keep it for a successor.
     /// - Throws: `alreadyRunning` if a process listens there; `usage` for a path that is too long; an error for an
     ///   existing file that is not a dead socket of this user.
     package init(
-        at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger
+        at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger,
+        inherited: SystemPackage.FileDescriptor? = nil, store: (SystemPackage.FileDescriptor) -> Void = { _ in }
     ) async throws {
         let place = SocketPlace(path)
-        try await place.prepare()
+        let listening: SystemPackage.FileDescriptor
+        if let inherited, inherited.isListening(at: FilePath(path)), try place.status()?.isSocket == true {
+            listening = inherited
+        } else {
+            try? inherited?.close()
+            try await place.prepare()
+            do {
+                listening = try SystemPackage.FileDescriptor.listening(at: FilePath(path))
+            } catch {
+                throw ControlError(.failed, "cannot listen: \(error)", path: path)
+            }
+            store(listening)
+        }
         listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-            .bind(unixDomainSocketPath: path) { channel in
+            .bind(listening.rawValue) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(ByteToMessageHandler(LineDecoder()))
                     return try Connection(wrappingChannelSynchronously: channel)
                 }
             }
-        try FilePath(path).setPermissions(0o600)
         self.place = place
         socket = try place.status()
         self.userIdentifier = userIdentifier
@@ -79,8 +95,10 @@ package final class ControlServer: Sendable {
     }
 
     /// Stops listening and cancels the commands of connected clients.
-    package func close() async {
-        withdraw()
+    ///
+    /// - Parameter isWithdrawing: whether the socket file is removed; otherwise new clients wait for a successor.
+    package func close(isWithdrawing: Bool = true) async {
+        if isWithdrawing { withdraw() }
         try? await listener.channel.close()
     }
 

@@ -35,6 +35,15 @@ package struct Places: Hashable, Sendable {
     /// The log of a daemon in the background.
     package var log: String { stateDirectory + "/yonderd.log" }
 
+    /// The directory of crash reports.
+    package var crashes: String { stateDirectory + "/crashes" }
+
+    /// The value of SWIFT_BACKTRACE for the daemon: crash reports in files. Nil for a path that the format cannot hold.
+    package var backtraceSettings: String? {
+        guard !crashes.contains(",") else { return nil }
+        return "enable=yes,interactive=no,color=no,symbolicate=fast,warnings=suppressed,output-to=\(crashes)"
+    }
+
     /// The maximum length of the path of a Unix socket in bytes.
     package static let longestSocketPath = 107
 }

@@ -48,12 +48,13 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     /// The start time of the daemon, RFC 3339.
     package var startedAt: String
     /// The number of restarts by the keeper.
-    package var restarts = 0
+    package var restarts: Int
 
-    package init(worker: Int32, startedAt: String) {
+    package init(worker: Int32, keeper: Int32?, startedAt: String, restarts: Int) {
         self.worker = worker
-        keeper = nil
+        self.keeper = keeper
         self.startedAt = startedAt
+        self.restarts = restarts
     }
 }
 

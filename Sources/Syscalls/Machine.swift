@@ -31,6 +31,9 @@ package enum Machine {
     package static var userIdentifier: UInt32 { geteuid() }
     package static var groupIdentifier: UInt32 { getegid() }
 
+    /// The process that has started this one, or that has adopted it.
+    package static var parentProcess: Int32 { getppid() }
+
     /// The host name.
     package static var hostName: String { ProcessInfo.processInfo.hostName }
 

@@ -19,7 +19,7 @@ struct Yonder: AsyncParsableCommand {
             Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
             Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
             Run.self,
-            Shutdown.self,
+            Daemon.self, Shutdown.self,
         ])
 
     static func main() async {

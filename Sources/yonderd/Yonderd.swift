@@ -23,6 +23,8 @@ struct Yonderd: AsyncParsableCommand {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")
         }
+        // Before anything is opened, and before the variables are removed.
+        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         // Also when something else than 'yonder' has started it.
         Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
@@ -35,9 +37,11 @@ struct Yonderd: AsyncParsableCommand {
             logger.warning("core dumps cannot be switched off, and would contain credentials: \(error)")
         }
         do {
-            try await Daemon(
-                places: Places(environment: ProcessInfo.processInfo.environment), logger: logger
+            let end = try await Daemon(
+                places: Places(environment: ProcessInfo.processInfo.environment), manager: manager, logger: logger
             ).run()
+            // At once: the mounts are served until the process has ended, and nothing may be taken down below them.
+            if end == .restart { _exit(end.exitStatus) }
         } catch let error as ControlError {
             logger.error("\(error)")
             throw ExitCode(error.code.exitStatus)

@@ -38,8 +38,7 @@ extension RealMount {
                 let reader = try BackgroundProgram("cat", yonder["big"])
                 defer { reader.kill() }
                 #expect(try await eventually { try await !yonder.status().transfers.isEmpty })
-                let daemon = try #require(yonder.daemon)
-                #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+                _ = try await yonder.killDaemonAndKeeper()
                 #expect(await reader.ends())
                 #expect(reader.status != 0)
 

@@ -38,8 +38,7 @@ extension RealMount {
         func isKilled() async throws {
             try await FarRemote.run(.webDAV, milliseconds: 100) { remote, yonder in
                 try await write(yonder, remote)
-                let daemon = try #require(yonder.daemon)
-                #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+                _ = try await yonder.killDaemonAndKeeper()
                 let left = Set(hidden(remote))
                 #expect(!left.isEmpty)
                 try await remote.mount(yonder)

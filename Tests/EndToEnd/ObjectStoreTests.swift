@@ -83,13 +83,14 @@ extension RealMount {
                 #expect(made.status == 0, "\(made.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 let daemon = try #require(yonder.daemon)
+                let keeper = try #require(yonder.keeper)
                 let moved = try await Command.shell("mv \"$1/d\" \"$1/e\"", yonder.mount.string)
                 #expect(moved.status == 0, "\(moved.errors)")
                 // In the midst of the copies.
                 let killed = try await store.ask(
                     """
                     for i in $(seq 500); do ask "$at/bucket?prefix=top/e/" | grep -q . && break; sleep 0.01; done
-                    kill -9 \(daemon)
+                    kill -9 \(keeper) \(daemon)
                     ask "$at/bucket?prefix=top/d/" | wc -l
                     """)
                 #expect(killed.line == "121", "too late: \(killed.output) are still where they were")

@@ -181,6 +181,7 @@ extension RealMount {
                     yonder, mode: "r+b",
                     """
                     old.write(b'ours'); old.flush()
+                    os.kill(\(try #require(yonder.keeper)), 9)
                     os.kill(int(open(os.path.dirname(os.path.dirname(path)) + '/state/yonderd.lock').read()), 9)
                     os._exit(0)
                     """)

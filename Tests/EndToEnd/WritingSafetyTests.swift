@@ -203,6 +203,7 @@ extension RealMount {
 
         private static func takeAway(_ state: String, _ yonder: Installation) async {
             _ = try? await yonder.yonder("shutdown", seconds: 20)
+            if let keeper = yonder.keeper { _ = try? await Command.run("kill", "-9", String(keeper)) }
             if let daemon = yonder.daemon { _ = try? await Command.run("kill", "-9", String(daemon)) }
             _ = try? await Command.run("umount", "-l", state)
         }

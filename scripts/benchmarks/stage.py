@@ -39,7 +39,7 @@ class Stage:
                 raise Unavailable(f"the build is not to be found: {shown.stderr.strip()}")
             self.programs = shown.stdout.strip()
         self.programs = pathlib.Path(self.programs).resolve()
-        for program in ("yonder", "yonderd"):
+        for program in ("yonder", "yonderd", "yonder-keeper"):
             if not os.access(self.programs / program, os.X_OK):
                 raise Unavailable(f"'{self.programs / program}' is not there: swift build -c release makes it")
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "notify.h"
+
 /* ioctl(2) FICLONERANGE: shares blocks between two files. -1 and errno where it cannot, also for no bytes at all. */
 int yonder_clone_range(int from, int64_t from_offset, int to, int64_t to_offset, int64_t count);
 

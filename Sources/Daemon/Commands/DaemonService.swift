@@ -7,16 +7,32 @@ import Replica
 import Sync
 import Volume
 
+/// Why the daemon ends.
+package enum DaemonEnd: Hashable, Sendable {
+    case shutdown
+    /// The service manager is to start the installed program.
+    case restart
+
+    /// The exit status. A service manager starts the daemon again after that of `restart` (`Worker.restartStatus` of
+    /// the keeper; RestartForceExitStatus= of systemd).
+    package var exitStatus: Int32 {
+        switch self {
+        case .shutdown: 0
+        case .restart: 133
+        }
+    }
+}
+
 /// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
     private let startedAt = Timestamp.text(Replica.now)
     /// Ends the daemon; returns at once.
-    let shutDown: @Sendable () -> Void
+    let end: @Sendable (DaemonEnd) -> Void
 
-    init(domains: Domains, shutDown: @escaping @Sendable () -> Void) {
+    init(domains: Domains, end: @escaping @Sendable (DaemonEnd) -> Void) {
         self.domains = domains
-        self.shutDown = shutDown
+        self.end = end
     }
 
     func perform(
@@ -128,8 +144,15 @@ struct DaemonService: ControlService {
         case .remove(let arguments):
             return .removed(try await domains.remove(arguments, progress: progress))
         case .shutdown:
-            shutDown()
+            end(.shutdown)
             await domains.waitUntilShutDown()
+            return .done
+        case .restart:
+            guard domains.manager.keeper != nil else {
+                throw ControlError(
+                    .failed, "no process would start the daemon again; use 'yonder shutdown', then 'yonder mount'")
+            }
+            end(.restart)
             return .done
         }
     }
@@ -171,7 +194,9 @@ struct DaemonService: ControlService {
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
         let hosts = try await domains.hosts(reference)
         var report = StatusReport(
-            daemon: DaemonStatus(worker: ProcessInfo.processInfo.processIdentifier, startedAt: startedAt),
+            daemon: DaemonStatus(
+                worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
+                startedAt: startedAt, restarts: domains.manager.restarts),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report

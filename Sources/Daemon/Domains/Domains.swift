@@ -12,6 +12,7 @@ actor Domains {
     /// Name patterns that are excluded from sync in every domain.
     let ignoredNames: IgnoredNames
     let catalog: ProviderCatalog
+    nonisolated let manager: ServiceManager
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
     /// Names that are being mounted or unmounted, with their waiters.
@@ -22,8 +23,9 @@ actor Domains {
 
     init(
         store: DomainStore, policy: MaterializationPolicy, ignoredNames: IgnoredNames, catalog: ProviderCatalog,
-        logger: Logger
+        manager: ServiceManager, logger: Logger
     ) {
+        self.manager = manager
         self.ignoredNames = ignoredNames
         self.catalog = catalog
         self.policy = policy

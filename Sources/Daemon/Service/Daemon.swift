@@ -8,24 +8,28 @@ import SystemPackage
 /// The daemon: one per state directory, with its socket and its domains.
 package final class Daemon: Sendable {
     private let places: Places
+    private let manager: ServiceManager
     private let logger: Logger
 
-    package init(places: Places, logger: Logger) {
+    package init(places: Places, manager: ServiceManager, logger: Logger) {
         self.places = places
+        self.manager = manager
         self.logger = logger
     }
 
-    /// Serves until `yonder shutdown`, SIGTERM or SIGINT, then unmounts all domains.
+    /// Serves until `yonder shutdown`, SIGTERM or SIGINT, then unmounts all domains; or until `yonder daemon restart`,
+    /// which leaves the mounts to the next process.
     ///
     /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that other users own or can
     ///   write; the error of creating the state directory.
-    package func run() async throws {
+    package func run() async throws -> DaemonEnd {
         Machine.raiseFileLimit()
         try places.check()
         try FileManager.default.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
+        CrashReports.prepare(places.crashes, logger: logger)
         let store = try DomainStore(in: FilePath(places.stateDirectory))
         store.cleanUp { [logger] in logger.warning("\($0)") }
         let configuration = Configuration(at: places.configuration, logger: logger)
@@ -36,19 +40,40 @@ package final class Daemon: Sendable {
             ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
                 credentials: CredentialStore(in: FilePath(places.credentials)), logger: logger),
-            logger: logger)
-        let (ending, end) = AsyncStream.makeStream(of: Void.self)
-        let service = DaemonService(domains: domains) { end.yield() }
+            manager: manager, logger: logger)
+        let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
+        let service = DaemonService(domains: domains) { end.yield($0) }
         let server = try await ControlServer(
-            at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger)
+            at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
+            inherited: manager.takeInherited(Self.controlName)
+        ) { [manager] socket in
+            manager.remove(Self.controlName)
+            // Without it, commands fail instead of waiting while the daemon is restarted.
+            try? manager.store(socket, as: Self.controlName, watchingForHangup: false)
+        }
         let signals = TerminationSignals { [logger] name in
             logger.notice("\(name): shutting down")
-            end.yield()
+            end.yield(.shutdown)
         }
         defer { signals.stop() }
+        await domains.takeOver(manager.takeInheritedMounts())
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
         let serving = Task { try await server.run() }
-        for await _ in ending { break }
+        manager.ready("listens on '\(places.socket)'")
+        let life = manager.reportLife { _ = await domains.mounted }
+        defer { life.cancel() }
+        var ended = DaemonEnd.shutdown
+        for await end in ending {
+            ended = end
+            break
+        }
+        manager.stopping()
+        if ended == .restart {
+            logger.notice("restarting")
+            await server.close(isWithdrawing: false)
+            return ended
+        }
+        manager.remove(Self.controlName)
         // A new daemon may be started from here on; it waits for the lock of this one.
         server.withdraw()
         await domains.shutDown()
@@ -58,7 +83,11 @@ package final class Daemon: Sendable {
         serving.cancel()
         _ = await serving.result
         logger.notice("yonderd ends")
+        return ended
     }
+
+    /// The name under which the service manager stores the control socket.
+    private static let controlName = "control"
 
     /// Locks the state directory. Waits for a daemon that is shutting down.
     private func lock() async throws -> FileLock {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Foundation
+import Synchronization
 
 /// The connection of a command to the daemon. Starts the daemon if needed, and turns its errors into exit codes.
 struct DaemonConnection: Sendable {
@@ -12,19 +13,41 @@ struct DaemonConnection: Sendable {
         client = ControlClient(socket: places.socket)
     }
 
-    /// Executes a command.
+    /// Executes a command. A command that can be repeated is repeated if the daemon dies during it and is restarted.
     ///
     /// - Throws: `ExitCode` after printing the error.
     func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
     ) async throws -> ControlResult {
-        do {
-            return try await client.perform(command, onEvent: onEvent, onPart: onPart)
-        } catch let error as ControlError {
-            Output.complain(error.description)
-            throw ExitCode(error.code.exitStatus)
+        var interruption: ControlError?
+        let hasParts = Mutex(false)
+        for _ in 0..<Self.attempts {
+            do {
+                return try await client.perform(command, onEvent: onEvent) { part in
+                    hasParts.withLock { $0 = true }
+                    try await onPart(part)
+                }
+            } catch let error as ControlError {
+                // After an interruption, a daemon that is not there will not be started again.
+                guard error.code == .interrupted else { throw complaint(interruption ?? error) }
+                interruption = error
+                // Parts that were printed cannot be taken back.
+                guard command.isRepeatable, !hasParts.withLock({ $0 }) else { break }
+            }
         }
+        throw complaint(interruption ?? ControlError(.interrupted, "the daemon ended before it answered"))
+    }
+
+    /// How often a command is tried while the daemon dies during it.
+    private static let attempts = 4
+
+    private func complaint(_ error: ControlError) -> ExitCode {
+        let isUncertain = error.code == .interrupted
+        Output.complain(
+            error.description
+                + (isUncertain ? "; the command may have been executed, or not: 'yonder status' shows more" : ""))
+        return ExitCode(error.code.exitStatus)
     }
 
     /// Executes a command and shows its progress.
@@ -55,13 +78,20 @@ struct DaemonConnection: Sendable {
             throw ExitCode(error.code.exitStatus)
         }
         let process = Process()
-        guard let program = Self.program() else {
+        guard let program = Self.program(named: "yonderd") else {
             Output.complain("'yonderd' is neither beside this program nor in PATH")
             throw ExitCode(69)
         }
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = inForeground ? [] : ["--background"]
+        // Without the keeper the daemon runs, too, and is not restarted after a crash.
+        if let keeper = Self.program(named: "yonder-keeper") {
+            process.executableURL = URL(fileURLWithPath: keeper)
+            process.arguments = (inForeground ? [] : ["--background"]) + ["--", program]
+        } else {
+            process.executableURL = URL(fileURLWithPath: program)
+            process.arguments = inForeground ? [] : ["--background"]
+        }
         process.environment = DaemonEnvironment.of(ProcessInfo.processInfo.environment)
+        if let settings = places.backtraceSettings { process.environment?["SWIFT_BACKTRACE"] = settings }
         process.standardInput = FileHandle.nullDevice
         if !inForeground {
             let log = try logOrComplaint()
@@ -116,13 +146,14 @@ struct DaemonConnection: Sendable {
         return log
     }
 
-    /// The path of the daemon: beside this program, else the first in PATH.
-    private static func program() -> String? {
+    /// The absolute path of a program: beside this one, else the first in PATH.
+    private static func program(named name: String) -> String? {
         let files = FileManager.default
         let own = try? files.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let beside = own.map { URL(fileURLWithPath: $0).deletingLastPathComponent().path }
         let path = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").map(String.init) ?? []
-        return ((beside.map { [$0] } ?? []) + path).map { $0 + "/yonderd" }.first(where: files.isExecutableFile)
+        return ((beside.map { [$0] } ?? []) + path).filter { $0.hasPrefix("/") }.map { $0 + "/" + name }.first(
+            where: files.isExecutableFile)
     }
 }
 

@@ -74,8 +74,7 @@ extension Installation {
     }
 
     func killDaemon() async throws {
-        let daemon = try #require(daemon)
-        #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+        let daemon = try await killDaemonAndKeeper()
         #expect(await eventually { !FileManager.default.fileExists(atPath: "/proc/\(daemon)/stat") })
     }
 

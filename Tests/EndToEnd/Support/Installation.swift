@@ -102,6 +102,24 @@ struct Installation {
         return text.flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
     }
 
+    /// The process that restarts the daemon; nil if there is none.
+    var keeper: Int32? {
+        guard let daemon, let status = try? String(contentsOfFile: "/proc/\(daemon)/status", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("PPid:") }),
+            let parent = Int32(line.dropFirst(5).trimmingCharacters(in: .whitespaces)),
+            let name = try? String(contentsOfFile: "/proc/\(parent)/comm", encoding: .utf8), name == "yonder-keeper\n"
+        else { return nil }
+        return parent
+    }
+
+    /// Kills the daemon, and the keeper before it could start another.
+    func killDaemonAndKeeper() async throws -> Int32 {
+        let daemon = try #require(daemon)
+        if let keeper { #expect(try await Command.run("kill", "-9", String(keeper)).status == 0) }
+        #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+        return daemon
+    }
+
     /// How many files lie in the contents store.
     var contentFiles: [String] {
         let domains = directory["state/domains"].string
@@ -120,6 +138,7 @@ struct Installation {
     /// Ends the daemon and takes away what it may have left.
     private func end() async {
         _ = try? await yonder("shutdown", seconds: 20)
+        if let keeper { _ = try? await Command.run("kill", "-9", String(keeper)) }
         if let daemon { _ = try? await Command.run("kill", "-9", String(daemon)) }
         _ = try? await Command.shell("grep -qs \" $1 \" /proc/mounts && umount -l \"$1\"", mount.string)
     }

@@ -262,6 +262,11 @@ class Run:
                       if domain["mountpoint"] == self.mount)
         with open(os.path.join(os.environ["YONDER_STATE_DIR"], "yonderd.lock")) as file:
             process = int(file.read())
+        with open("/proc/%d/stat" % process) as file:
+            keeper = int(file.read().rpartition(")")[2].split()[1])
+        with open("/proc/%d/comm" % keeper) as file:
+            if file.read() == "yonder-keeper\n":
+                os.kill(keeper, signal.SIGKILL)
         os.kill(process, signal.SIGKILL)
         while os.path.exists("/proc/%d/stat" % process):
             time.sleep(0.01)

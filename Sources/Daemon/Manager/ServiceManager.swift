@@ -1,0 +1,138 @@
+import Foundation
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// The service manager that has started the daemon: systemd or `yonder-keeper`. It restarts the daemon after a crash
+/// and keeps descriptors for the next process. Without one (NOTIFY_SOCKET is not set), all calls do nothing.
+///
+/// The protocol is that of sd_notify(3), sd_listen_fds(3) and sd_watchdog_enabled(3).
+package final class ServiceManager: Sendable {
+    private let socket: ServiceSocket?
+    /// The time within which the daemon must report that it answers; nil for no limit.
+    private let watchdog: Duration?
+    private let inherited: Mutex<[InheritedDescriptor]>
+    private let parent: Int32
+    /// The number of restarts that the keeper counts; 0 under systemd, which does not tell.
+    package let restarts: Int
+
+    /// Takes the descriptors that this process has inherited. Must be called once, before the process opens
+    /// descriptors of its own.
+    package init(environment: [String: String]) {
+        let process = ProcessInfo.processInfo.processIdentifier
+        socket = environment["NOTIFY_SOCKET"].map(ServiceSocket.init(at:))
+        parent = Machine.parentProcess
+        restarts = socket == nil ? 0 : environment["YONDER_RESTARTS"].flatMap { Int($0) } ?? 0
+        watchdog = Self.watchdog(environment: environment, process: process)
+        inherited = Mutex(InheritedDescriptor.take(environment: environment))
+    }
+
+    static func watchdog(environment: [String: String], process: Int32) -> Duration? {
+        guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0,
+            environment["WATCHDOG_PID"].map({ $0 == "\(process)" }) ?? true
+        else { return nil }
+        return .microseconds(microseconds)
+    }
+
+    /// The process that would start the daemon again; nil if there is none, or it has ended.
+    package var keeper: Int32? { socket != nil && Machine.parentProcess == parent ? parent : nil }
+
+    // MARK: - Messages
+
+    /// The daemon serves its mounts and commands.
+    package func ready(_ status: String) { send(["READY=1", "STATUS=\(status)"]) }
+
+    /// The daemon ends; the watchdog does not apply any more.
+    package func stopping() { send(["STOPPING=1"]) }
+
+    /// Reports at half the watchdog's interval that the daemon answers.
+    ///
+    /// - Parameter proof: returns if the daemon answers; it does not return during a deadlock.
+    /// - Returns: the task, to be cancelled when the daemon ends.
+    package func reportLife(_ proof: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        Task {
+            guard socket != nil, let watchdog else { return }
+            while !Task.isCancelled {
+                await proof()
+                send(["WATCHDOG=1"])
+                try? await Task.sleep(for: watchdog / 2)
+            }
+        }
+    }
+
+    // MARK: - Descriptors
+
+    /// Stores a descriptor for the next process. It stays open here.
+    ///
+    /// - Parameters:
+    ///   - name: up to 255 printable ASCII characters without a colon.
+    ///   - watchingForHangup: whether the service manager closes it when the other side hangs up.
+    /// - Throws: errors of `sendmsg`.
+    package func store(_ descriptor: FileDescriptor, as name: String, watchingForHangup: Bool = true) throws(Errno) {
+        let lines = ["FDSTORE=1", "FDNAME=\(name)"] + (watchingForHangup ? [] : ["FDPOLL=0"])
+        try socket?.send(lines, descriptors: [descriptor])
+    }
+
+    /// Removes the stored descriptors with a name.
+    package func remove(_ name: String) { send(["FDSTOREREMOVE=1", "FDNAME=\(name)"]) }
+
+    /// Returns when all earlier messages have been handled, or after 5 seconds. Blocks.
+    package func waitUntilHandled() { _ = try? socket?.waitUntilHandled() }
+
+    /// The inherited descriptor with a name, which the caller owns from now on.
+    package func takeInherited(_ name: String) -> FileDescriptor? {
+        inherited.withLock { inherited in
+            inherited.firstIndex { $0.name == name }.map { inherited.remove(at: $0).descriptor }
+        }
+    }
+
+    /// The inherited mounts, which the caller owns from now on. Other descriptors that are still inherited are closed
+    /// and not stored any more.
+    package func takeInheritedMounts() -> [InheritedMount] {
+        let all = inherited.withLock { inherited in
+            defer { inherited = [] }
+            return inherited
+        }
+        let (mounts, rest) = InheritedMount.pairs(in: all)
+        for other in rest {
+            remove(other.name)
+            try? other.descriptor.close()
+        }
+        return mounts
+    }
+
+    private func send(_ lines: [String]) {
+        // A service manager that has ended receives nothing; the daemon goes on without it.
+        try? socket?.send(lines)
+    }
+}
+
+/// A mount of the daemon's predecessor.
+package struct InheritedMount: Hashable, Sendable {
+    /// The minor number of the mount's device.
+    package var number: UInt32
+    /// The kernel's connection, `/dev/fuse`.
+    package var device: FileDescriptor
+    /// The table of open files.
+    package var handles: FileDescriptor
+
+    /// The names under which a mount's descriptors are stored.
+    package static func names(_ number: UInt32) -> (device: String, handles: String) {
+        ("device-\(number)", "handles-\(number)")
+    }
+
+    /// The mounts whose two descriptors are both there exactly once, by number, and all other descriptors.
+    static func pairs(in all: [InheritedDescriptor]) -> (mounts: [InheritedMount], rest: [InheritedDescriptor]) {
+        let byName = Dictionary(grouping: all, by: \.name).compactMapValues { $0.count == 1 ? $0[0].descriptor : nil }
+        let mounts = byName.keys.compactMap { name -> InheritedMount? in
+            guard name.hasPrefix("device-"), let number = UInt32(name.dropFirst("device-".count)) else { return nil }
+            let names = names(number)
+            guard name == names.device, let device = byName[name], let handles = byName[names.handles] else {
+                return nil
+            }
+            return InheritedMount(number: number, device: device, handles: handles)
+        }
+        let taken = Set(mounts.flatMap { [$0.device, $0.handles] })
+        return (mounts.sorted { $0.number < $1.number }, all.filter { !taken.contains($0.descriptor) })
+    }
+}

@@ -1,0 +1,254 @@
+import CSyscalls
+import Glibc
+
+/// Holds the descriptors of the daemon and starts its process, the worker, again when it dies. Speaks the service
+/// manager's side of systemd's notify protocol, so that the worker has one code path for both.
+///
+/// One thread, no database, no network; a message of the worker is data that is verified.
+package struct Keeper: ~Copyable {
+    private let options: Options
+    private let signals: Int32
+    private let socket: Int32
+    private var store = DescriptorStore()
+    private var schedule: RestartSchedule
+    private var worker: Worker?
+    /// The time of the next start in milliseconds, while no worker runs.
+    private var nextStart: Int?
+    private var restarts = 0
+    private var wasReady = false
+    /// Whether SIGTERM or SIGINT has come.
+    private var isEnding = false
+
+    /// The time that a worker has to end after SIGABRT, in milliseconds: it writes its backtrace.
+    private static let patienceAfterAbort = 30_000
+
+    /// Sets variables of this process, which the workers inherit. Those of another service manager are removed.
+    ///
+    /// - Returns: nil if the kernel refuses a socket.
+    package init?(_ options: Options) {
+        yonder_raise_file_limit()
+        signals = yonder_signals_open()
+        var address = [CChar](repeating: 0, count: 108)
+        socket = yonder_notify_open(&address, address.count)
+        guard signals >= 0, socket >= 0 else { return nil }
+        for name in ["LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"] { unsetenv(name) }
+        setenv("NOTIFY_SOCKET", address, 1)
+        self.options = options
+        schedule = RestartSchedule(longest: options.longestPause)
+    }
+
+    deinit {
+        close(signals)
+        close(socket)
+    }
+
+    /// Runs workers until one ends orderly, or SIGTERM or SIGINT has ended it.
+    ///
+    /// - Returns: the exit status of the last worker.
+    package mutating func run() -> Int32 {
+        startWorker()
+        while true {
+            wait()
+            handleSignals()
+            // Before the end of the worker is handled: its last messages count.
+            receiveMessages()
+            if let status = reap() { return end(status) }
+            guard let nextStart else {
+                checkWatchdog()
+                continue
+            }
+            if isEnding { return end(0) }
+            if Clock.now >= nextStart {
+                restarts += 1
+                startWorker()
+            }
+        }
+    }
+
+    private mutating func end(_ status: Int32) -> Int32 {
+        store.removeAll()
+        return status
+    }
+
+    // MARK: - The worker
+
+    private mutating func startWorker() {
+        nextStart = nil
+        setenv("YONDER_RESTARTS", "\(restarts)", 1)
+        worker = Worker.start(options.worker, descriptors: store.entries, watchdog: options.watchdog)
+        if worker == nil {
+            Log.write("'\(options.worker[0])' cannot be started: error \(errno)")
+            nextStart = Clock.now + max(100, schedule.pause(afterCrashAt: Clock.now, readySince: nil))
+        }
+    }
+
+    /// Handles the end of the worker.
+    ///
+    /// - Returns: the exit status of the keeper if it ends, too.
+    private mutating func reap() -> Int32? {
+        guard let worker else { return nil }
+        var status: Int32 = 0
+        guard waitpid(worker.process, &status, WNOHANG) == worker.process else { return nil }
+        let end = ProcessEnd(waitStatus: status)
+        self.worker = nil
+        let now = Clock.now
+        switch end {
+        case _ where isEnding: return end.exitStatus
+        case .exit(0): return 0
+        case .exit(let status) where !wasReady: return status
+        case .exit(Worker.restartStatus) where worker.readySince != nil:
+            Log.write("the worker \(worker.process) asks to be started again")
+            nextStart = now
+            return nil
+        default: break
+        }
+        let pause = schedule.pause(afterCrashAt: now, readySince: worker.readySince)
+        nextStart = now + pause
+        Log.write(
+            "the worker \(worker.process) has ended with \(end), and is started again "
+                + (pause == 0 ? "at once" : "in \(pause) ms")
+                + (schedule.isLooping ? "; it has crashed five times within a minute" : ""))
+        return nil
+    }
+
+    /// Ends a worker that has missed its watchdog: with SIGABRT, which leaves a backtrace, then with SIGKILL.
+    private mutating func checkWatchdog() {
+        guard var worker else { return }
+        let now = Clock.now
+        if let abortedAt = worker.abortedAt {
+            guard now >= abortedAt + Self.patienceAfterAbort else { return }
+            kill(worker.process, SIGKILL)
+        } else if options.watchdog > 0, !worker.isStopping, let last = worker.lastSignOfLife,
+            now >= last + options.watchdog
+        {
+            Log.write("the worker \(worker.process) has given no sign of life for \(now - last) ms, and is ended")
+            abort(&worker)
+        }
+        self.worker = worker
+    }
+
+    private func abort(_ worker: inout Worker) {
+        kill(worker.process, SIGABRT)
+        // A stopped process handles no signal but SIGKILL.
+        kill(worker.process, SIGCONT)
+        worker.abortedAt = Clock.now
+    }
+
+    // MARK: - Events
+
+    /// Waits for a signal, a message, a hangup, or the next time at which something is due.
+    private mutating func wait() {
+        var due: Int?
+        if let nextStart { due = nextStart }
+        if let worker {
+            if let abortedAt = worker.abortedAt {
+                due = abortedAt + Self.patienceAfterAbort
+            } else if options.watchdog > 0, !worker.isStopping, let last = worker.lastSignOfLife {
+                due = last + options.watchdog
+            }
+        }
+        let watched = store.entries.filter(\.watchesForHangup).map(\.descriptor)
+        var polled = [
+            pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: socket, events: Int16(POLLIN), revents: 0),
+        ]
+        // No event is asked for: POLLHUP and POLLERR are always reported.
+        polled += watched.map { pollfd(fd: $0, events: 0, revents: 0) }
+        let timeout = due.map { Int32(clamping: max(0, $0 - Clock.now)) } ?? -1
+        guard poll(&polled, nfds_t(polled.count), timeout) > 0 else { return }
+        let hungUp = polled.dropFirst(2).filter { Int32($0.revents) & (POLLHUP | POLLERR | POLLNVAL) != 0 }
+        if !hungUp.isEmpty { store.remove(hungUp: Set(hungUp.map(\.fd))) }
+    }
+
+    private mutating func handleSignals() {
+        while true {
+            switch yonder_signals_next(signals) {
+            case 0: return
+            case let number where number == SIGTERM || number == SIGINT:
+                isEnding = true
+                if let worker { kill(worker.process, number) }
+            default: break
+            }
+        }
+    }
+
+    private mutating func receiveMessages() {
+        guard let worker else { return }
+        var text = [UInt8](repeating: 0, count: NotifyMessage.longest)
+        var descriptors = [Int32](repeating: -1, count: Int(YONDER_MESSAGE_DESCRIPTORS))
+        // A worker that sends without end must not keep its own end from being handled.
+        for _ in 0..<1000 {
+            var count: Int32 = 0
+            let length = yonder_notify_receive(
+                socket, worker.process, &text, text.count, &descriptors, &count)
+            if length < 0 {
+                guard errno == EMSGSIZE else { return }
+                Log.write("a message of the worker \(worker.process) is too long, and is ignored")
+                continue
+            }
+            let received = descriptors.prefix(Int(count))
+            guard let message = NotifyMessage(text.prefix(length)) else {
+                Log.write("a message of the worker \(worker.process) is malformed, and is ignored")
+                for descriptor in received { close(descriptor) }
+                continue
+            }
+            handle(message, received)
+        }
+    }
+
+    private mutating func handle(_ message: NotifyMessage, _ descriptors: ArraySlice<Int32>) {
+        if message.removesDescriptors, let name = message.name { store.remove(name) }
+        for descriptor in descriptors {
+            guard message.storesDescriptors, !message.removesDescriptors else {
+                // BARRIER=1: the sender waits until the descriptor is closed.
+                close(descriptor)
+                continue
+            }
+            let name = message.name ?? "stored"
+            let isStored = store.store(descriptor, as: name, watchingForHangup: message.watchesForHangup)
+            if !isStored { Log.write("there is no room for the descriptor '\(name)'") }
+        }
+        guard var worker else { return }
+        if message.isReady, worker.readySince == nil {
+            worker.readySince = Clock.now
+            worker.lastSignOfLife = Clock.now
+            wasReady = true
+        }
+        if message.isStopping { worker.isStopping = true }
+        if let status = message.status { Log.write("the worker \(worker.process): \(status)") }
+        switch message.watchdog {
+        case .alive: if worker.lastSignOfLife != nil { worker.lastSignOfLife = Clock.now }
+        case .failed:
+            if worker.abortedAt == nil {
+                Log.write("the worker \(worker.process) reports that it has failed, and is ended")
+                abort(&worker)
+            }
+        case nil: break
+        }
+        self.worker = worker
+    }
+}
+
+/// Milliseconds since the machine was started, without the time in which it was suspended.
+enum Clock {
+    static var now: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    }
+}
+
+/// Writes to standard error, which is the daemon's log.
+package enum Log {
+    package static func write(_ text: String) {
+        var seconds = time(nil)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let moment =
+            "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+            + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
+        let line = "\(moment) notice yonder-keeper: \(text)\n"
+        _ = Glibc.write(2, line, line.utf8.count)
+    }
+}

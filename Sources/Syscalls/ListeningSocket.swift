@@ -1,0 +1,22 @@
+import CSyscalls
+import SystemPackage
+
+/// Listening Unix sockets.
+extension FileDescriptor {
+    /// Listens on a path that does not exist; only this user can connect. (socket, fchmod, bind, listen)
+    package static func listening(at path: FilePath) throws(Errno) -> FileDescriptor {
+        let socket = yonder_listen(path.string)
+        guard socket >= 0 else { throw Errno.current }
+        return FileDescriptor(rawValue: socket)
+    }
+
+    /// Whether this is a listening socket that was bound to a path. (getsockopt, getsockname)
+    package func isListening(at path: FilePath) -> Bool { yonder_listens(rawValue, path.string) != 0 }
+
+    /// Another descriptor of the same open file, close-on-exec. (fcntl with F_DUPFD_CLOEXEC)
+    package func duplicateClosedOnExec() throws(Errno) -> FileDescriptor {
+        let copy = yonder_duplicate(rawValue)
+        guard copy >= 0 else { throw Errno.current }
+        return FileDescriptor(rawValue: copy)
+    }
+}

@@ -1,0 +1,93 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The daemon and its keeper.
+    @Suite struct Restarts {
+        private func report(_ yonder: Installation) async throws -> DaemonStatus {
+            try await yonder.json(StatusReport.self, "status").daemon
+        }
+
+        @Test(
+            "CRASH-3: after kill -9 of the worker the keeper starts another, a command waits for it, and the domains are mounted again"
+        )
+        func survivesSIGKILL() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                #expect(before.worker == yonder.daemon && before.restarts == 0)
+                #expect(before.keeper != nil && before.keeper == yonder.keeper)
+                for restarts in 1...3 {
+                    let worker = try #require(yonder.daemon)
+                    #expect(try await Command.run("kill", "-9", String(worker)).status == 0)
+                    let after = try await report(yonder)
+                    #expect(after.keeper == before.keeper && after.worker != worker)
+                    #expect(after.restarts == restarts)
+                    #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                }
+                let keeper = try #require(before.keeper)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(await eventually { !FileManager.default.fileExists(atPath: "/proc/\(keeper)/stat") })
+                #expect(try await yonder.yonder("status").status == 69)
+            }
+        }
+
+        @Test("CRASH-3: a command that the worker's death interrupts is repeated")
+        func repeatsCommands() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo x > file")
+                let waiting = Task { try await yonder.yonder("wait", "--timeout", "30") }
+                try await Task.sleep(for: .seconds(1))
+                #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                let waited = try await waiting.value
+                #expect(waited.status == 0, "\(waited.errors)")
+                #expect(yonder.sourceText("file") == "x\n")
+            }
+        }
+
+        @Test("CRASH-4: yonder daemon restart starts the installed daemon and keeps the mounts") func restarts()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                let restarted = try await yonder.yonder("daemon", "restart")
+                #expect(restarted.status == 0, "\(restarted.errors)")
+                let after = try await report(yonder)
+                #expect(after.worker != before.worker && after.keeper == before.keeper && after.restarts == 1)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
+        @Test("without a keeper the daemon serves, and refuses a restart") func withoutKeeper() async throws {
+            try await Installation.run { yonder in
+                _ = try BackgroundProgram([Installation.program + "d"], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                try await yonder.mountSource()
+                #expect(try await report(yonder).keeper == nil)
+                let restarted = try await yonder.yonder("daemon", "restart")
+                #expect(restarted.status == 1 && restarted.errors.contains("yonder shutdown"), "\(restarted.errors)")
+            }
+        }
+
+        @Test("the reports of crashes are in the state directory, at most ten") func crashReports() async throws {
+            try await Installation.run { yonder in
+                let crashes = yonder.directory["state/crashes"].string
+                try FileManager.default.createDirectory(atPath: crashes, withIntermediateDirectories: true)
+                for number in 0..<15 {
+                    #expect(FileManager.default.createFile(atPath: "\(crashes)/\(number).log", contents: nil))
+                }
+                try await yonder.mountSource()
+                #expect(try FileManager.default.contentsOfDirectory(atPath: crashes).count == 10)
+            }
+        }
+    }
+}

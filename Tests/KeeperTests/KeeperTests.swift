@@ -1,0 +1,140 @@
+import Glibc
+import Testing
+
+@testable import Keeper
+
+@Suite struct NotifyMessages {
+    private func message(_ text: String) -> NotifyMessage? { NotifyMessage(Array(text.utf8)) }
+
+    @Test func readsWhatSystemdDefines() throws {
+        let ready = try #require(message("READY=1\nSTATUS=two\u{1B} mounts\nX_OTHER=1\nMAINPID=1"))
+        #expect(ready.isReady && !ready.isStopping && ready.watchdog == nil)
+        #expect(ready.status == "two? mounts")
+        let stored = try #require(message("FDSTORE=1\nFDNAME=device-3\nFDPOLL=0"))
+        #expect(stored.storesDescriptors && stored.name == "device-3" && !stored.watchesForHangup)
+        #expect(message("FDSTOREREMOVE=1\nFDNAME=a")?.removesDescriptors == true)
+        #expect(message("WATCHDOG=1")?.watchdog == .alive)
+        #expect(message("WATCHDOG=trigger\nWATCHDOG=1")?.watchdog == .failed)
+        #expect(message("STOPPING=1\n")?.isStopping == true)
+    }
+
+    @Test func ignoresWhatItDoesNotKnow() {
+        let nothing = message("")
+        #expect(nothing != nil)
+        for text in ["READY=0", "READY", "=1", "\n\n", "READY =1", "ready=1", "BARRIER=1", "MAINPID=1"] {
+            #expect(message(text) == nothing, "\(text)")
+        }
+    }
+
+    @Test func refusesBrokenMessages() {
+        #expect(message("READY=1\0") == nil)
+        #expect(message("FDSTORE=1\nFDNAME=") == nil)
+        #expect(message("FDNAME=a:b") == nil)
+        #expect(message("FDNAME=\u{7}") == nil)
+        #expect(message("FDNAME=ä") == nil)
+        #expect(message("FDNAME=" + String(repeating: "a", count: 255))?.name?.count == 255)
+        #expect(message("FDNAME=" + String(repeating: "a", count: 256)) == nil)
+        #expect(message(String(repeating: "a", count: NotifyMessage.longest + 1)) == nil)
+    }
+
+    @Test func survivesAnyBytes() {
+        var generator = SystemRandomNumberGenerator()
+        let words = ["FDSTORE", "FDNAME", "=", "1", "\n", "WATCHDOG", "trigger", "STATUS", "\u{FF}"].map {
+            Array($0.utf8)
+        }
+        for _ in 0..<2000 {
+            let bytes = (0..<Int.random(in: 0...40)).flatMap { _ in
+                Bool.random() ? words.randomElement() ?? [] : [UInt8.random(in: 0...255, using: &generator)]
+            }
+            if let name = NotifyMessage(bytes)?.name { #expect(NotifyMessage.isValid(name: name.utf8)) }
+        }
+    }
+}
+
+@Suite struct DescriptorStores {
+    private func descriptor() -> Int32 { open("/dev/null", O_RDONLY | O_CLOEXEC) }
+    private func isOpen(_ descriptor: Int32) -> Bool { fcntl(descriptor, F_GETFD) >= 0 }
+
+    @Test func hasALimit() {
+        var store = DescriptorStore(limit: 2)
+        let all = (0..<3).map { _ in descriptor() }
+        #expect(all.map { store.store($0, as: "a", watchingForHangup: true) } == [true, true, false])
+        #expect(store.entries.map(\.descriptor) == Array(all.prefix(2)) && !isOpen(all[2]))
+        store.removeAll()
+    }
+
+    @Test func removesByNameAndAfterAHangup() {
+        var store = DescriptorStore()
+        let all = (0..<4).map { _ in descriptor() }
+        for (name, (descriptor, isWatched)) in zip(["a", "b", "b", "c"], zip(all, [true, true, true, false])) {
+            _ = store.store(descriptor, as: name, watchingForHangup: isWatched)
+        }
+        store.remove("b")
+        #expect(store.entries.map(\.name) == ["a", "c"] && !isOpen(all[1]) && !isOpen(all[2]))
+        store.remove(hungUp: Set(all))
+        #expect(store.entries.map(\.name) == ["c"] && !isOpen(all[0]) && isOpen(all[3]))
+        store.removeAll()
+        #expect(store.entries.isEmpty && !isOpen(all[3]))
+    }
+}
+
+@Suite struct RestartSchedules {
+    @Test func pausesGrowWhileCrashesComeEarly() {
+        var schedule = RestartSchedule()
+        // Twenty seconds lie between the crashes, so that there are never five within a minute.
+        let pauses = (0..<8).map { schedule.pause(afterCrashAt: $0 * 20_000, readySince: nil) }
+        #expect(pauses == [0, 100, 200, 500, 1000, 2000, 5000, 5000])
+        #expect(!schedule.isLooping)
+        #expect(schedule.pause(afterCrashAt: 170_000, readySince: 169_000) == 0)
+        #expect(schedule.pause(afterCrashAt: 171_000, readySince: 170_999) == 0)
+        #expect(schedule.pause(afterCrashAt: 172_000, readySince: 171_001) == 100)
+    }
+
+    @Test func afterFiveWithinAMinuteEachPauseIsTheLongest() {
+        var schedule = RestartSchedule()
+        let pauses = (0..<6).map { schedule.pause(afterCrashAt: $0 * 1000, readySince: nil) }
+        #expect(pauses == [0, 100, 200, 500, 5000, 5000])
+        #expect(schedule.isLooping)
+        #expect(schedule.pause(afterCrashAt: 20_000, readySince: 10_000) == 0)
+        #expect(!schedule.isLooping)
+    }
+
+    @Test func aWorkerThatRunsIsStartedAtOnceHoweverOftenItIsKilled() {
+        var schedule = RestartSchedule()
+        for kill in 1...60 { #expect(schedule.pause(afterCrashAt: kill * 1000, readySince: kill * 1000 - 1000) == 0) }
+    }
+
+    @Test func theLongestPauseCanBeSet() {
+        var schedule = RestartSchedule(longest: 100)
+        #expect((0..<6).map { schedule.pause(afterCrashAt: $0, readySince: nil) } == [0, 100, 100, 100, 100, 100])
+    }
+}
+
+@Suite struct KeeperOptions {
+    @Test func readsTheCommandLine() throws {
+        let options = try #require(
+            Options(["--background", "--watchdog", "0.5", "--longest-pause", "2", "--", "/bin/x", "--", "a"]))
+        #expect(options.isInBackground && options.watchdog == 500 && options.longestPause == 2000)
+        #expect(options.worker == ["/bin/x", "--", "a"])
+        #expect(Options(["--", "/x"])?.watchdog == 60_000)
+    }
+
+    @Test(
+        arguments: [
+            [], ["--"], ["/x"], ["--", "x"], ["--other", "--", "/x"], ["--watchdog", "--", "/x"],
+            ["--watchdog", "-1", "--", "/x"], ["--watchdog", "nan", "--", "/x"],
+        ])
+    func refusesWrongUsage(_ arguments: [String]) {
+        #expect(Options(arguments) == nil)
+    }
+}
+
+@Suite struct ProcessEnds {
+    @Test func readsWaitStatus() {
+        #expect(ProcessEnd(waitStatus: 0) == .exit(0))
+        #expect(ProcessEnd(waitStatus: 133 << 8) == .exit(133))
+        #expect(ProcessEnd(waitStatus: 9).exitStatus == 137)
+        // With a core dump.
+        #expect(ProcessEnd(waitStatus: 6 | 0x80) == .signal(6))
+    }
+}
