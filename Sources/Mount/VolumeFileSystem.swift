@@ -22,6 +22,16 @@ final class VolumeFileSystem: FileSystem {
         requests = ParkedRequests(provisioning: provisioning)
     }
 
+    /// Continues with the open files of the process that owned the mount before.
+    func restoreOpenFiles() throws(Errno) {
+        do throws(VolumeError) {
+            closedFiles.resume(try volume.restoreOpenFiles())
+        } catch {
+            guard case .refused(let errno) = error else { throw .ioError }
+            throw errno
+        }
+    }
+
     // MARK: - Names
 
     /// The answer for a missing name. The kernel caches it briefly only, because no invalidation is sent for a new item in

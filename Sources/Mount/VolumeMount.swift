@@ -60,6 +60,7 @@ package final class VolumeMount: Sendable {
     ///   program would not negotiate what that process did.
     package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
         try session.takeOver(device, of: record)
+        try fileSystem.restoreOpenFiles()
         try serve()
     }
 

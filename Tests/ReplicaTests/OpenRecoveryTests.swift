@@ -62,7 +62,7 @@ import Testing
         #expect(length(of: number) == 100)
         #expect(replica.findings == [])
         // As an ordinary close.
-        _ = try await replica.ingest(open: Opened()) { try $0.settle(number) }
+        _ = try await replica.ingest(open: Opened()) { try $0.versions.settle(number) }
         #expect(try replica.database.inode(number) == nil)
         #expect(length(of: number) == nil)
     }
