@@ -13,7 +13,8 @@ extension VolumeFileSystem {
     ) {
         let wanted = LocalAttributes(changes)
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.setAttributes(of: node.rawValue, to: wanted, caller: Requester(request))
+            try volume.setAttributes(
+                of: node.rawValue, to: wanted, caller: Requester(request), request: RequestNumber(request))
         } succeed: { reply, attributes in
             reply.succeed(FileAttributes(attributes), lifetime: attributes.lifetime)
         }
@@ -40,7 +41,8 @@ extension VolumeFileSystem {
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             Entry(
                 try volume.makeSymbolicLink(
-                    name, in: parent.rawValue, to: text, caller: Requester(request), isListed: attempt != .unlisted))
+                    name, in: parent.rawValue, to: text, caller: Requester(request), isListed: attempt != .unlisted,
+                    request: RequestNumber(request)))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -51,7 +53,8 @@ extension VolumeFileSystem {
     ) {
         let name = newName.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            Entry(try volume.link(node.rawValue, as: name, in: newParent.rawValue))
+            Entry(
+                try volume.link(node.rawValue, as: name, in: newParent.rawValue, request: RequestNumber(request)))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -60,7 +63,7 @@ extension VolumeFileSystem {
     func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.unlink(name, in: parent.rawValue)
+            try volume.unlink(name, in: parent.rawValue, request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -69,7 +72,7 @@ extension VolumeFileSystem {
     func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeDirectory(name, in: parent.rawValue)
+            try volume.removeDirectory(name, in: parent.rawValue, request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -85,7 +88,7 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.rename(
                 old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
-                exchange: options.contains(.exchange))
+                exchange: options.contains(.exchange), request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -183,7 +186,8 @@ extension VolumeFileSystem {
         reply: consuming EmptyReply
     ) {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.allocate(node.rawValue, mode: mode, offset: offset, length: length)
+            try volume.allocate(
+                node.rawValue, mode: mode, offset: offset, length: length, request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -192,7 +196,7 @@ extension VolumeFileSystem {
     func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
         let text = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeExtendedAttribute(text, of: node.rawValue)
+            try volume.removeExtendedAttribute(text, of: node.rawValue, request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -209,7 +213,7 @@ extension VolumeFileSystem {
             Entry(
                 try volume.make(
                     name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
-                    isListed: attempt != .unlisted))
+                    isListed: attempt != .unlisted, request: RequestNumber(request)))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }

@@ -222,7 +222,8 @@ final class VolumeFileSystem: FileSystem {
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
-                mustExist: options.contains(.replace), caller: Requester(request), isProvided: attempt.isProvided)
+                mustExist: options.contains(.replace), caller: Requester(request), isProvided: attempt.isProvided,
+                request: RequestNumber(request))
         } succeed: { reply, _ in
             reply.succeed()
         }

@@ -54,7 +54,7 @@ package final class VolumeMount: Sendable {
     /// Serves a mount that another process made and left by ending, instead of ``mount(at:)``.
     ///
     /// - Parameters:
-    ///   - device: the mount's device, which the session closes unless this throws.
+    ///   - device: the mount's device, which the session closes, also after an error.
     ///   - record: the record of the process that made it.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS on a kernel that cannot send unanswered requests again; EOPNOTSUPP when this
     ///   program would not negotiate what that process did.

@@ -26,7 +26,7 @@ import Testing
         let replica = try Replica(
             at: fixture.directory, readers: 4, open: open,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return .make(replica, observer: ClosedInodes())
+        return try .make(replica, observer: ClosedInodes())
     }
 
     /// All rows that a process or the remote can see.

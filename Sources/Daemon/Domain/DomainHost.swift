@@ -25,7 +25,13 @@ package final class DomainHost: Sendable {
     private let directory: FilePath
     /// The name patterns that are excluded from sync in every domain.
     private let ignoredNames: IgnoredNames
+    private let files: OpenFiles
+    private let logger: Logger
     private let hasStopped = Mutex(false)
+    /// The number under which the service manager keeps the mount.
+    private let stored = Mutex<UInt32?>(nil)
+    /// Compares the content files with their rows, which takes long in a large replica.
+    private let recovery: Task<Void, Never>
 
     /// Creates the provider of a domain.
     package typealias ProviderMaker =
@@ -40,14 +46,14 @@ package final class DomainHost: Sendable {
     ///
     /// - Parameters:
     ///   - directory: holds the replica.
-    ///   - mountpoint: an empty directory; or where the inherited mount is.
-    ///   - inherited: a mount that an earlier process made, to be taken over.
+    ///   - mountpoint: an empty directory; or where the previous mount is.
+    ///   - previous: a mount that an earlier process made, to be taken over.
     ///   - policy: decides which processes may materialize; nil for the default rules.
     ///   - ignoredNames: name patterns that are excluded from sync, in addition to those of the options.
     /// - Throws: ``FileProviderError``: the provider's, or `posix` with the error of `mount`; the replica's errors.
     package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
-        inherited: InheritedMount? = nil, policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual,
+        previous: PreviousMount? = nil, policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual,
         logger: Logger, makeProvider: ProviderMaker
     ) throws {
         let policy = policy ?? MaterializationPolicy(rules: .usual, logger: logger)
@@ -55,8 +61,13 @@ package final class DomainHost: Sendable {
         domain.isReadOnly = options.isReadOnly
         var logger = logger
         logger[metadataKey: "domain"] = "\(domain.identifier)"
-        let replica = try Replica(at: directory, readers: VolumeMount.threads + Self.otherReaders, logger: logger)
+        let files = try previous?.files ?? OpenFiles()
+        let replica = try Replica(
+            at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, finishesRecovery: false,
+            logger: logger)
         do {
+            // The kernel numbers the requests of each mount anew.
+            if previous == nil { try replica.database.forgetAnswers() }
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
@@ -70,7 +81,6 @@ package final class DomainHost: Sendable {
                 // For tests of mounts without passthrough.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
             let kernel = KernelInvalidator(notifications: session.notifications)
-            let files = try OpenFiles()
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
@@ -86,8 +96,8 @@ package final class DomainHost: Sendable {
                 session: session, volume: volume,
                 provisioning: Provisioner(engine: engine, policy: policy, domain: domain.identifier))
             do {
-                if let inherited {
-                    try mounted.takeOver(inherited.device, of: inherited.record)
+                if let previous {
+                    try mounted.takeOver(try previous.device.duplicateCloseOnExec(), of: previous.description.session)
                 } else {
                     try mounted.mount(at: mountpoint)
                 }
@@ -106,6 +116,17 @@ package final class DomainHost: Sendable {
             self.ignoredNames = ignoredNames
             self.replica = replica
             budget = policy.budget
+            self.files = files
+            self.logger = logger
+            recovery = Task { [engine] in
+                do {
+                    for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
+                } catch is CancellationError {
+                    // The next opening compares them again.
+                } catch {
+                    engine.warnings.report("the content files cannot be compared with their rows: \(error)")
+                }
+            }
             manager.connect(to: self)
             engine.start()
         } catch {
@@ -146,6 +167,31 @@ package final class DomainHost: Sendable {
         await engine.pause(isPaused)
     }
 
+    /// Stores the mount with the service manager, so that the next process can continue it.
+    func store(in manager: ServiceManager) {
+        guard manager.keeper != nil, let record = mounted.record else { return }
+        do {
+            let description = PreviousMount.Description(domain: name, session: record)
+            files.mountDescription = try Array(JSONEncoder().encode(description))
+            let names = InheritedMount.names(record.deviceNumber)
+            manager.remove(names.device)
+            manager.remove(names.handles)
+            try manager.store(files.tableDescriptor, as: names.handles, watchingForHangup: false)
+            try manager.store(mounted.device, as: names.device)
+            stored.withLock { $0 = record.deviceNumber }
+        } catch {
+            logger.warning("the mount ends with this process, because it cannot be stored: \(error)")
+        }
+    }
+
+    /// The mount has ended: the service manager need not keep it any more.
+    func remove(from manager: ServiceManager) {
+        guard let number = stored.withLock({ $0 }) else { return }
+        let names = InheritedMount.names(number)
+        manager.remove(names.device)
+        manager.remove(names.handles)
+    }
+
     /// The inodes that processes have open.
     package var openInodes: any OpenInodes { volume.openInodes }
 
@@ -160,6 +206,8 @@ package final class DomainHost: Sendable {
             return !hasStopped
         }
         guard isFirst else { return await mounted.waitUntilEnded() }
+        recovery.cancel()
+        await recovery.value
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.
         await engine.stop()
         try? mounted.unmount()

@@ -5,20 +5,51 @@ import SystemPackage
 
 /// The mounts of a predecessor that has crashed or was restarted.
 extension Domains {
-    /// Ends the inherited mounts and mounts their domains again at the same places. Processes that use them get
-    /// ENOTCONN for what they have open.
+    /// Serves the inherited mounts. A mount that this kernel or this program cannot continue is ended, and its domain is mounted
+    /// again at the same place: processes that use it get ENOTCONN for what they have open.
     func takeOver(_ inherited: [InheritedMount]) async {
         guard !inherited.isEmpty || manager.restarts > 0 else { return }
-        for mount in inherited {
-            let names = InheritedMount.names(mount.number)
-            manager.remove(names.device)
-            manager.remove(names.handles)
-            try? mount.device.close()
-            try? mount.handles.close()
+        await withTaskGroup(of: Void.self) { group in
+            for mount in inherited {
+                group.addTask {
+                    do {
+                        try await self.takeOver(mount)
+                    } catch {
+                        self.logger.error("an inherited mount cannot be continued: \(error)")
+                        self.end(mount)
+                    }
+                    try? mount.device.close()
+                }
+            }
         }
         // The kernel ends a connection with its last descriptor; until then, an access to the mount would wait.
-        if !inherited.isEmpty { manager.waitUntilHandled() }
-        for known in store.all().known {
+        manager.waitUntilHandled()
+        await remountDeadDomains()
+    }
+
+    private func takeOver(_ inherited: InheritedMount) async throws {
+        let previous = try PreviousMount(inherited)
+        let name = previous.description.domain
+        await acquire(name)
+        defer { release(name) }
+        guard hosts[name] == nil, let known = try store.domain(named: name) else {
+            throw ControlError(.failed, "no such domain", path: name)
+        }
+        let request = MountRequest(
+            name: name, source: known.source, mountpoint: previous.description.session.mountPoint,
+            options: known.options)
+        _ = try await begin(request, previous: previous)
+        logger.notice("'\(name)' continues on '\(request.mountpoint)'")
+    }
+
+    private nonisolated func end(_ mount: InheritedMount) {
+        let names = InheritedMount.names(mount.number)
+        manager.remove(names.device)
+        manager.remove(names.handles)
+    }
+
+    private func remountDeadDomains() async {
+        for known in store.all().known where hosts[known.name] == nil {
             do {
                 await acquire(known.name)
                 defer { release(known.name) }

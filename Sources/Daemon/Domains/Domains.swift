@@ -99,9 +99,12 @@ actor Domains {
     /// Mounts a domain whose name the caller holds.
     ///
     /// - Parameter given: credentials that are not stored yet.
-    func begin(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
-        let host = try await open(request, given)
+    func begin(
+        _ request: MountRequest, _ given: GivenCredentials? = nil, previous: PreviousMount? = nil
+    ) async throws -> DomainHost {
+        let host = try await previous.map { try await takeOver(request, $0) } ?? open(request, given)
         hosts[request.name] = host
+        host.store(in: manager)
         Task {
             await host.waitUntilUnmounted()
             await self.ended(host)
@@ -114,6 +117,7 @@ actor Domains {
         await acquire(host.name)
         defer { release(host.name) }
         await host.stop()
+        host.remove(from: manager)
         if hosts[host.name] === host { hosts[host.name] = nil }
     }
 
@@ -272,7 +276,19 @@ actor Domains {
         return base
     }
 
-    func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+    private func takeOver(_ request: MountRequest, _ previous: PreviousMount) async throws -> DomainHost {
+        let directory = store.directory(of: request.name)
+        let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
+        return try await Task.detached {
+            try DomainHost(
+                domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
+                mountpoint: FilePath(request.mountpoint), options: request.options, previous: previous, policy: policy,
+                ignoredNames: ignoredNames, logger: logger,
+                makeProvider: { try catalog.provider(for: $0, request.options, nil) })
+        }.value
+    }
+
+    private func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)

@@ -13,7 +13,7 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     package var features: ConnectionFeatures
 
     /// The minor number of the mount's device, which no other mount has meanwhile.
-    package var deviceNumber: Int { device.split(separator: ":").last.flatMap { Int($0) } ?? 0 }
+    package var deviceNumber: UInt32 { device.split(separator: ":").last.flatMap { UInt32($0) } ?? 0 }
 }
 
 extension Session {
@@ -35,18 +35,23 @@ extension Session {
     /// had received and not answered again once this session serves.
     ///
     /// - Parameters:
-    ///   - device: the descriptor that ``device`` was in the other process. The session closes it; after an error the caller does.
+    ///   - device: the descriptor that ``device`` was in the other process. The session closes it, also after an error.
     ///   - record: the ``record`` of the other process. This session must have been made with the same options.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS before Linux 6.9; EINVAL for a record that is not one.
     package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
-        guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
         let mountPoint = FilePath(record.mountPoint)
-        guard let table = try? MountTable(), table.device(at: mountPoint) == record.device else {
-            throw .socketNotConnected
+        do throws(Errno) {
+            guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
+            guard let table = try? MountTable(), table.device(at: mountPoint) == record.device else {
+                throw .socketNotConnected
+            }
+            let failure = fuseshim_session_take_over(
+                connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
+            guard failure == 0 else { throw Errno(rawValue: failure) }
+        } catch {
+            try? device.close()
+            throw error
         }
-        let failure = fuseshim_session_take_over(
-            connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
-        guard failure == 0 else { throw Errno(rawValue: failure) }
         connection.state.update { state in
             state.phase = .mounted
             state.mountPoint = mountPoint

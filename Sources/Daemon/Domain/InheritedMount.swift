@@ -1,7 +1,0 @@
-import FUSE
-import SystemPackage
-
-package struct InheritedMount: Sendable {
-    let device: FileDescriptor
-    let record: SessionRecord
-}

@@ -1,0 +1,28 @@
+import FUSE
+import Foundation
+import Syscalls
+import SystemPackage
+import Volume
+
+/// A mount that an earlier process made and left by ending: what a successor needs to serve it.
+package struct PreviousMount: Sendable {
+    /// What the process that mounted stored beside the table of open files.
+    struct Description: Codable, Hashable, Sendable {
+        var domain: String
+        var session: SessionRecord
+    }
+
+    let device: FileDescriptor
+    /// The open files, as the earlier process left them.
+    let files: OpenFiles
+    let description: Description
+
+    /// Takes the table of open files from the inherited descriptors. The caller keeps the ownership of the device.
+    ///
+    /// - Throws: `HandleTableError` for a table that this program cannot read; `DecodingError` for its description.
+    init(_ inherited: InheritedMount) throws {
+        device = inherited.device
+        files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
+        description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
+    }
+}
