@@ -39,8 +39,9 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case importFolder(String, MountArguments)
     case remove(RemoveArguments)
     case shutdown
-    /// Ends the daemon so that its service manager starts the installed one.
-    case restart
+    /// Ends the daemon with this process number so that its service manager starts the installed one. That daemon does
+    /// not answer: the client repeats the command, and the next daemon, which has another number, answers.
+    case restart(worker: Int32)
 }
 
 extension ControlCommand {
@@ -49,10 +50,10 @@ extension ControlCommand {
     package var isRepeatable: Bool {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
-            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events:
+            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events, .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
-        case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown, .restart:
+        case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown:
             false
         }
     }

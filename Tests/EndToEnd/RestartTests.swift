@@ -78,6 +78,19 @@ extension RealMount {
             }
         }
 
+        @Test("CRASH-3: the daemon goes on without a keeper that was killed") func keeperDies() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                #expect(try await Command.run("kill", "-9", String(try #require(before.keeper))).status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                let after = try await report(yonder)
+                #expect(after.worker == before.worker && after.keeper == nil)
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+            }
+        }
+
         @Test("the reports of crashes are in the state directory, at most ten") func crashReports() async throws {
             try await Installation.run { yonder in
                 let crashes = yonder.directory["state/crashes"].string

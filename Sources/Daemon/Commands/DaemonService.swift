@@ -147,12 +147,14 @@ struct DaemonService: ControlService {
             end(.shutdown)
             await domains.waitUntilShutDown()
             return .done
-        case .restart:
+        case .restart(let worker):
+            guard worker == ProcessInfo.processInfo.processIdentifier else { return .done }
             guard domains.manager.keeper != nil else {
                 throw ControlError(
                     .failed, "no process would start the daemon again; use 'yonder shutdown', then 'yonder mount'")
             }
             end(.restart)
+            await domains.waitUntilShutDown()
             return .done
         }
     }

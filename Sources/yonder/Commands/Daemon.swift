@@ -15,18 +15,9 @@ extension Yonder {
             func run() async throws {
                 let daemon = DaemonConnection()
                 let old = try await status(daemon)
-                let result = try await daemon.perform(.restart)
+                let result = try await daemon.perform(.restart(worker: old.worker))
                 guard case .done = result else { throw unexpected(result) }
-                let deadline = ContinuousClock.now + .seconds(60)
-                var new = try await status(daemon)
-                while new.worker == old.worker {
-                    guard ContinuousClock.now < deadline else {
-                        Output.complain("the daemon has not restarted; see its log")
-                        throw ExitCode(69)
-                    }
-                    try await Task.sleep(for: .milliseconds(20))
-                    new = try await status(daemon)
-                }
+                let new = try await status(daemon)
                 try Output(output).print(new) { ["the daemon runs as process \(new.worker)"] }
             }
 
