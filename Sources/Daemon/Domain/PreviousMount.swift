@@ -12,6 +12,8 @@ package struct PreviousMount: Sendable {
         var session: SessionRecord
     }
 
+    var mountpoint: String { description.session.mountPoint }
+
     let device: FileDescriptor
     /// The open files, as the earlier process left them.
     let files: OpenFiles

@@ -36,7 +36,7 @@ extension Domains {
             throw ControlError(.failed, "no such domain", path: name)
         }
         let request = MountRequest(
-            name: name, source: known.source, mountpoint: previous.description.session.mountPoint,
+            name: name, source: known.source, mountpoint: previous.mountpoint,
             options: known.options)
         _ = try await begin(request, previous: previous)
         logger.notice("'\(name)' continues on '\(request.mountpoint)'")

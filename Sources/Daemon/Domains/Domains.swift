@@ -102,7 +102,12 @@ actor Domains {
     func begin(
         _ request: MountRequest, _ given: GivenCredentials? = nil, previous: PreviousMount? = nil
     ) async throws -> DomainHost {
-        let host = try await previous.map { try await takeOver(request, $0) } ?? open(request, given)
+        let host: DomainHost
+        if let previous {
+            host = try await takeOver(request, previous)
+        } else {
+            host = try await open(request, given)
+        }
         hosts[request.name] = host
         host.store(in: manager)
         Task {
