@@ -195,21 +195,21 @@ def walked(place, ends):
     """Lists a tree again and again, also from the middle of a directory."""
     for directory in range(5):
         os.mkdir(f"{place}/{directory}")
-        for number in range(300):
+        for number in range(100):
             os.close(os.open(f"{place}/{directory}/file {number:03}", os.O_CREAT | os.O_WRONLY))
-    wanted = sorted(f"file {number:03}" for number in range(300))
+    wanted = sorted(f"file {number:03}" for number in range(100))
     turn = 0
     while time.monotonic() < ends:
-        turn += 1
         for directory in range(5):
+            turn += 1
             found = []
             with os.scandir(f"{place}/{directory}") as entries:
                 for entry in entries:
                     found.append(entry.name)
-                    if len(found) % 100 == 0:
+                    if len(found) % 30 == 0:
                         time.sleep(0.01)
             require(sorted(found) == wanted, f"listing {directory} has {len(found)} entries")
-        os.stat(f"{place}/{turn % 5}/file {turn % 300:03}")
+            os.stat(f"{place}/{directory}/file {turn % 100:03}")
     return turn
 
 
