@@ -95,6 +95,8 @@ extension RealMount {
                 """
             try await run { yonder, _ in
                 try await yonder.mountSource()
+                // A paused domain lists nothing, and without the names of a directory none is removed from it.
+                try await yonder.shell("ls")
                 // What has not been sent cannot be evicted, so it cannot make room for the copy.
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("head -c 40000000 /dev/urandom > original")
