@@ -85,7 +85,7 @@ extension SyncEngine {
         var current = try replica.database.item(row: row)
         while let item = current {
             let number = item.inode.number
-            try await commits.commit { try $0.retryNow(number) }
+            try await commits.commit { try $0.answers.retryNow(number) }
             guard item.identifier == nil, let parent = item.parent else { break }
             current = try replica.database.item(ofInode: parent)
         }

@@ -47,7 +47,7 @@ extension SyncEngine {
     /// Lifts every latch and every wait, or one inode's. Without one, what was held because it would remove much is let
     /// through, too.
     package func retry(_ number: InodeNumber? = nil) async throws {
-        try await commits.commit { try $0.retryNow(number) }
+        try await commits.commit { try $0.answers.retryNow(number) }
         if number == nil { await feed.applyHeldRound() }
         errorWasResolved()
     }

@@ -19,7 +19,7 @@ extension SyncEngine {
         await uploads.hurry(true)
         defer { Task { await uploads.hurry(false) } }
         var start = ContinuousClock.now
-        while let now = try replica.database.reimportProgress() {
+        while let now = try replica.database.reimports.progress() {
             progress(now)
             // Counting a million items that wait is work, too.
             try await Task.sleep(for: max(.milliseconds(200), (ContinuousClock.now - start) * 50))

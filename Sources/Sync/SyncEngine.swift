@@ -202,7 +202,7 @@ package final class SyncEngine: SyncPart {
         do {
             let wasReadOnly = try replica.database.value(of: .wasReadOnly) != nil
             guard wasReadOnly != isReadOnly else { return }
-            if wasReadOnly { try await commits.commit { try $0.retryNow(nil) } }
+            if wasReadOnly { try await commits.commit { try $0.answers.retryNow(nil) } }
             try replica.database.set(.wasReadOnly, to: isReadOnly ? "1" : nil)
         } catch {
             warnings.report("whether the domain is read-only cannot be recorded: \(error)")

@@ -65,7 +65,7 @@ extension Volume {
         }
         let stored = try Self.storedName(name)
         try change {
-            try $0.setExtendedAttribute(
+            try $0.attributes.setExtendedAttribute(
                 stored, of: number, to: value, mustBeNew: mustBeNew, mustExist: mustExist,
                 caller: LocalCaller(caller))
         }
@@ -78,7 +78,7 @@ extension Volume {
             return try setPolicy(nil, of: InodeNumber(node))
         }
         let stored = try Self.storedName(name)
-        try change { try $0.removeExtendedAttribute(stored, of: InodeNumber(node)) }
+        try change { try $0.attributes.removeExtendedAttribute(stored, of: InodeNumber(node)) }
     }
 
     /// Sets the content policy of an item, also on a read-only mount, because it does not change the remote.

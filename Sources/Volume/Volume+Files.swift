@@ -50,7 +50,7 @@ extension Volume {
         do throws(VolumeError) {
             if intent.isWriting || intent.isTruncating {
                 try change {
-                    try $0.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
+                    try $0.contents.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
                 }
                 if intent.isTruncating { contentWasReplaced(number) }
             }
@@ -72,7 +72,7 @@ extension Volume {
         let (inode, content) =
             if let made = createAhead(name, in: parent, permissions: permissions, caller: caller) { made } else {
                 try change { changes in
-                    try changes.createFile(
+                    try changes.names.createFile(
                         name, in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller),
                         usualGroup: group, isListed: isListed)
                 }
@@ -88,7 +88,7 @@ extension Volume {
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) = try change { changes in
-            try changes.createUnnamed(
+            try changes.names.createUnnamed(
                 in: InodeNumber(parent), permissions: permissions, caller: LocalCaller(caller), usualGroup: group)
         }
         return try open(made: inode, content, isWriting: isWriting, registry: registry)
@@ -110,7 +110,7 @@ extension Volume {
                 state.backing = try? registry?.register(content)
                 return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
             }
-            if !isWriting { try change { try $0.endWriting(inode.number) } }
+            if !isWriting { try change { try $0.contents.endWriting(inode.number) } }
             var attributes = Attributes(inode, ownership: ownership)
             attributes.isVolatile = true
             return (attributes, grant)
@@ -152,7 +152,7 @@ extension Volume {
                 // The files still count as open, so that no remote change is applied in between. A file with other
                 // writers is compared when they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
-                    try changes.endWriting(number)
+                    try changes.contents.endWriting(number)
                 }
             }
         } catch {
@@ -247,7 +247,7 @@ extension Volume {
         try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
-            try change { try $0.clearSetID(of: number, caller: LocalCaller(caller)) }
+            try change { try $0.contents.clearSetID(of: number, caller: LocalCaller(caller)) }
         }
         return try file.withState { (state: inout OpenFile.State) throws(VolumeError) in
             state.isWritten = true
@@ -260,7 +260,7 @@ extension Volume {
         let number = InodeNumber(node)
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
         try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
-        try change { try $0.contentWasWritten(number) }
+        try change { try $0.contents.contentWasWritten(number) }
     }
 
     /// Verifies a range that is to be written, allocated or copied to.

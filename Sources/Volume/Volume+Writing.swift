@@ -30,18 +30,18 @@ extension Volume {
 
     /// Creates a hard link.
     package func link(_ node: UInt64, as name: String, in parent: UInt64) throws(VolumeError) -> Attributes {
-        let inode = try change { try $0.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
+        let inode = try change { try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
         return attributes(for: inode)
     }
 
     /// Removes a name of anything but a directory.
     package func unlink(_ name: String, in parent: UInt64) throws(VolumeError) {
-        try change { try $0.unlink(name, in: InodeNumber(parent)) }
+        try change { try $0.names.unlink(name, in: InodeNumber(parent)) }
     }
 
     /// Removes an empty directory.
     package func removeDirectory(_ name: String, in parent: UInt64) throws(VolumeError) {
-        try change { try $0.removeDirectory(name, in: InodeNumber(parent)) }
+        try change { try $0.names.removeDirectory(name, in: InodeNumber(parent)) }
     }
 
     /// Renames an item, moves it, or both.
@@ -56,7 +56,7 @@ extension Volume {
         case (true, true): throw .refused(.invalidArgument)
         }
         try change {
-            try $0.rename(name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule)
+            try $0.names.rename(name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule)
         }
     }
 
@@ -68,7 +68,7 @@ extension Volume {
         guard changes != LocalAttributes() else { return try takePrivileges(of: number, caller: caller) }
         if let size = changes.size { try checkExtent(at: 0, length: size) }
         let inode = try change {
-            try $0.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
+            try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
         return attributes(for: inode)
@@ -80,7 +80,7 @@ extension Volume {
         let isWritten = files.isOpenForWriting(number)
         let usualOwner = ownership.user
         let inode = try change {
-            try $0.takeSetID(
+            try $0.contents.takeSetID(
                 of: number, caller: LocalCaller(caller), isWriting: isWritten, usualOwner: usualOwner)
         }
         return attributes(for: inode)
@@ -107,7 +107,7 @@ extension Volume {
     ) throws(VolumeError) -> Attributes {
         let group = ownership.group
         let inode = try change { changes in
-            try changes.create(
+            try changes.names.create(
                 name, in: InodeNumber(parent), new, caller: LocalCaller(caller), usualGroup: group, isListed: isListed)
         }
         return Attributes(inode, ownership: ownership)
@@ -120,7 +120,7 @@ extension Volume {
     /// - Parameter changingNames: false if no names or directories change.
     @discardableResult
     func change<Value>(
-        changingNames: Bool = true, _ body: (inout LocalChanges) throws -> Value
+        changingNames: Bool = true, _ body: (LocalChanges) throws -> Value
     ) throws(VolumeError) -> Value {
         guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
         do {

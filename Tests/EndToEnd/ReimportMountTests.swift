@@ -20,7 +20,7 @@ extension RealMount {
         }
 
         private func isDone(_ mount: ProvidedMount) -> Bool {
-            (try? mount.host.replica.database.reimports().isEmpty) == true
+            (try? mount.host.replica.database.reimports.requests().isEmpty) == true
         }
 
         @Test("R1, R2 and R3 on a mount: identifiers are new, inodes and content stay, and the end is told once")

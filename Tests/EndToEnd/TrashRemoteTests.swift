@@ -121,7 +121,7 @@ extension RealMount {
                 #expect(try await Command.run("mv", mount.trashed("file"), mount["file"]).status == 0)
                 #expect(try await information("file", mount) != "")
                 let (_, effects) = try mount.host.replica.change(open: NoneOpen()) {
-                    try $0.removeOrphanedInformation(before: Replica.now)
+                    try $0.trash.removeOrphanedInformation(before: Replica.now)
                 }
                 #expect(!effects.invalidations.isEmpty)
                 let directory = try #require(try informationDirectory(mount))

@@ -93,11 +93,13 @@ extension Replica {
     ) async throws -> ReplicaEffects {
         guard let beginning = try await beginListing(of: directory) else { return ReplicaEffects() }
         var (_, effects) = try await ingest(open: open) { ingestion in
-            try ingestion.page(of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
+            try ingestion.listings.page(
+                of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
         }
         let gone = try await unconfirmed(in: directory, listing: beginning.number)
         effects.append(
-            try await ingest(open: open) { ingestion in try ingestion.finishListing(of: directory, gone: gone) }.1)
+            try await ingest(open: open) { ingestion in try ingestion.listings.finishListing(of: directory, gone: gone)
+            }.1)
         return effects
     }
 
@@ -106,7 +108,7 @@ extension Replica {
         _ updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], open: any OpenInodes
     ) async throws -> ReplicaEffects {
         try await ingest(open: open) { ingestion in
-            try ingestion.changes(ChangeBatch(updated: updated, deleted: deleted, anchor: SyncAnchor("x")))
+            try ingestion.changes.apply(ChangeBatch(updated: updated, deleted: deleted, anchor: SyncAnchor("x")))
         }.1
     }
 

@@ -67,7 +67,7 @@ import Testing
             try await replica.beginContent(of: old, version: Array("2".utf8))
         }
         fixture.open.remove(old)
-        _ = try await replica.ingest(open: fixture.open) { try $0.settle(old) }
+        _ = try await replica.ingest(open: fixture.open) { try $0.versions.settle(old) }
         #expect(try replica.database.inode(old) == nil)
         #expect(fixture.contentFiles.isEmpty)
         #expect(try replica.database.defects() == [])
@@ -79,14 +79,18 @@ import Testing
         let old = try number()
         let caller = LocalCaller(user: 0, group: 0)
         fixture.open.insert(old)
-        _ = try replica.change(open: fixture.open) { try $0.beginWriting(old, truncating: false, caller: caller) }
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(old, truncating: false, caller: caller)
+        }
         try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
         #expect(try replica.names() == ["a"])
         let file = try replica.openContentForWriting(of: old)
         try file.writeAll(Array("ours".utf8).span.bytes, at: 0)
         try file.close()
         // A transaction that is to change no names is made again as one that may.
-        let (_, effects) = try replica.change(open: fixture.open, changingNames: false) { try $0.endWriting(old) }
+        let (_, effects) = try replica.change(open: fixture.open, changingNames: false) {
+            try $0.contents.endWriting(old)
+        }
         #expect(effects.defects.count == 1)
         let copy = try #require(try replica.database.items(in: .root).first { $0.inode.number == old })
         #expect(copy.name.hasPrefix("a (conflicted copy of "))
@@ -102,7 +106,7 @@ import Testing
         let old = try number()
         fixture.open.insert(old)
         _ = try replica.change(open: fixture.open) {
-            try $0.beginWriting(old, truncating: false, caller: LocalCaller(user: 0, group: 0))
+            try $0.contents.beginWriting(old, truncating: false, caller: LocalCaller(user: 0, group: 0))
         }
         try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
         let file = try replica.openContentForWriting(of: old)
@@ -173,7 +177,7 @@ import Testing
         #expect(try replica.database.inode(number)?.linkCount == 0)
         #expect(fixture.contentFiles == [number.description])
         fixture.open.remove(number)
-        _ = try await replica.ingest(open: fixture.open) { try $0.settle(number) }
+        _ = try await replica.ingest(open: fixture.open) { try $0.versions.settle(number) }
         #expect(try replica.database.inode(number) == nil)
         #expect(fixture.contentFiles.isEmpty)
     }

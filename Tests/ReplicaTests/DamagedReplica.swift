@@ -60,11 +60,13 @@ struct DamagedReplica {
         var texts: [InodeNumber: String] = [:]
         func write(to number: InodeNumber, _ replica: Replica) throws {
             let text = "unsent \(number) \(UUID().uuidString)"
-            _ = try replica.change(open: open) { try $0.beginWriting(number, truncating: true, caller: Self.caller) }
+            _ = try replica.change(open: open) {
+                try $0.contents.beginWriting(number, truncating: true, caller: Self.caller)
+            }
             let content = try replica.openContentForWriting(of: number)
             try content.writeAll(Array(text.utf8).span.bytes, at: 0)
             try content.close()
-            _ = try replica.change(open: open) { try $0.endWriting(number) }
+            _ = try replica.change(open: open) { try $0.contents.endWriting(number) }
             texts[number] = text
         }
         // Edited files, one of them with a second name, two of them in the trash.
@@ -72,18 +74,18 @@ struct DamagedReplica {
             try write(to: Self.number(name, in: replica), replica)
         }
         let linked = try Self.number("file4", in: replica)
-        _ = try replica.change(open: open) { try $0.link(linked, as: "link", in: directory) }
+        _ = try replica.change(open: open) { try $0.names.link(linked, as: "link", in: directory) }
         for name in ["file5", "file6"] {
-            _ = try replica.change(open: open) { try $0.trash(ItemIdentifier(name), user: 0, group: 0) }
+            _ = try replica.change(open: open) { try $0.items.trash(ItemIdentifier(name), user: 0, group: 0) }
         }
         // New files, in directories of both kinds, and files that are only in the log of new files.
         let (new, _) = try replica.change(open: open) {
-            try $0.create(
+            try $0.names.create(
                 "new", in: .root, NewInode(kind: .directory, permissions: 0o755), caller: Self.caller, usualGroup: 0)
         }
         for (name, parent) in [("n0", InodeNumber.root), ("n1", directory), ("n2", new.number)] {
             let (made, _) = try replica.change(open: open) {
-                try $0.createFile(name, in: parent, permissions: 0o644, caller: Self.caller, usualGroup: 0)
+                try $0.names.createFile(name, in: parent, permissions: 0o644, caller: Self.caller, usualGroup: 0)
             }
             try made.content.close()
             try write(to: made.inode.number, replica)

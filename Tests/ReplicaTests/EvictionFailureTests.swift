@@ -61,7 +61,7 @@ import Testing
         _ = try replica.change(open: fixture.open) {
             var attributes = LocalAttributes()
             attributes.permissions = 0o600
-            return try $0.setAttributes(of: number, to: attributes, caller: caller)
+            return try $0.attributes.setAttributes(of: number, to: attributes, caller: caller)
         }
         #expect(await refusal(number) == .unsyncedEdits)
         #expect(try replica.database.evictionCandidates(after: nil, limit: 10).isEmpty)
@@ -77,7 +77,7 @@ import Testing
         try await replica.list([.file("below", in: "d", size: 10)], in: number, open: fixture.open)
         let below = try #require(try replica.number("below"))
         try await replica.fill(below)
-        _ = try replica.change(open: fixture.open) { try $0.trash("d", user: 0, group: 0) }
+        _ = try replica.change(open: fixture.open) { try $0.items.trash("d", user: 0, group: 0) }
         // As it is once the remote has heard of it.
         try await fixture.sabotage("UPDATE item SET changedFields = 0 WHERE identifier IS NOT NULL")
         #expect(await refusal(below) == .nonEvictable)

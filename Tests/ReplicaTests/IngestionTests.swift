@@ -53,7 +53,7 @@ import Testing
         #expect(item.inode.number == number)
         #expect(item.inode.content == .materialized)
         #expect(try replica.database.path(of: number) == ["d", "b"])
-        #expect(try replica.database.remotePath(of: "a") == ["d", "b"])
+        #expect(try replica.database.remoteItems.path(of: "a") == ["d", "b"])
     }
 
     @Test func movedItemOutlivesItsOldDirectory() async throws {

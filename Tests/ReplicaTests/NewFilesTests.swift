@@ -41,7 +41,7 @@ import Testing
     @discardableResult
     private func inTransaction(_ name: String, in replica: Replica) throws -> InodeRecord {
         let (made, _) = try replica.change(open: fixture.open) {
-            try $0.createFile(name, in: .root, permissions: 0o640, caller: caller, usualGroup: 9)
+            try $0.names.createFile(name, in: .root, permissions: 0o640, caller: caller, usualGroup: 9)
         }
         try made.content.close()
         return made.inode
@@ -141,7 +141,7 @@ import Testing
             let replica = try await prepared()
             _ = try #require(try make("a", in: replica))
             _ = try #require(try make("b", in: replica))
-            _ = try replica.change(open: fixture.open) { try $0.unlink("a", in: .root) }
+            _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
             _ = try #require(try make("c", in: replica))
         }
         let replica = try fixture.replica()
@@ -253,8 +253,8 @@ import Testing
                 let made = replica.createAhead(
                     "x", in: .root, permissions: 0o600, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
                 try made?.content.close()
-                try ingestion.willChangeNames()
-                #expect(try ingestion.db.hasItem(named: "x", in: .root))
+                try ingestion.placement.willChangeNames()
+                #expect(try ingestion.placement.db.hasItem(named: "x", in: .root))
                 throw Failure()
             }
         }
@@ -267,7 +267,7 @@ import Testing
         _ = try #require(try make("a", in: replica))
         #expect(throws: Failure.self) {
             _ = try replica.change(open: fixture.open) { changes in
-                try changes.unlink("first", in: .root)
+                try changes.names.unlink("first", in: .root)
                 throw Failure()
             }
         }
@@ -313,7 +313,7 @@ import Testing
         let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
         let (made, _) = try await replica.ingest(open: fixture.open, changingNames: false) { ingestion in
             let made = try make("after", in: replica, directory: directory)
-            try ingestion.acknowledge(
+            try ingestion.answers.acknowledge(
                 sent, as: sent.item, stillPending: [], shouldFetchContent: false, contentStamp: nil)
             return made
         }
@@ -345,7 +345,7 @@ import Testing
         try inTransaction("c", in: replica)
         #expect(!newFiles.lacks("c", in: .root) && !newFiles.lacks("e", in: .root))
         #expect(try replica.database.lookup("c", in: .root).inode != nil)
-        _ = try replica.change(open: fixture.open) { try $0.unlink("a", in: .root) }
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
         #expect(try replica.database.lookup("a", in: .root).inode == nil)
         _ = try #require(try make("a", in: replica))
         #expect(try replica.names() == ["a", "b", "c", "d", "first"])
@@ -385,7 +385,7 @@ import Testing
             var wish = LocalAttributes()
             wish.permissions = 0o2775
             wish.group = 55
-            _ = try changes.setAttributes(of: .root, to: wish, caller: LocalCaller(user: 0, group: 0))
+            _ = try changes.attributes.setAttributes(of: .root, to: wish, caller: LocalCaller(user: 0, group: 0))
         }
         let made = try #require(try make("a", in: replica))
         #expect(made.group == 55)

@@ -15,7 +15,7 @@ import Testing
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
         let (made, _) = try replica.change(open: fixture.open) {
-            try $0.createFile(
+            try $0.names.createFile(
                 "old", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
         }
         try made.content.close()
@@ -24,11 +24,11 @@ import Testing
             try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
         }
         func noted(_ sent: SentChange) async throws -> Bool {
-            try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0
+            try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0
         }
         func rename(_ name: String, to newName: String, in directory: InodeNumber) throws {
             _ = try replica.change(open: fixture.open) {
-                try $0.rename(name, in: .root, to: newName, in: directory, .replace)
+                try $0.names.rename(name, in: .root, to: newName, in: directory, .replace)
             }
         }
         let first = try prepared()
@@ -50,14 +50,14 @@ import Testing
         let replica = try fixture.replica()
         try await replica.list([], open: fixture.open)
         let (made, _) = try replica.change(open: fixture.open) {
-            try $0.createFile(
+            try $0.names.createFile(
                 "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
         }
         try made.content.close()
         let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
         let sent = try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0)
-        _ = try replica.change(open: fixture.open) { try $0.unlink("file", in: .root) }
+        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
         var own = FileProviderItem.file("file", id: "there", size: 0)
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
@@ -77,12 +77,12 @@ import Testing
         let number = try #require(try replica.number("file"))
         let row = try #require(try replica.database.item(ofInode: number)).id
         _ = try replica.change(open: fixture.open) {
-            try $0.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
-            try $0.endWriting(number)
+            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
+            try $0.contents.endWriting(number)
         }
         let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.noteSent(sent) }.0)
-        _ = try replica.change(open: fixture.open) { try $0.unlink("file", in: .root) }
+        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
         var own = FileProviderItem.file("file", size: 0, version: "2")
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
@@ -108,8 +108,8 @@ import Testing
         try await listed("1", size: 99)
         let number = try #require(try replica.number("file"))
         _ = try replica.change(open: fixture.open) {
-            try $0.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
-            try $0.endWriting(number)
+            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
+            try $0.contents.endWriting(number)
         }
         let first = try base()
         try await listed("2", size: 5099)

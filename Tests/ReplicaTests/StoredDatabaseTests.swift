@@ -53,7 +53,7 @@ import Testing
         let attribute = ExtendedAttributeName.key(of: "user.comment")
         #expect(try database.extendedAttribute(attribute, of: new.inode.number) == Array("kept".utf8))
         #expect(try database.bytes(of: .syncAnchor) == Array("anchor".utf8))
-        #expect(try database.lastChange(of: .pending) > 0)
+        #expect(try database.localSets.lastChange(of: .pending) > 0)
         try replica.close()
     }
 }

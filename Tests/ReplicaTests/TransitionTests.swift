@@ -22,9 +22,9 @@ import Testing
             try db.setName(of: other.id, to: "a")
         }
         _ = try await replica.ingest(open: fixture.open) { ingestion in
-            let displaced = try #require(try ingestion.db.item(id: row))
+            let displaced = try #require(try ingestion.placement.db.item(id: row))
             #expect(displaced.isHidden)
-            try ingestion.becomeNew(displaced)
+            try ingestion.removal.becomeNew(displaced)
         }
         let item = try #require(try replica.database.item(ofInode: number))
         #expect(item.name == "a (2)")
@@ -41,11 +41,11 @@ import Testing
         try await replica.list([.directory("d", id: "d")], open: fixture.open)
         let directory = try #require(try replica.number("d"))
         try await replica.list([.file("f", id: "f", in: "d")], in: directory, open: fixture.open)
-        _ = try replica.change(open: fixture.open) { try $0.unlink("f", in: directory) }
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("f", in: directory) }
         try await replica.beginReimport(below: directory)
         #expect(try replica.database.pendingDeletions().map(\.isToBeFound) == [true])
         _ = try await replica.ingest(open: fixture.open) { ingestion in
-            try ingestion.becomeNew(try #require(try ingestion.db.item(ofInode: directory)))
+            try ingestion.removal.becomeNew(try #require(try ingestion.placement.db.item(ofInode: directory)))
         }
         #expect(try replica.database.pendingDeletions() == [])
     }
@@ -59,7 +59,7 @@ import Testing
         try await replica.fill(number)
         let item = try #require(try replica.database.item(ofInode: number))
         try await fixture.sabotage("INSERT INTO unanswered (item, size, modifiedAt) VALUES (\(item.id), 100, 5)")
-        _ = try await replica.ingest(open: fixture.open) { try $0.becomeNew(item) }
+        _ = try await replica.ingest(open: fixture.open) { try $0.removal.becomeNew(item) }
         #expect(try replica.database.unanswered(ofItem: item.id).map(\.size) == [100])
     }
 

@@ -63,7 +63,7 @@ import Testing
                     group.addTask {
                         do {
                             let (value, _) = try await replica.ingest(open: open) { ingestion in
-                                try ingestion.place(.file("f\(number)"), in: .root)
+                                try ingestion.placement.place(.file("f\(number)"), in: .root)
                                 if number % 10 == 7 { throw Refusal(number: number) }
                                 return number * 2
                             }
@@ -100,7 +100,7 @@ import Testing
                     group.addTask {
                         _ = try? await replica.ingest(open: open, changingNames: turn % 2 == 0) { ingestion in
                             seen.note(turn)
-                            try ingestion.settle(number)
+                            try ingestion.versions.settle(number)
                         }
                     }
                 }
@@ -115,7 +115,7 @@ import Testing
         let open = fixture.open
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
-            return try await replica.ingest(open: open) { try $0.place(.file("f"), in: .root) }.1
+            return try await replica.ingest(open: open) { try $0.placement.place(.file("f"), in: .root) }.1
         }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }

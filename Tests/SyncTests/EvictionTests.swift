@@ -43,8 +43,8 @@ extension EngineTests {
                 let caller = LocalCaller(user: 0, group: 0)
                 // Opened to be written, and not written.
                 _ = try fixture.replica.change(open: fixture.open) {
-                    try $0.beginWriting(number, truncating: false, caller: caller)
-                    try $0.endWriting(number)
+                    try $0.contents.beginWriting(number, truncating: false, caller: caller)
+                    try $0.contents.endWriting(number)
                 }
                 for _ in 0..<2 {
                     _ = try await fixture.engine.evict(number, isStrict: true)

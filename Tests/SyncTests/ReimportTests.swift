@@ -21,7 +21,7 @@ extension EngineTests {
             await machine.engine.continueReimport()
             let complaints = try await machine.complaints()
             #expect(complaints == [], sourceLocation: sourceLocation)
-            #expect(try machine.replica.database.reimports().isEmpty, sourceLocation: sourceLocation)
+            #expect(try machine.replica.database.reimports.requests().isEmpty, sourceLocation: sourceLocation)
         }
 
         /// The remote loses its identifiers, and the machine is told so.
@@ -94,13 +94,13 @@ extension EngineTests {
                 machine.provider.log.clear()
                 try await lose(machine)
                 #expect(creates(machine).isEmpty)
-                let began = try #require(try machine.replica.database.reimportProgress())
+                let began = try #require(try machine.replica.database.reimports.progress())
                 #expect(began.total == 8 && began.done == 0)
                 await machine.engine.continueReimport()
                 #expect(machine.provider.log.count(of: .importDidFinish) == 0)
                 let first = try #require(try await machine.operations().first)
                 await machine.engine.runAlone(first)
-                #expect(try machine.replica.database.reimportProgress()?.done == 1)
+                #expect(try machine.replica.database.reimports.progress()?.done == 1)
                 await machine.engine.continueReimport()
                 #expect(machine.provider.log.count(of: .importDidFinish) == 0)
                 try await expectSettled(machine)
@@ -159,7 +159,7 @@ extension EngineTests {
                 let modified = machine.provider.log.calls.filter { $0.kind == .modify }.map(\.identifier)
                 #expect(modified.filter { $0 != .rootContainer } == ["x"])
                 #expect(machine.provider.tree.entries()["d/x"]?.content == "edited")
-                #expect(try machine.replica.database.reimports().isEmpty)
+                #expect(try machine.replica.database.reimports.requests().isEmpty)
                 #expect(machine.provider.log.count(of: .importDidFinish) == 0)
                 for (path, inode) in before {
                     let item = try await machine.item(path)
@@ -247,7 +247,7 @@ extension EngineTests {
                 try await fixture.engine.reimport(below: .root)
                 fixture.engine.start()
                 #expect(await eventually { (try? fixture.names())?.contains("d") == false })
-                #expect(await eventually { (try? fixture.replica.database.reimports().isEmpty) == true })
+                #expect(await eventually { (try? fixture.replica.database.reimports.requests().isEmpty) == true })
                 #expect(fixture.provider.tree.identifier(at: "d") == nil)
                 #expect(try fixture.names().sorted() == ["a", "b", "e"])
             }
@@ -368,7 +368,7 @@ extension EngineTests {
                     .fail(FileProviderError(.serverUnreachable)), to: .create)
                 try await lose(machine)
                 try await machine.send(passes: 1)
-                #expect(try machine.replica.database.reimportProgress()?.done == 0)
+                #expect(try machine.replica.database.reimports.progress()?.done == 0)
                 machine.provider.faults.clear()
                 machine.engine.connection.reset()
                 try await expectSettled(machine)

@@ -191,7 +191,7 @@ extension EngineTests {
                 for number in 0..<2000 {
                     let new = NewInode(kind: .file, permissions: 0o644)
                     try await machine.change {
-                        try $0.create(
+                        try $0.names.create(
                             "n\(number)", in: directory, new, caller: LocalCaller(user: 0, group: 0), usualGroup: 0)
                     }
                 }

@@ -22,7 +22,7 @@ import Volume
 
     private func settle(_ node: UInt64) async throws {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
-        _ = try await replica.ingest(open: volume.openInodes) { try $0.settle(number) }
+        _ = try await replica.ingest(open: volume.openInodes) { try $0.versions.settle(number) }
     }
 
     @Test("OPEN-2: an inode stays until every lookup of it is forgotten", arguments: [UInt32(0o100644), 0o040755])

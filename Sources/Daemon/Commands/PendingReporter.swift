@@ -33,12 +33,12 @@ struct PendingReporter: Sendable {
                 })
         }
         // A reimport is one entry, plus one for each item that failed.
-        var waiting = try database.reimports().map { request in
+        var waiting = try database.reimports.requests().map { request in
             PendingItem(
                 path: resolver.path(of: request.top) ?? "inode \(request.top)", inode: request.top.rawValue,
                 identifier: nil, fields: ["reimport"], since: Timestamp.text(request.requestedAt), error: common)
         }
-        waiting += try database.reimportFailures(limit: Self.mostFailures).compactMap { number, failure in
+        waiting += try database.reimports.failures(limit: Self.mostFailures).compactMap { number, failure in
             guard let item = try database.item(ofInode: number), item.changedFields.isEmpty else { return nil }
             return PendingItem(
                 path: resolver.path(of: number) ?? item.name, inode: number.rawValue, identifier: nil,

@@ -16,7 +16,7 @@ struct ReimportCommand: Sendable {
         do {
             try await host.engine.reimport(below: inode.number)
         } catch let error as FileProviderError {
-            let isUnderWay = try host.replica.database.isToBeOffered(inode.number)
+            let isUnderWay = try host.replica.database.reimports.isToBeOffered(inode.number)
             let reason = isUnderWay ? "noSuchItem: it is being reimported already" : error.message
             throw ControlError(.failed, reason, path: path)
         }
@@ -25,7 +25,7 @@ struct ReimportCommand: Sendable {
             progress(ControlEvent(path: path, items: now.done, bytes: 0))
         }
         let resolver = PathResolver(host: host)
-        let refusals = try host.replica.database.reimportFailures(limit: Self.mostRefusals).map { number, failure in
+        let refusals = try host.replica.database.reimports.failures(limit: Self.mostRefusals).map { number, failure in
             Refusal(
                 path: resolver.path(of: number) ?? path, code: failure?.code ?? "", reason: failure?.message ?? "")
         }

@@ -45,7 +45,7 @@ struct StatusReporter: Sendable {
             failed: try host.replica.database.failureCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
             warnings: host.engine.warnings.texts + damage,
-            reimport: try host.replica.database.reimportProgress().map {
+            reimport: try host.replica.database.reimports.progress().map {
                 DomainStatus.Reimport(done: $0.done, total: $0.total, isCounting: $0.isCounting)
             })
     }

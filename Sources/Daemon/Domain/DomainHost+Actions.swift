@@ -23,7 +23,7 @@ extension DomainHost {
     ) throws(FileProviderError) -> FileProviderItem {
         let (caller, group) = (caller, Machine.groupIdentifier)
         return try act(on: parent, name: name) { changes in
-            try changes.createDirectory(named: name, in: parent, caller: caller, usualGroup: group)
+            try changes.items.createDirectory(named: name, in: parent, caller: caller, usualGroup: group)
         }
     }
 
@@ -31,7 +31,7 @@ extension DomainHost {
     ///
     /// - Throws: `noSuchItem`; `posix`; the provider's errors when a directory is listed.
     package func deleteItem(withIdentifier identifier: ItemIdentifier) async throws(FileProviderError) {
-        try await actListing(on: identifier) { changes in try changes.delete(identifier) }
+        try await actListing(on: identifier) { changes in try changes.items.delete(identifier) }
     }
 
     /// Copies a local file into a directory.
@@ -56,7 +56,7 @@ extension DomainHost {
             throw FileProviderError.posix(.invalidArgument, "not a regular file")
         }
         let number = try act(on: parent, name: name) { changes in
-            try changes.createFile(named: name, in: parent, caller: caller, usualGroup: group)
+            try changes.items.createFile(named: name, in: parent, caller: caller, usualGroup: group)
         }
         do {
             let file = try replica.openContentForWriting(of: number)
@@ -65,11 +65,11 @@ extension DomainHost {
             guard copied == status.size else { throw Errno.ioError }
         } catch {
             _ = try? act(on: parent) { changes in
-                try changes.delete(try changes.finishFile(number).itemIdentifier)
+                try changes.items.delete(try changes.items.finishFile(number).itemIdentifier)
             }
             throw FileProviderError.posix(error as? Errno ?? .ioError, "cannot be copied: \(error)")
         }
-        return try act(on: parent) { changes in try changes.finishFile(number) }
+        return try act(on: parent) { changes in try changes.items.finishFile(number) }
     }
 
     /// Renames an item in its directory.
@@ -78,7 +78,7 @@ extension DomainHost {
     package func renameItem(
         withIdentifier identifier: ItemIdentifier, toName name: String
     ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier, name: name) { changes in try changes.move(identifier, to: nil, named: name) }
+        try act(on: identifier, name: name) { changes in try changes.items.move(identifier, to: nil, named: name) }
     }
 
     /// Moves an item to another directory. A directory that was never listed is listed first.
@@ -89,28 +89,28 @@ extension DomainHost {
     package func reparentItem(
         withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier
     ) async throws(FileProviderError) -> FileProviderItem {
-        try await actListing(on: identifier) { changes in try changes.move(identifier, to: parent, named: nil) }
+        try await actListing(on: identifier) { changes in try changes.items.move(identifier, to: parent, named: nil) }
     }
 
     /// - Throws: `noSuchItem`, `posix`.
     package func setFavoriteRank(
         _ rank: Int64?, forItemIdentifier identifier: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier) { changes in try changes.setFavoriteRank(rank, of: identifier) }
+        try act(on: identifier) { changes in try changes.items.setFavoriteRank(rank, of: identifier) }
     }
 
     /// - Throws: `noSuchItem`, `posix`.
     package func setLastUsedDate(
         _ date: FileTimestamp, forItemIdentifier identifier: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier) { changes in try changes.setLastUsedDate(date, of: identifier) }
+        try act(on: identifier) { changes in try changes.items.setLastUsedDate(date, of: identifier) }
     }
 
     /// - Throws: `noSuchItem`, `posix`.
     package func setTagData(
         _ data: [UInt8]?, forItemIdentifier identifier: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier) { changes in try changes.setTagData(data, of: identifier) }
+        try act(on: identifier) { changes in try changes.items.setTagData(data, of: identifier) }
     }
 
     /// The local state of an item.
@@ -130,7 +130,7 @@ extension DomainHost {
     private var caller: LocalCaller { LocalCaller(user: Machine.userIdentifier, group: Machine.groupIdentifier) }
 
     func act<Value>(
-        on identifier: ItemIdentifier, name: String? = nil, _ body: (inout LocalChanges) throws -> Value
+        on identifier: ItemIdentifier, name: String? = nil, _ body: (LocalChanges) throws -> Value
     ) throws(FileProviderError) -> Value {
         guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }
         do {
@@ -146,7 +146,7 @@ extension DomainHost {
 
     /// Acts on an item, and lists the directories that the action needs.
     private func actListing<Value>(
-        on identifier: ItemIdentifier, _ body: (inout LocalChanges) throws -> Value
+        on identifier: ItemIdentifier, _ body: (LocalChanges) throws -> Value
     ) async throws(FileProviderError) -> Value {
         while true {
             do throws(FileProviderError) {

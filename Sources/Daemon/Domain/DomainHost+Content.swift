@@ -64,7 +64,7 @@ extension DomainHost: ManagedDomain {
         }
         do {
             let (_, effects) = try replica.change(open: volume.openInodes) { changes in
-                try changes.send(fields, of: inode.number)
+                try changes.items.send(fields, of: inode.number)
             }
             volume.noteChange(effects)
         } catch {

@@ -19,7 +19,7 @@ extension DomainHost {
             throw FileProviderError(.featureUnsupported, "the remote has no trash", itemIdentifier: identifier)
         }
         let (user, group) = (Machine.userIdentifier, Machine.groupIdentifier)
-        return try act(on: identifier) { changes in try changes.trash(identifier, user: user, group: group) }
+        return try act(on: identifier) { changes in try changes.items.trash(identifier, user: user, group: group) }
     }
 
     /// Restores an item from the trash.
@@ -34,6 +34,6 @@ extension DomainHost {
     package func untrashItem(
         withIdentifier identifier: ItemIdentifier, toParentItemIdentifier parent: ItemIdentifier? = nil
     ) throws(FileProviderError) -> FileProviderItem {
-        try act(on: identifier) { changes in try changes.untrash(identifier, to: parent) }
+        try act(on: identifier) { changes in try changes.items.untrash(identifier, to: parent) }
     }
 }

@@ -102,36 +102,37 @@ final class DomainManager: FileProviderManager {
     }
 
     func remotePath(of identifier: ItemIdentifier) -> [String]? {
-        known { try replica.database.remotePath(of: identifier) } ?? nil
+        known { try replica.database.remoteItems.path(of: identifier) } ?? nil
     }
 
     func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? {
-        known { try replica.database.remoteTrashPath(of: identifier) } ?? nil
+        known { try replica.database.remoteItems.trashPath(of: identifier) } ?? nil
     }
 
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? {
-        known { try replica.database.identifier(ofChildNamed: name, in: directory) } ?? nil
+        known { try replica.database.remoteItems.identifier(ofChildNamed: name, in: directory) } ?? nil
     }
 
     func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?] {
-        known { try replica.database.identifiers(ofChildrenNamed: names, in: directory) } ?? names.map { _ in nil }
+        known { try replica.database.remoteItems.identifiers(ofChildrenNamed: names, in: directory) }
+            ?? names.map { _ in nil }
     }
 
     func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) {
-        _ = known { try replica.database.visitKnownItems(in: directory, visit) }
+        _ = known { try replica.database.remoteItems.visitItems(in: directory, visit) }
     }
 
     func knownItems(in directory: ItemIdentifier) -> [KnownItem] {
-        known { try replica.database.knownItems(in: directory) } ?? []
+        known { try replica.database.remoteItems.items(in: directory) } ?? []
     }
 
     func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
-        known { try replica.database.knownItems(withContentVersions: versions) } ?? []
+        known { try replica.database.remoteItems.items(withContentVersions: versions) } ?? []
     }
 
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
         // When the database cannot be read, any of them may be known.
-        known { try replica.database.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
+        known { try replica.database.remoteItems.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
     }
 
     func materializedDirectories() -> [ItemIdentifier] {

@@ -16,13 +16,13 @@ struct LocalSetEnumerator: FileProviderEnumerator {
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         try known {
             if page == .initial {
-                try database.followSets()
+                try database.localSets.followSets()
                 try engine?.noteWrittenFiles()
             }
             guard let place = page == .initial ? 0 : Int64(String(decoding: page.rawValue, as: UTF8.self)) else {
                 throw FileProviderError(.pageExpired, "no page begins there")
             }
-            let members = try database.members(
+            let members = try database.localSets.members(
                 of: set, from: place, limit: min(max(1, suggestedPageSize), Self.largestPage))
             return ItemPage(
                 items: members.items, nextPage: members.next.map { FileProviderPage(rawValue: Array("\($0)".utf8)) })
@@ -33,7 +33,7 @@ struct LocalSetEnumerator: FileProviderEnumerator {
         try known {
             try engine?.noteWrittenFiles()
             guard let moment = try moment(of: anchor),
-                let changes = try database.changes(
+                let changes = try database.localSets.changes(
                     of: set, after: moment, limit: min(max(1, suggestedBatchSize), Self.largestPage))
             else { throw FileProviderError(.syncAnchorExpired) }
             return ChangeBatch(
@@ -44,9 +44,9 @@ struct LocalSetEnumerator: FileProviderEnumerator {
 
     func currentSyncAnchor() async throws -> SyncAnchor? {
         try known {
-            try database.followSets()
+            try database.localSets.followSets()
             try engine?.noteWrittenFiles()
-            return try anchor(at: try database.lastChange(of: set))
+            return try anchor(at: try database.localSets.lastChange(of: set))
         }
     }
 

@@ -194,7 +194,9 @@ struct ReplicaCheck {
             }
             // Its row is one of a content file that is missing.
             guard contents.hasFile(InodeNumber(rawValue: number)) else {
-                if (try? contents.status(of: InodeNumber(rawValue: number))) != nil { try noFile(component) }
+                if (try? contents.status(of: InodeNumber(rawValue: number))) != nil {
+                    try report(component, "is no file")
+                }
                 continue
             }
             rows[number] = nil
@@ -209,17 +211,12 @@ struct ReplicaCheck {
         {
             return
         }
-        var finding = CheckFinding(.contents, "'contents/\(name.string)' has no row")
-        if isRepairing {
-            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
-            finding.text += ": it was moved to '\(place)'"
-            finding.isMended = true
-        }
-        findings.append(finding)
+        try report(name, "has no row")
     }
 
-    private mutating func noFile(_ name: FilePath.Component) throws {
-        var finding = CheckFinding(.contents, "'contents/\(name.string)' is no file")
+    /// Reports a file that fits no row, and moves it to the recovered folder.
+    private mutating func report(_ name: FilePath.Component, _ defect: String) throws {
+        var finding = CheckFinding(.contents, "'contents/\(name.string)' \(defect)")
         if isRepairing {
             let place = try contents.quarantine(fileNamed: name, stamp: stamp)
             finding.text += ": it was moved to '\(place)'"
@@ -247,9 +244,10 @@ struct ReplicaCheck {
                 let (contents, open) = (contents, open)
                 effects.append(
                     try database.write { db in
-                        var changes = LocalChanges(db: db, open: open, contents: contents, now: FileTimestamp.now)
-                        try changes.contentWasWritten(InodeNumber(rawValue: number))
-                        return changes.effects
+                        let transaction = LocalTransaction(
+                            db: db, open: open, contents: contents, now: FileTimestamp.now)
+                        try ContentChanges(transaction: transaction).contentWasWritten(InodeNumber(rawValue: number))
+                        return transaction.effects
                     })
             } else {
                 let place = try forgetContent(of: number)

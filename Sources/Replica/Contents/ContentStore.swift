@@ -83,37 +83,18 @@ struct ContentStore: Sendable {
 
     // MARK: - Written files
 
-    /// What tells a content file's states apart: its change time, in nanoseconds.
-    struct Status {
-        var size: Int64
-        /// Room on the disk in bytes.
-        var allocated: Int64
-        var modifiedAt: FileTimestamp
-        var changedAt: FileTimestamp
-
-        /// Whether the file takes another number of blocks than its size fills, in the usual unit of 4 KiB.
-        var hasUnusualAllocation: Bool { allocated / 512 != ContentSize.usualBlocks(of: size) }
-
-        init(_ status: FileStatus) {
-            size = status.size
-            allocated = status.allocated
-            modifiedAt = FileTimestamp(status.modified)
-            changedAt = FileTimestamp(status.changed)
-        }
+    func status(of number: InodeNumber) throws(Errno) -> ContentStatus {
+        let status = try FileStatus(at: path(of: number))
+        let changedAt = FileTimestamp(status.changed)
+        return ContentStatus(
+            size: status.size, allocated: status.allocated, modifiedAt: FileTimestamp(status.modified),
+            changedAt: changedAt, stamp: stamp(ofChangeAt: changedAt))
     }
 
-    func status(of number: InodeNumber) throws(Errno) -> Status {
-        Status(try FileStatus(at: path(of: number)))
-    }
-
-    func stamp(of number: InodeNumber) throws -> Int64 {
-        stamp(of: try status(of: number))
-    }
-
-    /// What a later stamp is compared with. Where change times are coarse, one that has just been given may be given
-    /// again, and is not to be relied on.
-    func stamp(of status: Status) -> Int64 {
-        let stamp = status.changedAt.nanosecondsSince1970
+    /// What a later stamp is compared with. If the file system's change times are coarse, one that has just been given may
+    /// be given again, and is not reliable.
+    private func stamp(ofChangeAt time: FileTimestamp) -> Int64 {
+        let stamp = time.nanosecondsSince1970
         if isStampExact { return stamp }
         let age = FileTimestamp.now.nanosecondsSince1970.saturatingSubtract(stamp)
         return age < Self.coarsestClock ? ContentStamp.unknown : stamp
@@ -155,6 +136,20 @@ struct ContentStore: Sendable {
         }
         return true
     }
+}
+
+/// The state of a content file: the truth about a file while it is being written.
+package struct ContentStatus: Hashable, Sendable {
+    package var size: Int64
+    /// Allocated space in bytes.
+    package var allocated: Int64
+    package var modifiedAt: FileTimestamp
+    package var changedAt: FileTimestamp
+    /// Differs from that of any other state of the file.
+    package var stamp: Int64
+
+    /// Whether the file takes another number of blocks than its size fills, in the usual unit of 4 KiB.
+    var hasUnusualAllocation: Bool { ContentSize.isUnusual(allocated, for: size) }
 }
 
 extension FileTimestamp {

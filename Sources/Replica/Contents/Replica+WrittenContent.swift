@@ -2,17 +2,6 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// What a content file says of itself: the truth about a file while it is being written.
-package struct ContentStatus: Hashable, Sendable {
-    package var size: Int64
-    /// Room on the disk in bytes.
-    package var allocated: Int64
-    package var modifiedAt: FileTimestamp
-    package var changedAt: FileTimestamp
-    /// What tells this state of the file from others.
-    package var stamp: Int64
-}
-
 /// The content files of what is written here.
 extension Replica {
     /// The stamp of a file that may be written again without its stamp changing.
@@ -25,10 +14,7 @@ extension Replica {
 
     /// - Throws: `Errno`; ENOENT for what has no content here.
     package func contentStatus(of number: InodeNumber) throws(Errno) -> ContentStatus {
-        let status = try contents.status(of: number)
-        return ContentStatus(
-            size: status.size, allocated: status.allocated, modifiedAt: status.modifiedAt,
-            changedAt: status.changedAt, stamp: contents.stamp(of: status))
+        try contents.status(of: number)
     }
 
     /// A file without a name on the disk of the contents, open for reading and writing: it goes with its descriptor, which

@@ -150,119 +150,6 @@ extension ReplicaDatabase {
         try read { db in try db.path(of: number) }
     }
 
-    /// The names from the remote's root down to an item, as the provider last gave them; also of one that was removed
-    /// here and that the remote still has.
-    package func remotePath(of identifier: ItemIdentifier) throws -> [String]? {
-        try remotePath(of: identifier, from: .rootContainer)
-    }
-
-    func remotePath(of identifier: ItemIdentifier, from top: ItemIdentifier) throws -> [String]? {
-        try read { db in
-            var names: [String] = []
-            var current = identifier
-            while current != top {
-                guard
-                    let (name, parent) = try db.one(
-                        """
-                        SELECT baseName, baseParent FROM item WHERE identifier = ?1
-                        UNION ALL SELECT baseName, baseParent FROM deletion WHERE identifier = ?1
-                        """, [current.rawValue], { ($0[0] as String?, $0[1] as String?) }),
-                    let name, let parent
-                else { return nil }
-                names.append(name)
-                guard names.count <= Self.deepestPath else { return nil }
-                current = ItemIdentifier(parent)
-            }
-            return names.reversed()
-        }
-    }
-
-    /// The identifier of the item that the provider last placed under a name in a directory.
-    package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
-        try glance { db in try Self.identifier(ofChildNamed: name, in: directory, db) }
-    }
-
-    /// Likewise for several names, in their order.
-    package func identifiers(
-        ofChildrenNamed names: [String], in directory: ItemIdentifier
-    ) throws -> [ItemIdentifier?] {
-        try read { db in try names.map { try Self.identifier(ofChildNamed: $0, in: directory, db) } }
-    }
-
-    private static func identifier(
-        ofChildNamed name: String, in directory: ItemIdentifier, _ db: Database
-    ) throws -> ItemIdentifier? {
-        try db.one(
-            """
-            SELECT identifier FROM item WHERE baseParent = ?1 AND baseName = ?2 AND identifier IS NOT NULL
-            UNION ALL SELECT identifier FROM deletion WHERE baseParent = ?1 AND baseName = ?2
-            """, [directory.rawValue, name],
-            { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
-    }
-
-    /// The items that the provider last placed in a directory, also those that are still to be deleted there.
-    package func knownItems(in directory: ItemIdentifier) throws -> [KnownItem] {
-        var items: [KnownItem] = []
-        try visitKnownItems(in: directory) { item in
-            items.append(item)
-            return true
-        }
-        return items
-    }
-
-    /// Calls a closure with each of them, until it returns false. The closure must not use the database.
-    package func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) throws {
-        try read { db in
-            try db.query(
-                """
-                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
-                UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
-                WHERE baseParent = ?1
-                """, [directory.rawValue]
-            ) { visit(Self.knownItem($0)) }
-        }
-    }
-
-    /// Which of these identifiers are those of items, or of items that are still to be deleted on the remote.
-    package func knownIdentifiers(among identifiers: [ItemIdentifier]) throws -> Set<ItemIdentifier> {
-        try read { db in
-            var known: Set<ItemIdentifier> = []
-            for identifier in identifiers {
-                let isKnown = try db.one(
-                    "SELECT 1 FROM item WHERE identifier = ?1 UNION ALL SELECT 1 FROM deletion WHERE identifier = ?1",
-                    [identifier.rawValue], { _ in true })
-                if isKnown == true { known.insert(identifier) }
-            }
-            return known
-        }
-    }
-
-    /// The items to which the provider last gave one of these content versions.
-    package func knownItems(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
-        try read { db in
-            try Set(versions).flatMap { version in
-                let items = try db.all(
-                    """
-                    SELECT \(Self.knownColumns) FROM item
-                    WHERE baseContentVersion = ?1 AND baseContentVersion <> x'' AND identifier IS NOT NULL
-                        AND baseParent IS NOT NULL
-                    LIMIT \(Self.mostAlike + 1)
-                    """, [Data(version)], Self.knownItem)
-                return items.count > Self.mostAlike ? [] : items
-            }
-        }
-    }
-
-    /// A content version that more items than these have identifies none of them.
-    private static let mostAlike = 64
-    private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
-
-    private static func knownItem(_ row: Columns) -> KnownItem {
-        KnownItem(
-            itemIdentifier: ItemIdentifier(row[0] as String), parentItemIdentifier: ItemIdentifier(row[1] as String),
-            filename: row[2], contentVersion: [UInt8](row[3] as Data), documentSize: row[4])
-    }
-
     /// Counts for `status`. What was removed and may still be open somewhere is none of them, but for its bytes.
     package func counts() throws -> ReplicaCounts {
         try read { db in
@@ -282,9 +169,6 @@ extension ReplicaDatabase {
                 localBytes: Int64(saturating: (row?[3] as Double?) ?? 0))
         }
     }
-
-    /// No path on Linux has more components; a longer one means a cycle.
-    private static let deepestPath = 4096
 }
 
 /// How much a replica holds.

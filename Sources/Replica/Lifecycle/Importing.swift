@@ -219,7 +219,7 @@ package struct Importing {
         try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs)
         let taken = try FileStatus(at: content)
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
-        if ContentStore.Status(taken).hasUnusualAllocation {
+        if ContentSize.isUnusual(taken.allocated, for: taken.size) {
             try replica.database.write { db in
                 try db.noteUnusualAllocation(of: number)
             }

@@ -3,12 +3,15 @@ import GRDB
 import Synchronization
 import SystemPackage
 
-extension LocalChanges {
+/// Which items stay on this machine because of their names, and what a move changes about that.
+struct Exclusions: LocalPart {
+    let transaction: LocalTransaction
+
     /// Whether what gets a name in a directory stays on this machine.
     func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
         guard directory.trashRole == .none else { return .none }
         if directory.isExcluded { return try db.exclusion(of: directory) }
-        return ignored.isSent(name) ? .none : .name
+        return transaction.ignored.isSent(name) ? .none : .name
     }
 
     /// An item comes under a name, in a directory: whether it is sent may change with that. It is done before the move.
@@ -16,7 +19,7 @@ extension LocalChanges {
     /// - Returns: the item as it is to be moved; nil when it is under its new name already.
     /// - Throws: ``LocalObstacle``: EXDEV for a directory that the remote has, and for what holds something that it has;
     ///   the content of a file that the remote has needs to be here.
-    mutating func changeExclusion(
+    func changeExclusion(
         of item: ItemRecord, movedTo directory: ItemRecord, named name: String, replacing target: ItemRecord?
     ) throws -> ItemRecord? {
         guard item.trash == nil, item.trashRole == .none, directory.trashRole == .none,
@@ -54,7 +57,7 @@ extension LocalChanges {
     }
 
     /// Sends an item that was excluded because of its name, and all items below it that have no such name.
-    private mutating func include(_ item: ItemRecord) throws {
+    private func include(_ item: ItemRecord) throws {
         var waiting = [item]
         while let next = waiting.popLast() {
             try db.becomeNew(next, at: now)
@@ -63,9 +66,26 @@ extension LocalChanges {
             }
             guard next.inode.kind == .directory else { continue }
             waiting += try db.items(in: next.inode.number).filter {
-                try db.exclusion(of: $0) == .name && ignored.isSent($0.name)
+                try db.exclusion(of: $0) == .name && transaction.ignored.isSent($0.name)
             }
         }
+    }
+
+    /// A new name.
+    ///
+    /// - Parameter exclusion: whether it stays on this machine, whatever it is.
+    func newItem(
+        _ name: String, in parent: InodeNumber, _ kind: InodeKind, as exclusion: Exclusion, role: TrashRole = .none
+    ) throws -> NewItem {
+        NewItem(
+            kind: kind, name: name, parent: parent,
+            capabilities: try exclusion == .unwanted ? .ordinary : newCapabilities(), madeAt: now, role: role,
+            exclusion: exclusion)
+    }
+
+    /// The capabilities of a new item that is sent to the provider.
+    func newCapabilities() throws -> ItemCapabilities {
+        try db.hasTrash() ? ItemCapabilities.ordinary.union(.allowsTrashing) : .ordinary
     }
 }
 

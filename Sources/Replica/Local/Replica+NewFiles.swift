@@ -46,14 +46,15 @@ extension Replica {
             return try isFree || !database.peek { try $0.hasItem(named: name, in: parent) } ? ground : nil
         }
         return try database.peek { db in
-            let changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
-            let directory = try changes.directory(for: name, in: parent)
-            let (role, isLocal) = try changes.trashRole(ofNew: name, .file, in: parent)
+            let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
+            let directory = try NameChanges(transaction: transaction).directory(for: name, in: parent)
+            let (role, isLocal) = try TrashMoves(transaction: transaction).role(ofNew: name, .file, in: parent)
             guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,
                 try db.extendedAttribute(AccessControlList.defaultKey, of: parent) == nil
             else { return nil }
             return CreationGround(
-                directory: directory, capabilities: try changes.newCapabilities(), era: ticket.era)
+                directory: directory, capabilities: try Exclusions(transaction: transaction).newCapabilities(),
+                era: ticket.era)
         }
     }
 }

@@ -109,9 +109,10 @@ struct Recovery {
         for number in try database.filesBeingWritten() {
             do {
                 findings += try database.write { db in
-                    var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
-                    try changes.endWriting(number)
-                    return changes.effects.defects
+                    let transaction = LocalTransaction(
+                        db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
+                    try ContentChanges(transaction: transaction).endWriting(number)
+                    return transaction.effects.defects
                 }
             } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                 // The comparison of all files says what is missing.
@@ -200,8 +201,8 @@ struct Recovery {
 
     private func accept(_ number: Int64) throws {
         try database.write { db in
-            var changes = LocalChanges(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
-            try changes.contentWasWritten(InodeNumber(rawValue: number))
+            let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
+            try ContentChanges(transaction: transaction).contentWasWritten(InodeNumber(rawValue: number))
         }
     }
 

@@ -199,10 +199,7 @@ private struct PendingReader {
     /// - Returns: nil when the file is gone, because its item was removed after this snapshot began.
     private func content(of number: InodeNumber) throws(Errno) -> ContentStatus? {
         do throws(Errno) {
-            let status = try contents.status(of: number)
-            return ContentStatus(
-                size: status.size, allocated: status.allocated, modifiedAt: status.modifiedAt,
-                changedAt: status.changedAt, stamp: contents.stamp(of: status))
+            return try contents.status(of: number)
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
             return nil

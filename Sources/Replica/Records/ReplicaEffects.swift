@@ -52,7 +52,7 @@ package protocol OpenInodes: Sendable {
     func isOpenAndUsed(_ number: InodeNumber) -> Bool
 
     /// Whether an inode that has lost its last name has to stay, because a process has it open or the kernel may still use
-    /// it. If so, the caller of ``Ingestion/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
+    /// it. If so, the caller of ``ContentVersions/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
     func keepsNameless(_ number: InodeNumber) -> Bool
 }
 

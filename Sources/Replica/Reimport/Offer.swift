@@ -17,22 +17,6 @@ package enum Offering: Hashable, Sendable {
     case ready(ReadyOffer, InodeNumber)
 }
 
-extension ReplicaDatabase {
-    /// Whether an item is to be offered, and can be now.
-    package func offering(of row: Int64) throws -> Offering {
-        try read { db in
-            guard let item = try db.item(id: row), item.isToBeOffered else { return .none }
-            guard let ready = try db.readyOffer(of: row), try !db.isMarkingReimport() else { return .waits }
-            return .ready(ready, item.inode.number)
-        }
-    }
-
-    /// The offer of an item; nil if it is not to be offered, or has to wait for others.
-    package func readyOffer(of row: Int64) throws -> ReadyOffer? {
-        try read { db in try db.readyOffer(of: row) }
-    }
-}
-
 extension Database {
     /// Items that wait to be offered and whose directory the provider knows, after a row.
     func readyOffers(after row: Int64, at now: FileTimestamp, limit: Int) throws -> [ReadyOffer] {
@@ -54,7 +38,7 @@ extension Database {
             { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
     }
 
-    fileprivate func readyOffer(of row: Int64) throws -> ReadyOffer? {
+    func readyOffer(of row: Int64) throws -> ReadyOffer? {
         guard let item = try item(id: row), item.isToBeOffered, !item.isExcluded, item.parent != nil,
             let place = try placeToOffer(item)
         else { return nil }

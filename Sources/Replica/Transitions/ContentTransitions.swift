@@ -73,7 +73,7 @@ extension Database {
     ///
     /// - Parameter stamp: with which the file is compared next; nil leaves the file's mark as it is.
     func recordWriting(
-        of number: InodeNumber, _ status: ContentStore.Status, changedAt: FileTimestamp, stamp: Int64?
+        of number: InodeNumber, _ status: ContentStatus, changedAt: FileTimestamp, stamp: Int64?
     ) throws {
         try run(
             """

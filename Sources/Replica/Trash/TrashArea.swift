@@ -99,9 +99,4 @@ extension ReplicaDatabase {
     package func isInTrash(_ number: InodeNumber) throws -> Bool {
         try read { db in try db.isTrashed(number) }
     }
-
-    /// The names from the trash down to an item that is trashed on the remote, or lies below one that is.
-    package func remoteTrashPath(of identifier: ItemIdentifier) throws -> [String]? {
-        try remotePath(of: identifier, from: .trashContainer)
-    }
 }

@@ -9,8 +9,8 @@ import SystemPackage
 /// `info`. They stay on this machine, and so do the files in `info`; what lies in `files` is in the remote's trash.
 struct TrashDirectories {
     let db: Database
-    /// Where the files of `info` have their bytes; nil writes none.
-    let contents: ContentStore?
+    /// The store of the files of `info`.
+    let contents: ContentStore
     let now: FileTimestamp
     /// The changes that the kernel does not know of.
     private(set) var invalidations: [KernelInvalidation] = []
@@ -23,7 +23,7 @@ struct TrashDirectories {
         var group: UInt32
     }
 
-    init(db: Database, contents: ContentStore?, now: FileTimestamp) {
+    init(db: Database, contents: ContentStore, now: FileTimestamp) {
         self.db = db
         self.contents = contents
         self.now = now
@@ -96,7 +96,7 @@ struct TrashDirectories {
     /// Says where a trashed item was, unless that is said already.
     mutating func writeInformation(of item: ItemRecord, named name: String, in trash: Trash) throws {
         let fileName = Self.informationName(of: name)
-        guard let contents, let place = item.trash, try db.item(named: fileName, in: trash.information) == nil
+        guard let place = item.trash, try db.item(named: fileName, in: trash.information) == nil
         else { return }
         let path = try path(of: place)
         let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(Self.localTime(place.date))\n"

@@ -28,7 +28,7 @@ final class Commits: Sendable {
     /// - Parameter changingNames: as ``Replica/ingest(open:changingNames:_:)`` has it.
     @discardableResult
     func commit<Value: Sendable>(
-        changingNames: Bool = true, _ body: @escaping @Sendable (inout Ingestion) throws -> Value
+        changingNames: Bool = true, _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> Value {
         let (value, effects) = try await replica.ingest(open: open, changingNames: changingNames, body)
         publish(effects)
@@ -53,7 +53,7 @@ final class Commits: Sendable {
     /// Records writes to open files, which the kernel makes without a request to the daemon.
     func noteWrittenFiles() throws {
         for number in try replica.database.filesBeingWritten() {
-            let (_, effects) = try replica.change(open: open) { try $0.compareContent(number) }
+            let (_, effects) = try replica.change(open: open) { try $0.contents.compareContent(number) }
             publish(effects)
         }
     }

@@ -84,7 +84,7 @@ actor ChangeFeed: SyncPart {
         for number in directories {
             guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
                 item.inode.kind == .directory, item.inode.content == .materialized, item.trash == nil,
-                try !replica.database.hasItemsToOffer(in: number)
+                try !replica.database.reimports.hasItemsToOffer(in: number)
             else { continue }
             let directory = ListedDirectory(number: number, identifier: identifier)
             if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
@@ -137,14 +137,14 @@ actor ChangeFeed: SyncPart {
     /// Compares directories again from which an item was left out because a local item had its name.
     private func compareIncomplete() async throws {
         for number in try replica.database.directoriesToCompare() {
-            try await commits.commit { try $0.beginComparing(number) }
+            try await commits.commit { try $0.listings.beginComparing(number) }
             do throws(FileProviderError) {
                 try await listings.compare(number, request: request)
             } catch {
                 guard error.code == .noSuchItem else { throw error }
             }
             if try await removeVanished(replica.ordering.takeMissing()) {
-                try await commits.commit { try $0.finishComparing(number) }
+                try await commits.commit { try $0.listings.finishComparing(number) }
             }
         }
     }
@@ -192,7 +192,7 @@ actor ChangeFeed: SyncPart {
         }
         guard !vanished.isEmpty, try await removeVanished(vanished) else { return }
         let reached = anchor
-        try await commits.commit { try $0.noteAnchor(reached) }
+        try await commits.commit { try $0.changes.noteAnchor(reached) }
     }
 
     /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
@@ -238,7 +238,7 @@ actor ChangeFeed: SyncPart {
         replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
         let (extended, taken) = (complete, required)
         return try await commits.commit { ingestion in
-            try ingestion.changes(extended, required: taken, later: later, observed: observation)
+            try ingestion.changes.apply(extended, required: taken, later: later, observed: observation)
         }
     }
 
@@ -266,7 +266,7 @@ actor ChangeFeed: SyncPart {
         let (gone, known) = try replica.database.countVanishing(vanished)
         guard guardian.admits(gone: gone, of: known) else { return false }
         replica.ordering.report(vanished)
-        try await commits.commit { try $0.vanish(vanished) }
+        try await commits.commit { try $0.changes.vanish(vanished) }
         return true
     }
 
@@ -279,7 +279,7 @@ actor ChangeFeed: SyncPart {
         let root = try await calls.make(for: request) { [request] in
             try await $0.item(for: .rootContainer, request: request)
         }
-        try await commits.commit { ingestion in try ingestion.placeRoot(root) }
+        try await commits.commit { ingestion in try ingestion.placement.placeRoot(root) }
     }
 
     /// The provider cannot tell what changed since the last anchor: compares all listed directories, and then uses a
@@ -324,7 +324,7 @@ actor ChangeFeed: SyncPart {
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
         try await commits.commit { ingestion in
-            for (number, version) in compared { try ingestion.noteCompared(number, at: version) }
+            for (number, version) in compared { try ingestion.listings.noteCompared(number, at: version) }
         }
         return true
     }

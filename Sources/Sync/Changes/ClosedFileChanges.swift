@@ -39,7 +39,7 @@ final class ClosedFileChanges: SyncPart {
             let waiting = try replica.database.withNewsForClosing(closed)
             guard !waiting.isEmpty else { return }
             try await commits.commit { ingestion in
-                for number in waiting { try ingestion.settle(number) }
+                for number in waiting { try ingestion.versions.settle(number) }
             }
         } catch {
             warnings.report("\(closed.count) files were closed and cannot be settled: \(error)")

@@ -39,7 +39,7 @@ struct DirectoryComparison: SyncPart {
         unless isUnchanged: @escaping @Sendable (ListedDirectory) async throws -> Bool = { _ in false }
     ) async throws {
         // Where something waits to be offered again, what the remote has makes sense after that.
-        let ready = try directories.filter { try !replica.database.hasItemsToOffer(in: $0.number) }
+        let ready = try directories.filter { try !replica.database.reimports.hasItemsToOffer(in: $0.number) }
         if ready.count < directories.count { isPartial = true }
         let one = self
         try await withThrowingTaskGroup(of: (ListedDirectory, [UInt8], Outcome?).self) { group in

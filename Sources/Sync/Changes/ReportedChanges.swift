@@ -76,7 +76,7 @@ struct ReportedChanges: SyncPart {
         let new = kept
         guard try new.contains(where: { try replica.database.mark(ofDirectory: $0.key) != $0.value }) else { return }
         try await commits.commit { ingestion in
-            for (number, mark) in new { try ingestion.noteMark(mark, of: number) }
+            for (number, mark) in new { try ingestion.listings.noteMark(mark, of: number) }
         }
     }
 }

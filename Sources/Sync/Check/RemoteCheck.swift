@@ -60,7 +60,7 @@ struct RemoteCheck: SyncPart {
             report.findings += found.flatMap(\.findings)
             return
         }
-        for (number, _, _) in found { try await commits.commit { try $0.noteIncomplete(number) } }
+        for (number, _, _) in found { try await commits.commit { try $0.listings.noteIncomplete(number) } }
         try await feed.refresh()
         for (number, identifier, findings) in found {
             let left = Set(try await differences(in: number, identifier))
@@ -84,7 +84,7 @@ struct RemoteCheck: SyncPart {
             }
             return [CheckFinding(.remote, "the remote does not list it: \(error.message)", inode: number)]
         }
-        let (known, doomed) = try replica.database.knownChildren(of: directory)
+        let (known, doomed) = try replica.database.remoteItems.children(of: directory)
         var findings: [CheckFinding] = []
         for (identifier, item) in remote where item.defect == nil && !doomed.contains(identifier) {
             guard let child = known[identifier] else {

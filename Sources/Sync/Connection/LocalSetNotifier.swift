@@ -31,7 +31,7 @@ actor LocalSetNotifier {
 
     func start() {
         do {
-            try replica.database.followSets()
+            try replica.database.localSets.followSets()
         } catch {
             warnings.report("the set of \(set) items cannot be followed: \(error)")
         }
@@ -48,9 +48,9 @@ actor LocalSetNotifier {
     private func look() async -> Bool {
         guard !Task.isCancelled else { return false }
         do {
-            let last = try replica.database.lastChange(of: set)
+            let last = try replica.database.localSets.lastChange(of: set)
             guard last != told else { return false }
-            try replica.database.shortenHistories()
+            try replica.database.localSets.shortenHistories()
             await tell()
             told = last
             return true

@@ -66,9 +66,9 @@ struct RemoteLookup: Sendable {
         ordering.report([identifier])
         try await context.commits.commit { ingestion in
             if let item {
-                try ingestion.move(item, below: ancestors, observed: observation)
+                try ingestion.changes.move(item, below: ancestors, observed: observation)
             } else {
-                try ingestion.removeIfKnown(identifier, observed: observation)
+                try ingestion.changes.removeIfKnown(identifier, observed: observation)
             }
         }
     }

@@ -267,13 +267,14 @@ actor Listings: SyncPart {
         }
         let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
         let reached = try await commits.commit { ingestion in
-            let isWanted = try ingestion.page(
+            let isWanted = try ingestion.listings.page(
                 of: number, listing: beginning.number, items: own, isKnownBetter: isKnownBetter)
             guard isWanted else { return nil as Int64? }
             if isWhole {
-                try ingestion.finishListing(of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+                try ingestion.listings.finishListing(
+                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
             }
-            return try ingestion.highestItem(in: number)
+            return try ingestion.listings.highestItem(in: number)
         }
         guard let highest = reached else { return false }
         // An item that was missing elsewhere has moved here.
@@ -321,8 +322,8 @@ actor Listings: SyncPart {
         ordering.found(newer)
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
-            for (item, ancestors) in moved { try ingestion.move(item, below: ancestors, observed: observation) }
-            try ingestion.finishListing(of: number, gone: lost)
+            for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
+            try ingestion.listings.finishListing(of: number, gone: lost)
         }
     }
 
@@ -347,7 +348,7 @@ actor Listings: SyncPart {
                 // False where it has moved, and another listing has shown it meanwhile.
                 _ = replica.ordering.lookupFailed(of: identifier)
             } else {
-                try await commits.commit { ingestion in try ingestion.removeIfKnown(identifier) }
+                try await commits.commit { ingestion in try ingestion.changes.removeIfKnown(identifier) }
             }
             return failure
         } catch {

@@ -28,12 +28,12 @@ final class OfferQueue: SyncPart {
     /// - Throws: what keeps the item from being offered.
     func settle(_ number: InodeNumber) async throws {
         var last: Int64?
-        while try replica.database.isToBeOffered(number) {
+        while try replica.database.reimports.isToBeOffered(number) {
             try Task.checkCancellation()
             try connection.check()
             if try await replica.continueReimport() { continue }
             // A directory comes before what it holds.
-            let row = try replica.database.rowsToOffer(downTo: number).first
+            let row = try replica.database.reimports.rowsToOffer(downTo: number).first
             if let failure = try failure(ofRow: row) { throw failure }
             if let row, row != last {
                 last = row

@@ -59,7 +59,7 @@ actor ReimportWorker: SyncPart {
     /// Does what can be done now, in a test that picks for itself.
     func goOn() async {
         do {
-            guard try !replica.database.reimports().isEmpty else { return }
+            guard try !replica.database.reimports.requests().isEmpty else { return }
             while try await replica.continueReimport() { try Task.checkCancellation() }
             uploads.wake()
             guard try await replica.completeReimports() else { return }

@@ -25,7 +25,7 @@ struct TrashListing: SyncPart {
     /// - Throws: what concerns the whole domain.
     func settle(_ listed: Set<ItemIdentifier>, request: FileProviderRequest) async throws {
         do {
-            for identifier in try replica.database.itemsTrashedOnRemote(otherThan: listed) {
+            for identifier in try replica.database.remoteItems.trashedItems(otherThan: listed) {
                 try await remoteLookup.refresh(identifier, for: request)
             }
         } catch let error as FileProviderError {
@@ -50,7 +50,7 @@ struct TrashListing: SyncPart {
             listed.formUnion(items.map(\.itemIdentifier))
             _ = await ordering.settle(items, observation)
             ordering.report(items.map(\.itemIdentifier))
-            try await commits.commit { try $0.trash(items) { ordering.isStale($0, observation) } }
+            try await commits.commit { try $0.changes.placeTrashed(items) { ordering.isStale($0, observation) } }
             return true
         }
         return listed

@@ -25,7 +25,9 @@ final class TrashTidier: SyncPart {
 
     private func tidy() {
         let moment = Replica.now.advanced(by: .zero - Self.age)
-        guard let (_, effects) = try? replica.change(open: open, { try $0.removeOrphanedInformation(before: moment) })
+        guard
+            let (_, effects) = try? replica.change(
+                open: open, { try $0.trash.removeOrphanedInformation(before: moment) })
         else { return }
         commits.publish(effects)
     }

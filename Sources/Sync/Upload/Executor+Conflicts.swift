@@ -7,7 +7,7 @@ extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
         if let remote, sent.identifier == nil, try isOwn(remote, sent) {
-            return try await commits.commit { try $0.recognize(sent, as: remote) }
+            return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
         }
         let remote = try await found(remote, whereWasSent: sent)
         // Equal content on both sides is no conflict, nor is our own content under another identifier.
@@ -17,8 +17,8 @@ extension Executor {
         }
         let label = conflictLabel()
         let isResolved = try await commits.commit { ingestion in
-            try ingestion.noteAnswered(sent)
-            return try ingestion.resolveCollision(of: sent.row, with: remote, label: label)
+            try ingestion.answers.noteAnswered(sent)
+            return try ingestion.conflicts.resolveCollision(of: sent.row, with: remote, label: label)
         }
         if !isResolved { try await parkConflictCopy(sent) }
     }
@@ -60,7 +60,7 @@ extension Executor {
         if sent.item.documentSize != remote.documentSize
             || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
         {
-            return try await commits.commit { try $0.recognize(sent, as: remote) }
+            return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
         }
         // Sent before, without an answer, and there it is; or both sides wrote the same.
         if sent.isReplay || isInPlace(remote, of: sent), try await isSame(remote, as: sent) {
@@ -69,9 +69,9 @@ extension Executor {
         }
         let label = conflictLabel()
         let outcome = try await commits.commit { ingestion in
-            try ingestion.noteAnswered(sent)
-            let outcome = try ingestion.splitConflict(of: sent.row, with: remote, label: label)
-            if outcome == .nothingToKeep { try ingestion.move(remote) }
+            try ingestion.answers.noteAnswered(sent)
+            let outcome = try ingestion.conflicts.splitConflict(of: sent.row, with: remote, label: label)
+            if outcome == .nothingToKeep { try ingestion.changes.move(remote) }
             return outcome
         }
         switch outcome {

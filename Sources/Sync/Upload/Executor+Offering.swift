@@ -50,7 +50,7 @@ extension Executor {
             snapshot = try await openContent(of: &sent, transfer)
             if !isOnly {
                 let sending = sent
-                guard try await commits.commit({ try $0.noteSent(sending) }) else { return true }
+                guard try await commits.commit({ try $0.answers.noteSent(sending) }) else { return true }
             }
             let answer = try await call(sent, snapshot?.source, isOnly: isOnly, transfer)
             return try await record(answer, of: sent, offer, wasOnly: isOnly)
@@ -95,7 +95,7 @@ extension Executor {
                 return true
             }
             if offer.isAtOrigin || !offer.isDataless { return false }
-            try await commits.commit { try $0.loseOffered(sent, offer) }
+            try await commits.commit { try $0.offers.loseOffered(sent, offer) }
             events.tell(.lost, of: nil, named: sent.item.filename)
         case .change(.applied(let item, let stillPending, let shouldFetchContent)):
             if let failure = Self.malformed(item) {
@@ -104,7 +104,7 @@ extension Executor {
             }
             let present = try? replica.contentStatus(of: sent.inode).stamp
             try await commits.commit { ingestion in
-                try ingestion.acknowledgeOffer(
+                try ingestion.offers.acknowledgeOffer(
                     sent, offer, as: item, stillPending: stillPending, isSameContent: !shouldFetchContent,
                     contentStamp: present)
             }
@@ -113,7 +113,7 @@ extension Executor {
             // Where it was something else is now: where it is, it may be made.
             if offer.isAtOrigin, there.kind != sent.item.kind { return false }
             let label = conflictLabel()
-            try await commits.commit { try $0.resolveOffer(sent, offer, against: there, label: label) }
+            try await commits.commit { try $0.offers.resolveOffer(sent, offer, against: there, label: label) }
             events.tell(.reimported, of: sent.inode, named: there.filename)
         }
         return true
@@ -124,18 +124,18 @@ extension Executor {
     func find(_ deletion: PendingDeletion) async throws {
         let found = try await item(named: deletion.name, in: deletion.parent)
         guard let found, found.kind == deletion.kind.itemKind else {
-            return try await commits.commit { try $0.notFoundDeleted(deletion) }
+            return try await commits.commit { try $0.offers.notFoundDeleted(deletion) }
         }
         let isIt =
             try found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
             || replica.database.unanswered(ofDeletion: deletion.id).contains { $0.matches(found) }
         if isIt {
-            try await commits.commit { try $0.foundDeleted(deletion, as: found) }
+            try await commits.commit { try $0.offers.foundDeleted(deletion, as: found) }
         } else {
             warnings.report("'\(deletion.name)' was removed here and has changed on the remote: it stays")
             try await commits.commit { ingestion in
-                try ingestion.notFoundDeleted(deletion)
-                try ingestion.bringBack(deletion, as: found)
+                try ingestion.offers.notFoundDeleted(deletion)
+                try ingestion.conflicts.bringBack(deletion, as: found)
             }
         }
     }

@@ -9,12 +9,12 @@ extension Executor {
         do {
             events.tell(.failed, of: sent.inode, named: sent.item.filename)
             try await commits.commit { ingestion in
-                try ingestion.noteAnswered(sent)
-                try ingestion.noteRefusal(refusal, of: sent)
+                try ingestion.answers.noteAnswered(sent)
+                try ingestion.refusals.noteRefusal(refusal, of: sent)
             }
             guard sent.inode != .root, !sent.item.isTrashed else { return try await postpone(sent, refusal) }
             for _ in 0..<Self.mostRounds {
-                if try await commits.commit({ try $0.withdraw(sent, refusal) }) { return }
+                if try await commits.commit({ try $0.refusals.withdraw(sent, refusal) }) { return }
                 if let missing = try await bringHere(sent.inode).first?.error {
                     // A failure of the whole domain has latched it.
                     if missing.code.reaction == .latchDomain { return }

@@ -31,7 +31,9 @@ struct Executor: SyncPart {
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
-            guard try await commits.commit(changingNames: false, { try $0.noteSent(sending) }) else { return nil }
+            guard try await commits.commit(changingNames: false, { try $0.answers.noteSent(sending) }) else {
+                return nil
+            }
             let (change, wasRepeated) = try await call(sent, snapshot?.source, transfer)
             sent.isReplay = isReplay || wasRepeated
             try await record(change, for: sent)
@@ -57,7 +59,7 @@ struct Executor: SyncPart {
         } catch let written as ContentSnapshot.Written {
             // It may be due because it is never left alone: it is looked at again after a while, not at once.
             let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseWhileWritten))
-            try await commits.commit(changingNames: false) { try $0.wait(row, until: time) }
+            try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
             throw written
         }
         sent.contentStamp = opened.stamp
@@ -145,10 +147,10 @@ struct Executor: SyncPart {
             let label = conflictLabel()
             let datesMakeVersions = calls.provider.features.datesMakeVersions
             try await commits.commit(changingNames: isForeign) { ingestion in
-                try ingestion.acknowledge(
+                try ingestion.answers.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
                     contentStamp: present, datesMakeVersions: datesMakeVersions)
-                if isForeign { try ingestion.splitConflict(of: sent.row, with: item, label: label) }
+                if isForeign { try ingestion.conflicts.splitConflict(of: sent.row, with: item, label: label) }
             }
             events.tell(
                 sent.identifier == nil ? .created : .uploaded, of: sent.inode, named: item.filename,
@@ -177,8 +179,8 @@ struct Executor: SyncPart {
                 try await lost(sent, failure)
             case .excludedFromSync:
                 try await commits.commit { ingestion in
-                    try ingestion.noteAnswered(sent)
-                    try ingestion.exclude(sent, failure)
+                    try ingestion.answers.noteAnswered(sent)
+                    try ingestion.refusals.exclude(sent, failure)
                 }
             default:
                 // A failure of the whole domain has latched it.
@@ -196,10 +198,10 @@ struct Executor: SyncPart {
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
                 let row = sent.row
-                return try await commits.commit { try $0.lostOnRemote(row) }
+                return try await commits.commit { try $0.removal.lostOnRemote(row) }
             }
             let ancestors = try await remoteLookup.unknown(above: item, for: request)
-            try await commits.commit { try $0.move(item, below: ancestors) }
+            try await commits.commit { try $0.changes.move(item, below: ancestors) }
         }
         let parent = sent.item.parentItemIdentifier
         guard parent != .rootContainer, parent != .trashContainer,
@@ -207,12 +209,12 @@ struct Executor: SyncPart {
         else {
             return try await postpone(sent, failure)
         }
-        try await commits.commit { try $0.removeIfKnown(parent) }
+        try await commits.commit { try $0.changes.removeIfKnown(parent) }
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
         let time = Backoff.nextTry(after: failure, attempts: try replica.database.attempts(ofItem: sent.row))
-        try await commits.commit { try $0.postpone(sent, failure, until: time) }
+        try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }
 
     // MARK: - Deletions
@@ -229,11 +231,11 @@ struct Executor: SyncPart {
             }
             if let found = try await unansweredItem(of: queued) {
                 // A provider that knows only paths asks where it is.
-                try await commits.commit { try $0.foundDeleted(queued, as: found) }
+                try await commits.commit { try $0.offers.foundDeleted(queued, as: found) }
                 known.identifier = found.itemIdentifier
                 known.version = found.itemVersion
             } else if queued.isPlaceholder {
-                try await commits.commit { try $0.acknowledgeDeletion(queued) }
+                try await commits.commit { try $0.answers.acknowledgeDeletion(queued) }
                 return queued.identifier
             }
             let deletion = known
@@ -248,7 +250,7 @@ struct Executor: SyncPart {
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }
             }
-            try await commits.commit { try $0.acknowledgeDeletion(deletion) }
+            try await commits.commit { try $0.answers.acknowledgeDeletion(deletion) }
             events.tell(.deleted, of: nil, named: deletion.name)
         } catch {
             await failed(known, error)
@@ -298,11 +300,11 @@ struct Executor: SyncPart {
                 }
                 let found = item
                 warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")
-                try await commits.commit { try $0.bringBack(deletion, as: found) }
+                try await commits.commit { try $0.conflicts.bringBack(deletion, as: found) }
             default:
                 if failure.code.reaction == .latchDomain { return }
                 let time = Backoff.nextTry(after: failure, attempts: deletion.attempts)
-                try await commits.commit { try $0.postpone(deletion, failure, until: time) }
+                try await commits.commit { try $0.answers.postpone(deletion, failure, until: time) }
             }
         } catch {
             warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")

@@ -291,7 +291,7 @@ actor Uploads: SyncPart {
     /// - Returns: false for any other.
     private func offer(_ row: Int64, _ id: OrderingState.OperationID) async throws -> Bool {
         let number: InodeNumber
-        switch try replica.database.offering(of: row) {
+        switch try replica.database.reimports.offering(of: row) {
         case .none: return false
         case .waits: return true
         case .ready(_, let inode): number = inode
@@ -311,7 +311,7 @@ actor Uploads: SyncPart {
     /// Puts the items that a caller waits for before all others.
     private func preferOffers() {
         let steps = offers.takePreferred().compactMap { row in
-            (try? replica.database.readyOffer(of: row)).map {
+            (try? replica.database.reimports.readyOffer(of: row)).map {
                 Planner.Step(operation: .creation(row: row), footprint: Footprint($0))
             }
         }

@@ -139,7 +139,7 @@ extension SyncEngine {
 extension Machine {
     /// Makes a local change as the mount does it: what has to be here first is brought here.
     @discardableResult
-    func change<Value>(_ body: (inout LocalChanges) throws -> Value) async throws -> Value {
+    func change<Value>(_ body: (LocalChanges) throws -> Value) async throws -> Value {
         for _ in 0..<8 {
             do {
                 let (value, effects) = try replica.change(open: open, body)
@@ -197,17 +197,17 @@ extension Machine {
         } else {
             let new = NewInode(kind: .file, permissions: 0o644)
             number = try await change {
-                try $0.create(name, in: parent, new, caller: Self.caller, usualGroup: 0)
+                try $0.names.create(name, in: parent, new, caller: Self.caller, usualGroup: 0)
             }.number
         }
-        try await change { try $0.beginWriting(number, truncating: true, caller: Self.caller) }
+        try await change { try $0.contents.beginWriting(number, truncating: true, caller: Self.caller) }
         open.insert(number)
         return number
     }
 
     /// Opens a file for writing, with what is in it.
     func beginWriting(_ number: InodeNumber) async throws {
-        try await change { try $0.beginWriting(number, truncating: false, caller: Self.caller) }
+        try await change { try $0.contents.beginWriting(number, truncating: false, caller: Self.caller) }
     }
 
     /// Writes as the kernel does, past the daemon.
@@ -218,27 +218,27 @@ extension Machine {
     }
 
     func close(_ number: InodeNumber) async throws {
-        try await change { try $0.endWriting(number) }
+        try await change { try $0.contents.endWriting(number) }
         open.remove(number)
-        try await engine.commits.commit { try $0.settle(number) }
+        try await engine.commits.commit { try $0.versions.settle(number) }
     }
 
     func makeDirectory(_ path: String) async throws {
         let (parent, name) = try await place(path)
         let new = NewInode(kind: .directory, permissions: 0o755)
-        try await change { try $0.create(name, in: parent, new, caller: Self.caller, usualGroup: 0) }
+        try await change { try $0.names.create(name, in: parent, new, caller: Self.caller, usualGroup: 0) }
     }
 
     func rename(_ path: String, to newPath: String, _ rule: RenameRule = .replace) async throws {
         let (parent, name) = try await place(path)
         let (newParent, newName) = try await place(newPath)
-        try await change { try $0.rename(name, in: parent, to: newName, in: newParent, rule) }
+        try await change { try $0.names.rename(name, in: parent, to: newName, in: newParent, rule) }
     }
 
     func link(_ path: String, as newPath: String) async throws {
         let number = try await number(path)
         let (parent, name) = try await place(newPath)
-        try await change { try $0.link(number, as: name, in: parent) }
+        try await change { try $0.names.link(number, as: name, in: parent) }
     }
 
     /// Removes a file, or a directory with all below it.
@@ -247,10 +247,10 @@ extension Machine {
         let number = try await number(path)
         if try replica.database.inode(number)?.kind == .directory {
             for child in try await names(in: number) { try await remove("\(path)/\(child)", willRemove) }
-            try await change { try $0.removeDirectory(name, in: parent) }
+            try await change { try $0.names.removeDirectory(name, in: parent) }
         } else {
             try willRemove(number)
-            try await change { _ = try $0.unlink(name, in: parent) }
+            try await change { _ = try $0.names.unlink(name, in: parent) }
         }
     }
 
@@ -258,14 +258,14 @@ extension Machine {
         let number = try await number(path)
         var attributes = LocalAttributes()
         attributes.modifiedAt = .at(time)
-        try await change { _ = try $0.setAttributes(of: number, to: attributes, caller: Self.caller) }
+        try await change { _ = try $0.attributes.setAttributes(of: number, to: attributes, caller: Self.caller) }
     }
 
     func setPermissions(of path: String, to permissions: UInt16) async throws {
         let number = try await number(path)
         var attributes = LocalAttributes()
         attributes.permissions = permissions
-        try await change { _ = try $0.setAttributes(of: number, to: attributes, caller: Self.caller) }
+        try await change { _ = try $0.attributes.setAttributes(of: number, to: attributes, caller: Self.caller) }
     }
 
     func names(in directory: InodeNumber) async throws -> [String] {

@@ -3,69 +3,17 @@ import GRDB
 import Syscalls
 import SystemPackage
 
-/// Trashing and restoring: a move into a trash directory, and out of it.
-extension LocalChanges {
-    /// Moves an item into a user's trash. One that lies there already stays as it is.
-    ///
-    /// - Throws: ``LocalObstacle``: EOPNOTSUPP without a trash, EACCES without the capability, EBUSY for the root and
-    ///   the trash itself, ENOENT.
-    package mutating func trash(
-        _ identifier: ItemIdentifier, user: UInt32, group: UInt32
-    ) throws -> FileProviderItem {
-        guard try db.hasTrash() else { throw LocalObstacle.refused(.notSupported) }
-        let item = try item(identifier)
-        if item.trash != nil { return try describe(item.id) }
-        guard let parent = item.parent, item.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
-        guard try db.trashArea(of: parent) != .local else { throw LocalObstacle.refused(.notPermitted) }
-        _ = try writableDirectory(parent, isListed: false)
-        try checkTrashing(item)
-        var directories = TrashDirectories(db: db, contents: contents, now: now)
-        let trash = try directories.trash(of: user, group: group)
-        let name = try directories.freeName(for: item.name, in: trash)
-        tellKernel(directories.invalidations)
-        try place(item, named: name, in: trash.files)
-        try touch(parent)
-        try setChangeTime(of: item.inode.number)
-        tellKernelOfName(item.name, in: parent)
-        tellKernelOfName(name, in: trash.files)
-        return try describe(item.id)
-    }
-
-    /// Moves a trashed item back to where it was, or into another directory. Where its directory is gone it comes to
-    /// the nearest that is left, and where its name is taken it gets another.
-    ///
-    /// - Throws: ``LocalObstacle``: ENOENT for what is not in the trash, EACCES, EINVAL for a directory in the trash.
-    package mutating func untrash(_ identifier: ItemIdentifier, to parent: ItemIdentifier?) throws -> FileProviderItem {
-        let item = try item(identifier)
-        guard let place = item.trash, let files = item.parent else {
-            throw LocalObstacle.refused(.noSuchFileOrDirectory)
-        }
-        let destination = try parent.map { try self.item($0).inode.number } ?? origin(of: place)
-        _ = try writableDirectory(destination, isListed: false)
-        guard try db.trashArea(of: destination) == .outside, try !db.isBelow(destination, item.inode.number) else {
-            throw LocalObstacle.refused(.invalidArgument)
-        }
-        var name = place.name
-        for number in 2... {
-            if try db.item(named: name, in: destination) == nil { break }
-            name = Displacement.decorated(place.name, number: number)
-        }
-        try removeInformation(of: item)
-        try self.place(item, named: name, in: destination)
-        try touch(destination)
-        try setChangeTime(of: item.inode.number)
-        tellKernelOfName(item.name, in: files)
-        tellKernelOfName(name, in: destination)
-        return try describe(item.id)
-    }
+/// The effects on the trash of moves into a trash directory and out of it.
+package struct TrashMoves: LocalPart {
+    let transaction: LocalTransaction
 
     /// Takes away what the trash's `info` says of an item.
-    mutating func removeInformation(of item: ItemRecord) throws {
+    func removeInformation(of item: ItemRecord) throws {
         guard item.trash != nil, let files = item.parent else { return }
         try removeInformation(named: item.name, in: files)
     }
 
-    private mutating func removeInformation(named name: String, in files: InodeNumber) throws {
+    private func removeInformation(named name: String, in files: InodeNumber) throws {
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let nameless = try directories.removeInformation(named: name, in: files)
         tellKernel(directories.invalidations)
@@ -75,7 +23,7 @@ extension LocalChanges {
 
     /// Takes away what `info` says of items that are not there: who moves an item out of the trash by hand leaves it.
     /// Those who trash write it first, so what is new is left alone.
-    package mutating func removeOrphanedInformation(before moment: FileTimestamp) throws {
+    package func removeOrphanedInformation(before moment: FileTimestamp) throws {
         let orphans = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
@@ -93,7 +41,7 @@ extension LocalChanges {
     }
 
     /// An item comes into a directory: notes what that means for the trash, before it is there.
-    mutating func noteTrash(of item: ItemRecord, named name: String, movedTo parent: InodeNumber) throws {
+    func noteTrash(of item: ItemRecord, named name: String, movedTo parent: InodeNumber) throws {
         guard try db.trashRole(of: parent) == .files else {
             if item.trash != nil { try db.noteRestored(item) }
             return
@@ -140,7 +88,7 @@ extension LocalChanges {
     /// The role of a new item in the trash, and whether it stays on this machine.
     ///
     /// - Throws: ``LocalObstacle``: EPERM for a trash directory where there is no trash.
-    func trashRole(
+    func role(
         ofNew name: String, _ kind: InodeKind, in parent: InodeNumber
     ) throws -> (role: TrashRole, isLocal: Bool) {
         if parent == .root {
@@ -152,16 +100,5 @@ extension LocalChanges {
         guard try db.trashArea(of: parent) == .local else { return (.none, false) }
         let parentRole = try db.trashRole(of: parent)
         return (kind == .directory ? TrashDirectories.role(of: name, in: parent, parentRole) : .none, true)
-    }
-
-    private func origin(of place: TrashPlace) throws -> InodeNumber {
-        for number in place.ancestors {
-            guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
-                item.capabilities.contains(.allowsAddingSubItems),
-                try item.inode.number == .root || item.parent != nil && db.trashArea(of: number) == .outside
-            else { continue }
-            return number
-        }
-        return .root
     }
 }

@@ -1,17 +1,22 @@
 import FileProvider
-import Foundation
 import GRDB
+import Syscalls
 import SystemPackage
 
 /// Changes by users of the API, addressed by item identifiers. The kernel does not know of them and is told.
-extension LocalChanges {
+package struct ItemActions: LocalPart {
+    let transaction: LocalTransaction
+    private var names: NameChanges { NameChanges(transaction: transaction) }
+    private var writing: ContentChanges { ContentChanges(transaction: transaction) }
+    private var trashMoves: TrashMoves { TrashMoves(transaction: transaction) }
+
     /// As ``create(_:in:_:caller:usualGroup:isListed:)`` for a directory, also in one that was never listed.
-    package mutating func createDirectory(
+    package func createDirectory(
         named name: String, in parent: ItemIdentifier, caller: LocalCaller, usualGroup: UInt32
     ) throws -> FileProviderItem {
         let directory = try item(parent)
         guard FileProviderItem.defect(ofFilename: name) == nil else { throw LocalObstacle.refused(.invalidArgument) }
-        let inode = try create(
+        let inode = try names.create(
             name, in: directory.inode.number, NewInode(kind: .directory, permissions: 0o755), caller: caller,
             usualGroup: usualGroup, isListed: false)
         tellKernelOfName(name, in: directory.inode.number)
@@ -22,28 +27,28 @@ extension LocalChanges {
     }
 
     /// Makes an empty file that is about to be written.
-    package mutating func createFile(
+    package func createFile(
         named name: String, in parent: ItemIdentifier, caller: LocalCaller, usualGroup: UInt32
     ) throws -> InodeNumber {
         let directory = try item(parent)
         guard FileProviderItem.defect(ofFilename: name) == nil else { throw LocalObstacle.refused(.invalidArgument) }
-        let inode = try create(
+        let inode = try names.create(
             name, in: directory.inode.number, NewInode(kind: .file, permissions: 0o644), caller: caller,
             usualGroup: usualGroup, isListed: false)
-        try beginWriting(inode.number, truncating: false, caller: caller)
+        try writing.beginWriting(inode.number, truncating: false, caller: caller)
         tellKernelOfName(name, in: directory.inode.number)
         return inode.number
     }
 
     /// The file has been written.
-    package mutating func finishFile(_ number: InodeNumber) throws -> FileProviderItem {
-        try endWriting(number)
+    package func finishFile(_ number: InodeNumber) throws -> FileProviderItem {
+        try writing.endWriting(number)
         guard let made = try db.item(ofInode: number) else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
         return try describe(made.id)
     }
 
     /// Gives an item another name, another directory, or both.
-    package mutating func move(
+    package func move(
         _ identifier: ItemIdentifier, to parent: ItemIdentifier?, named name: String?
     ) throws -> FileProviderItem {
         let moved = try item(identifier)
@@ -51,57 +56,126 @@ extension LocalChanges {
         let destination = try parent.map { try item($0).inode.number } ?? origin
         let newName = name ?? moved.name
         guard FileProviderItem.defect(ofFilename: newName) == nil else { throw LocalObstacle.refused(.invalidArgument) }
-        try rename(moved.name, in: origin, to: newName, in: destination, .keep)
+        try names.rename(moved.name, in: origin, to: newName, in: destination, .keep)
         tellKernelOfName(moved.name, in: origin)
         tellKernelOfName(newName, in: destination)
         return try describe(moved.id)
     }
 
     /// Removes an item, a directory with all below it, as far as it is listed.
-    package mutating func delete(_ identifier: ItemIdentifier) throws {
+    package func delete(_ identifier: ItemIdentifier) throws {
         let doomed = try item(identifier)
         guard let parent = doomed.parent else { throw LocalObstacle.refused(.resourceBusy) }
         _ = try writableDirectory(parent, isListed: false)
         guard doomed.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
-        try removeInformation(of: doomed)
+        try trashMoves.removeInformation(of: doomed)
         try removeTree(doomed, isTrashed: isTrashedOnRemote(doomed))
         try touch(parent)
         tellKernelOfRemoval(of: doomed, in: parent)
     }
 
     /// Sets what a user says of an item beside its attributes; nil takes it away.
-    package mutating func setFavoriteRank(_ rank: Int64?, of identifier: ItemIdentifier) throws -> FileProviderItem {
+    package func setFavoriteRank(_ rank: Int64?, of identifier: ItemIdentifier) throws -> FileProviderItem {
         let item = try item(identifier)
         try db.setFavoriteRank(rank, of: item.id)
         try mark(.favoriteRank, of: item.inode.number)
         return try describe(item.id)
     }
 
-    package mutating func setTagData(_ data: [UInt8]?, of identifier: ItemIdentifier) throws -> FileProviderItem {
+    package func setTagData(_ data: [UInt8]?, of identifier: ItemIdentifier) throws -> FileProviderItem {
         let item = try item(identifier)
         try db.setTagData(data, of: item.id)
         try mark(.tagData, of: item.inode.number)
         return try describe(item.id)
     }
 
-    package mutating func setLastUsedDate(_ date: FileTimestamp, of identifier: ItemIdentifier) throws
+    package func setLastUsedDate(_ date: FileTimestamp, of identifier: ItemIdentifier) throws
         -> FileProviderItem
     {
         let item = try item(identifier)
         try db.setAccessTime(of: item.inode.number, to: date)
         try mark(.lastUsedDate, of: item.inode.number)
-        tellKernel(.attributes(item.inode.number))
+        tellKernel([.attributes(item.inode.number)])
         return try describe(item.id)
     }
 
     /// Queues fields of an inode, changed or not.
-    package mutating func send(_ fields: ItemFields, of number: InodeNumber) throws {
+    package func send(_ fields: ItemFields, of number: InodeNumber) throws {
         try mark(fields, of: number)
     }
 
+    // MARK: - The trash
+
+    /// Moves an item into a user's trash. One that lies there already stays as it is.
+    ///
+    /// - Throws: ``LocalObstacle``: EOPNOTSUPP without a trash, EACCES without the capability, EBUSY for the root and
+    ///   the trash itself, ENOENT.
+    package func trash(
+        _ identifier: ItemIdentifier, user: UInt32, group: UInt32
+    ) throws -> FileProviderItem {
+        guard try db.hasTrash() else { throw LocalObstacle.refused(.notSupported) }
+        let item = try item(identifier)
+        if item.trash != nil { return try describe(item.id) }
+        guard let parent = item.parent, item.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
+        guard try db.trashArea(of: parent) != .local else { throw LocalObstacle.refused(.notPermitted) }
+        _ = try writableDirectory(parent, isListed: false)
+        try trashMoves.checkTrashing(item)
+        var directories = TrashDirectories(db: db, contents: contents, now: now)
+        let trash = try directories.trash(of: user, group: group)
+        let name = try directories.freeName(for: item.name, in: trash)
+        tellKernel(directories.invalidations)
+        try names.place(item, named: name, in: trash.files)
+        try touch(parent)
+        try setChangeTime(of: item.inode.number)
+        tellKernelOfName(item.name, in: parent)
+        tellKernelOfName(name, in: trash.files)
+        return try describe(item.id)
+    }
+
+    /// Moves a trashed item back to where it was, or into another directory. Where its directory is gone it comes to
+    /// the nearest that is left, and where its name is taken it gets another.
+    ///
+    /// - Throws: ``LocalObstacle``: ENOENT for what is not in the trash, EACCES, EINVAL for a directory in the trash.
+    package func untrash(_ identifier: ItemIdentifier, to parent: ItemIdentifier?) throws -> FileProviderItem {
+        let item = try item(identifier)
+        guard let place = item.trash, let files = item.parent else {
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        let destination = try parent.map { try self.item($0).inode.number } ?? origin(of: place)
+        _ = try writableDirectory(destination, isListed: false)
+        guard try db.trashArea(of: destination) == .outside, try !db.isBelow(destination, item.inode.number) else {
+            throw LocalObstacle.refused(.invalidArgument)
+        }
+        var name = place.name
+        for number in 2... {
+            if try db.item(named: name, in: destination) == nil { break }
+            name = Displacement.decorated(place.name, number: number)
+        }
+        try trashMoves.removeInformation(of: item)
+        try names.place(item, named: name, in: destination)
+        try touch(destination)
+        try setChangeTime(of: item.inode.number)
+        tellKernelOfName(item.name, in: files)
+        tellKernelOfName(name, in: destination)
+        return try describe(item.id)
+    }
+
+    private func origin(of place: TrashPlace) throws -> InodeNumber {
+        for number in place.ancestors {
+            guard let item = try db.item(ofInode: number), item.inode.kind == .directory,
+                item.capabilities.contains(.allowsAddingSubItems),
+                try item.inode.number == .root || item.parent != nil && db.trashArea(of: number) == .outside
+            else { continue }
+            return number
+        }
+        return .root
+    }
+
+    // MARK: - Private
+
     /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
     ///   listed need not be.
-    private mutating func removeTree(_ item: ItemRecord, isTrashed: Bool, isListed: Bool = true) throws {
+    private func removeTree(_ item: ItemRecord, isTrashed: Bool, isListed: Bool = true) throws {
         var isListed = isListed
         if item.inode.kind == .directory {
             if item.inode.content != .materialized {
@@ -137,13 +211,8 @@ extension LocalChanges {
     }
 
     /// The kernel drops the name and what it knows of the inode: an inode without a name stays as long as the kernel knows it.
-    private mutating func tellKernelOfRemoval(of item: ItemRecord, in directory: InodeNumber) {
-        tellKernel(.deletion(parent: directory, child: item.inode.number, name: item.name))
+    private func tellKernelOfRemoval(of item: ItemRecord, in directory: InodeNumber) {
+        tellKernel([.deletion(parent: directory, child: item.inode.number, name: item.name)])
         tellKernelOfName(item.name, in: directory)
-    }
-
-    mutating func tellKernelOfName(_ name: String, in directory: InodeNumber) {
-        tellKernel(.entry(parent: directory, name: name))
-        tellKernel(.contents(directory))
     }
 }

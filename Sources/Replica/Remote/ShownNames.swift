@@ -2,21 +2,23 @@ import FileProvider
 import GRDB
 
 /// The names under which items are shown, where several items of a directory have one name.
-extension Ingestion {
+struct ShownNames: RemotePart {
+    let transaction: RemoteTransaction
+
     /// The name under which an item is shown: its own, or a decorated one when another item has it and stays.
-    mutating func claim(
+    func claim(
         _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
     ) throws -> String {
         guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
         if try makesRoom(holder) {
             try db.displace(holder.id)
-            effects.invalidations.append(.entry(parent: parent, name: name))
+            tellKernel([.entry(parent: parent, name: name)])
             return name
         }
         let candidate = try db.freeName(for: name, in: parent, held: item?.id)
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered {
-            effects.defects.append(
+            report(
                 "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(candidate)'")
         }
         return candidate
@@ -24,8 +26,8 @@ extension Ingestion {
 
     private func makesRoom(_ holder: ItemRecord) throws -> Bool {
         guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
-        if upcoming.contains(identifier) { return true }
-        guard let listing else { return false }
+        if transaction.upcoming.contains(identifier) { return true }
+        guard let listing = transaction.listing else { return false }
         return try !db.wasSeen(holder.id, in: listing)
     }
 
@@ -36,7 +38,7 @@ extension Ingestion {
         """
 
     /// Items that were shown under a decorated name take their own where it has become free.
-    mutating func restoreNames() throws {
+    func restoreNames() throws {
         let waiting = try db.all(Self.decoratedItems, [], { $0[0] as Int64 })
         if !waiting.isEmpty { try willChangeNames() }
         for row in waiting {
@@ -44,9 +46,9 @@ extension Ingestion {
                 let parent = item.parent, try db.item(named: own, in: parent) == nil
             else { continue }
             try db.setName(of: item.id, to: own)
-            effects.invalidations += [
+            tellKernel([
                 .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
-            ]
+            ])
         }
     }
 }

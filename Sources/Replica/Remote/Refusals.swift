@@ -2,10 +2,13 @@ import FileProvider
 import GRDB
 
 /// Items that the provider refuses: they stay on this machine.
-extension Ingestion {
+package struct Refusals: RemotePart {
+    let transaction: RemoteTransaction
+    private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+
     /// The provider does not want a new item: it stays here, and so does what is new in it. Of the items that were
     /// offered again, those whose content is here stay: the content of the others cannot be fetched any more.
-    package mutating func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
+    package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
         if let item = try db.item(id: sent.row), item.isToBeOffered {
             try willChangeNames()
             guard try keepOffered(item) else { return }
@@ -16,7 +19,7 @@ extension Ingestion {
     }
 
     /// - Returns: whether anything of the item stays.
-    private mutating func keepOffered(_ top: ItemRecord) throws -> Bool {
+    private func keepOffered(_ top: ItemRecord) throws -> Bool {
         var offered = [top]
         var next = 0
         while next < offered.count {
@@ -35,12 +38,12 @@ extension Ingestion {
             case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: isHere = true
             }
             guard isHere else {
-                effects.defects.append(
+                report(
                     "lost: the remote does not want '\(item.ownName)', and its content was not on this machine")
-                try remove(item)
+                try removal.remove(item)
                 continue
             }
-            try becomeNew(item, exclusion: .unwanted)
+            try removal.becomeNew(item, exclusion: .unwanted)
             guard item.inode.kind == .directory else { continue }
             // It has no listing on the remote.
             try db.makeListed(item.inode.number, comparison: .none)
@@ -57,7 +60,7 @@ extension Ingestion {
     /// and the remote has to delete what it has of that.
     ///
     /// - Returns: false when something of it is not here, and nothing was done.
-    package mutating func withdraw(_ sent: SentChange, _ error: FileProviderError) throws -> Bool {
+    package func withdraw(_ sent: SentChange, _ error: FileProviderError) throws -> Bool {
         guard let item = try db.item(id: sent.row), item.identifier == sent.identifier else { return true }
         guard try !db.lacksContent(item) else { return false }
         try willChangeNames()
@@ -74,24 +77,13 @@ extension Ingestion {
     }
 
     /// Makes an item this machine's own. Precondition: all of its content is here.
-    private mutating func makeOwn(_ item: ItemRecord) throws {
+    private func makeOwn(_ item: ItemRecord) throws {
         guard item.parent != nil else { return }
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
         var own = item
         own.id = try db.moveToNewRow(item)
-        try becomeNew(own, exclusion: .unwanted)
-    }
-
-    /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
-    /// shown again, under a name that is free.
-    mutating func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
-        if item.isHidden, let wanted = item.base.name, let parent = item.parent {
-            let name = try db.freeName(for: wanted, in: parent)
-            try db.setName(of: item.id, to: name)
-            effects.invalidations += [.entry(parent: parent, name: name), .contents(parent)]
-        }
-        try db.becomeNew(item, exclusion: exclusion, at: now)
+        try removal.becomeNew(own, exclusion: .unwanted)
     }
 }
 

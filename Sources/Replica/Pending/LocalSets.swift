@@ -30,18 +30,25 @@ package struct MemberChanges: Sendable {
 }
 
 extension ReplicaDatabase {
+    package var localSets: LocalSets { LocalSets(database: self) }
+}
+
+/// The sets of materialized and of pending items, and their histories.
+package struct LocalSets: Sendable {
+    fileprivate let database: ReplicaDatabase
+
     /// The length of a set's history. A follower whose anchor is older has to enumerate the set again.
     package static let longestHistory: Int64 = 100_000
 
     /// A provider follows the sets from now on.
     package func followSets() throws {
-        guard try value(of: .setsAreFollowed) == nil else { return }
-        try set(.setsAreFollowed, to: "1")
+        guard try database.value(of: .setsAreFollowed) == nil else { return }
+        try database.set(.setsAreFollowed, to: "1")
     }
 
     /// The newest moment of a set's history; 0 while nothing has happened.
     package func lastChange(of set: LocalSet) throws -> Int64 {
-        try glance { db in
+        try database.glance { db in
             try db.one("SELECT MAX(sequence) FROM \(set.table)", [], { $0[0] as Int64? ?? 0 }) ?? 0
         }
     }
@@ -53,7 +60,7 @@ extension ReplicaDatabase {
     package func changes(
         of set: LocalSet, after moment: Int64, limit: Int, history: Int64 = longestHistory
     ) throws -> MemberChanges? {
-        try read { db in
+        try database.read { db in
             let last = try db.one("SELECT MAX(sequence) FROM \(set.table)", [], { $0[0] as Int64? ?? 0 }) ?? 0
             guard moment <= last, moment >= last - history else { return nil }
             var changes = MemberChanges(updated: [], gone: [], sequence: moment, hasMore: false)
@@ -79,12 +86,12 @@ extension ReplicaDatabase {
         for set in LocalSet.allCases {
             let outdated = try lastChange(of: set) - history
             guard outdated > 0 else { continue }
-            let hasOutdated = try glance { db in
+            let hasOutdated = try database.glance { db in
                 try db.one(
                     "SELECT EXISTS (SELECT 1 FROM \(set.table) WHERE sequence < ?)", [outdated], { $0[0] as Bool })
             }
             if hasOutdated == true {
-                try write { db in try db.run("DELETE FROM \(set.table) WHERE sequence < ?", [outdated]) }
+                try database.write { db in try db.run("DELETE FROM \(set.table) WHERE sequence < ?", [outdated]) }
             }
         }
     }
@@ -93,7 +100,7 @@ extension ReplicaDatabase {
     ///
     /// - Parameter place: 0 for the first page, else what the page before gave.
     package func members(of set: LocalSet, from place: Int64, limit: Int) throws -> MemberPage {
-        try read { db in
+        try database.read { db in
             switch set {
             case .materialized: try db.materializedMembers(from: place, limit: limit)
             case .pending: try db.pendingMembers(from: place, limit: limit)

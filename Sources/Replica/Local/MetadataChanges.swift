@@ -25,38 +25,42 @@ package struct LocalAttributes: Hashable, Sendable {
 }
 
 /// Attributes, times and extended attributes.
-extension LocalChanges {
+package struct MetadataChanges: LocalPart {
+    let transaction: LocalTransaction
+    private var writing: ContentChanges { ContentChanges(transaction: transaction) }
+    private var access: AccessControl { AccessControl(transaction: transaction) }
+
     /// Changes attributes of an inode.
     ///
     /// - Throws: ``LocalObstacle``: EISDIR, EINVAL, EACCES, what truncating says.
-    package mutating func setAttributes(
+    package func setAttributes(
         of number: InodeNumber, to changes: LocalAttributes, caller: LocalCaller
     ) throws -> InodeRecord {
-        if let size = changes.size { try truncate(number, to: size, caller: caller) }
+        if let size = changes.size { try writing.truncate(number, to: size, caller: caller) }
         if changes.changesWhatTheRemoteHas { try checkChangeable(number) }
         var record = try inode(number)
         let before = record
         var fields: ItemFields = []
         if let permissions = changes.permissions {
             record.permissions = permissions & 0o7777
-            try permissionsWereSet(to: permissions, of: number)
+            try access.permissionsWereSet(to: permissions, of: number)
             fields.insert(.permissions)
         }
         if changes.owner != nil || changes.group != nil {
             record.owner = changes.owner ?? record.owner
             record.group = changes.group ?? record.group
             fields.insert(.ownership)
-            try takeCapabilities(of: number)
-            if changes.permissions == nil, let cleared = Self.withoutSetID(before, caller: caller) {
+            try access.takeCapabilities(of: number)
+            if changes.permissions == nil, let cleared = before.permissions(afterChangeBy: caller) {
                 record.permissions = cleared
                 fields.insert(.permissions)
             }
         }
         if let time = changes.modifiedAt {
-            try compareContent(number)
+            try writing.compareContent(number)
             record.modifiedAt = moment(time)
             fields.insert(.contentModificationDate)
-            try setContentTime(of: number, to: record.modifiedAt)
+            try writing.setContentTime(of: number, to: record.modifiedAt)
         }
         if let time = changes.accessedAt { record.accessedAt = moment(time) }
         if record != before || changes != LocalAttributes() {
@@ -78,7 +82,7 @@ extension LocalChanges {
     ///
     /// - Parameter name: its key (``ExtendedAttributeName``).
     /// - Throws: ``LocalObstacle``: EEXIST, ENODATA, EPERM where Linux keeps none, EINVAL for a wrong ACL.
-    package mutating func setExtendedAttribute(
+    package func setExtendedAttribute(
         _ name: String, of number: InodeNumber, to value: [UInt8], mustBeNew: Bool, mustExist: Bool,
         caller: LocalCaller
     ) throws {
@@ -92,11 +96,11 @@ extension LocalChanges {
         if mustExist, !exists { throw LocalObstacle.refused(.noData) }
         try db.setExtendedAttribute(name, of: number, to: value)
         try attributesChanged(of: number)
-        if name == AccessControlList.accessKey { try accessListWasSet(value, of: number, caller: caller) }
+        if name == AccessControlList.accessKey { try access.accessListWasSet(value, of: number, caller: caller) }
     }
 
     /// - Throws: ``LocalObstacle``: ENODATA.
-    package mutating func removeExtendedAttribute(_ name: String, of number: InodeNumber) throws {
+    package func removeExtendedAttribute(_ name: String, of number: InodeNumber) throws {
         try checkAttribute(name, of: number)
         guard try db.removeExtendedAttribute(name, of: number) else { throw LocalObstacle.refused(.noData) }
         try attributesChanged(of: number)
@@ -131,19 +135,5 @@ extension LocalChanges {
         case .now: now
         case .at(let time): time
         }
-    }
-
-    /// The permissions without the bits that a change of owner or content takes; nil when there is nothing to take.
-    ///
-    /// The set-group-ID bit of a file that its group may not execute goes only where a stranger to the group does it.
-    static func withoutSetID(_ inode: InodeRecord, caller: LocalCaller) -> UInt16? {
-        guard inode.kind != .directory, let permissions = inode.permissions, permissions & 0o6000 != 0 else {
-            return nil
-        }
-        var cleared = permissions & ~0o4000
-        if permissions & 0o2000 != 0, permissions & 0o0010 != 0 || !caller.belongs(to: inode.group) {
-            cleared &= ~0o2000
-        }
-        return cleared == permissions ? nil : cleared
     }
 }

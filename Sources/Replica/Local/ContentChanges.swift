@@ -1,17 +1,20 @@
 import FileProvider
+import Foundation
 import GRDB
 import Syscalls
 import SystemPackage
 
-/// The content of files that are written.
+/// Changes of the content of files.
 ///
 /// The kernel writes into content files by itself. So a row is marked with its file's stamp before an open for writing is
 /// granted, and compared when the last writer has closed, at the next start, and whenever the state of the file is asked for.
-extension LocalChanges {
+package struct ContentChanges: LocalPart {
+    let transaction: LocalTransaction
+
     /// Prepares a file for being written.
     ///
     /// - Throws: ``LocalObstacle``: EACCES; the content has to be here whole, unless it is to be truncated.
-    package mutating func beginWriting(_ number: InodeNumber, truncating: Bool, caller: LocalCaller) throws {
+    package func beginWriting(_ number: InodeNumber, truncating: Bool, caller: LocalCaller) throws {
         let file = try inode(number)
         guard file.kind == .file else { throw LocalObstacle.refused(.invalidArgument) }
         try checkWritable(number)
@@ -24,11 +27,11 @@ extension LocalChanges {
         if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
         guard current.contentStamp == nil else { return }
         try contents.setModificationTime(of: number, to: current.modifiedAt)
-        try db.setContentStamp(of: number, to: contents.stamp(of: number))
+        try db.setContentStamp(of: number, to: contents.status(of: number).stamp)
     }
 
     /// The last writer has closed a file: what it did is recorded, and the mark goes.
-    package mutating func endWriting(_ number: InodeNumber) throws {
+    package func endWriting(_ number: InodeNumber) throws {
         try compareContent(number)
         try db.setContentStamp(of: number, to: nil)
     }
@@ -37,7 +40,7 @@ extension LocalChanges {
     ///
     /// - Throws: ``LocalObstacle``: EISDIR, EINVAL, EACCES, EFBIG, ENOSPC; the content has to be here whole, unless the
     ///   length is 0.
-    package mutating func truncate(_ number: InodeNumber, to size: Int64, caller: LocalCaller) throws {
+    package func truncate(_ number: InodeNumber, to size: Int64, caller: LocalCaller) throws {
         let file = try inode(number)
         switch file.kind {
         case .file: break
@@ -56,11 +59,11 @@ extension LocalChanges {
         }
         try contentWasWritten(number)
         try clearSetID(of: number, caller: caller)
-        try takeCapabilities(of: number)
+        try AccessControl(transaction: transaction).takeCapabilities(of: number)
     }
 
     /// Records a write through the daemon into a content file.
-    package mutating func contentWasWritten(_ number: InodeNumber) throws {
+    package func contentWasWritten(_ number: InodeNumber) throws {
         var status = try contents.status(of: number)
         // The content file's clock ticks slowly: what was written just now would seem older than what was said before.
         let known = try inode(number)
@@ -70,7 +73,7 @@ extension LocalChanges {
             status = try contents.status(of: number)
         }
         try db.recordWriting(
-            of: number, status, changedAt: now, stamp: isMarked ? contents.stamp(of: status) : nil)
+            of: number, status, changedAt: now, stamp: isMarked ? status.stamp : nil)
         try mark([.contents, .contentModificationDate], of: number)
         try keepIfSuperseded(number)
     }
@@ -81,11 +84,11 @@ extension LocalChanges {
     ///   - isWriting: every process that may write may do it; else only the owner, when there is a bit to clear.
     ///   - usualOwner: whose files are that do not say so.
     /// - Throws: ``LocalObstacle``: EPERM.
-    package mutating func takeSetID(
+    package func takeSetID(
         of number: InodeNumber, caller: LocalCaller, isWriting: Bool, usualOwner: UInt32
     ) throws -> InodeRecord {
         let record = try inode(number)
-        if let cleared = Self.withoutSetID(record, caller: caller) {
+        if let cleared = record.permissions(afterChangeBy: caller) {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)
             }
@@ -97,24 +100,24 @@ extension LocalChanges {
     }
 
     /// Clears the set-ID bits that a write by an ordinary user clears.
-    package mutating func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
-        guard !caller.isPrivileged, let cleared = Self.withoutSetID(try inode(number), caller: caller) else { return }
+    package func clearSetID(of number: InodeNumber, caller: LocalCaller) throws {
+        guard !caller.isPrivileged, let cleared = try inode(number).permissions(afterChangeBy: caller) else { return }
         try db.setPermissions(of: number, to: cleared)
         try mark(.permissions, of: number)
-        tellKernel(.attributes(number))
+        tellKernel([.attributes(number)])
     }
 
     /// Finds out whether a marked file was written since it was compared last.
-    package mutating func compareContent(_ number: InodeNumber) throws {
+    package func compareContent(_ number: InodeNumber) throws {
         guard let file = try db.inode(number), let stamp = file.contentStamp else { return }
         let status = try contents.status(of: number)
-        let present = contents.stamp(of: status)
+        let present = status.stamp
         guard stamp == ContentStamp.unknown || stamp != present || status.size != file.size else { return }
         try db.recordWriting(
             of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
-        if stamp != ContentStamp.unknown { tellKernel(.attributes(number)) }
+        if stamp != ContentStamp.unknown { tellKernel([.attributes(number)]) }
         try keepIfSuperseded(number)
     }
 
@@ -124,7 +127,7 @@ extension LocalChanges {
             try db.hasContentFile(number)
         else { return }
         try contents.setModificationTime(of: number, to: time)
-        if file.contentStamp != nil { try db.setContentStamp(of: number, to: contents.stamp(of: number)) }
+        if file.contentStamp != nil { try db.setContentStamp(of: number, to: contents.status(of: number).stamp) }
     }
 
     private func checkWritable(_ number: InodeNumber) throws {
@@ -135,8 +138,43 @@ extension LocalChanges {
     }
 
     /// Begins a new, empty content in place of whatever is here.
-    private mutating func makeEmptyContent(of number: InodeNumber) throws {
+    private func makeEmptyContent(of number: InodeNumber) throws {
         try contents.create(number, size: 0).close()
         try db.beginEmptyContent(of: number)
+    }
+
+    /// What was written to a version that the remote has replaced becomes a conflict copy beside the present one: a process
+    /// had the old version open, and wrote after the news.
+    func keepIfSuperseded(_ number: InodeNumber) throws {
+        guard try inode(number).linkCount == 0, let place = try db.place(ofSuperseded: number) else { return }
+        guard transaction.mayChangeNames else { throw NamesNeeded() }
+        var parent = place.parent
+        if try db.item(ofInode: parent)?.inode.kind != .directory { parent = .root }
+        let name = try db.freeName(for: place.name, label: Replica.conflictLabel(), in: parent)
+        try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, at: now)
+        try db.link(number, at: now)
+        try db.forgetNameless(number)
+        try touch(parent)
+        tellKernelOfName(name, in: parent)
+        tellKernel([.attributes(number)])
+        transaction.effects.defects.append(
+            "'\(place.name)' was changed here and on the remote: what was written here is '\(name)'")
+    }
+}
+
+extension Replica {
+    /// The remote lost the content that was to be kept there for a file without a name: the deletion of that content no
+    /// longer waits.
+    package func releaseOnRemote(_ number: InodeNumber) async throws {
+        try await database.write { db in
+            try db.run(
+                "DELETE FROM nameless WHERE inode = ? AND reason = \(nameless: .removed)",
+                [number.rawValue])
+        }
+    }
+
+    /// The label in a conflict copy's name: `conflicted copy of HOST, DATE`.
+    @Sendable package static func conflictLabel() -> String {
+        "conflicted copy of \(Machine.hostName), \(Date.now.formatted(.iso8601.year().month().day()))"
     }
 }

@@ -1,16 +1,60 @@
+import FileNames
 import FileProvider
-import Foundation
 import GRDB
 
-/// What the provider answered to local changes.
-extension Ingestion {
+/// Local changes that were sent, and what the provider answered.
+package struct UploadAnswers: RemotePart {
+    let transaction: RemoteTransaction
+    private var placement: Placement { Placement(transaction: transaction) }
+    private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+
+    /// A change is about to be sent: from now on it may be on the remote.
+    ///
+    /// - Returns: false when the item was removed here, or a new one renamed, and nothing is to be sent.
+    package func noteSent(_ sent: SentChange) throws -> Bool {
+        if sent.identifier == nil, sent.offer == nil, try !isStillThere(sent) { return false }
+        guard try db.noteSent(sent.row) else { return false }
+        guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
+        let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
+        try db.run(
+            "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
+            [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])
+        return true
+    }
+
+    /// Whether a new item still has the name and the directory that it was prepared with: what went elsewhere without an
+    /// answer would be looked for nowhere.
+    private func isStillThere(_ sent: SentChange) throws -> Bool {
+        guard let item = try db.item(id: sent.row), item.identifier == nil,
+            let parent = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier })
+        else { return false }
+        return parent == sent.item.parentItemIdentifier && item.placeholder == sent.item.itemIdentifier
+            && item.ownName.utf8.elementsEqual(sent.item.filename.utf8)
+    }
+
+    /// It was answered, or certainly did not reach the remote.
+    package func noteAnswered(_ sent: SentChange) throws {
+        try db.noteAnswered(sent.row)
+        try db.forgetLeft(sent)
+    }
+
+    /// What the remote has under an item's name is what was sent of it before: the item goes on from there, and what was
+    /// removed here meanwhile is deleted there.
+    package func recognize(_ sent: SentChange, as remote: FileProviderItem) throws {
+        guard try db.item(id: sent.row) != nil else { return try acknowledgeRemoved(sent, as: remote) }
+        try placement.recognize(sent.row, as: remote)
+        try db.forgetLeft(sent)
+    }
+
+    // MARK: - Answers
+
     /// The provider has a change. What was changed again since it was sent stays pending.
     ///
     /// - Parameters:
     ///   - present: the content file's stamp now; nil when it has none.
     ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
     ///   - datesMakeVersions: as the provider's features say.
-    package mutating func acknowledge(
+    package func acknowledge(
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
         contentStamp present: Int64?, datesMakeVersions: Bool = false
     ) throws {
@@ -26,11 +70,11 @@ extension Ingestion {
         try db.forgetUnanswered(ofItem: sent.row)
         try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
-            try forgetTwin(other, of: current)
+            try removal.forgetTwin(other, of: current)
         }
         if sent.identifier == nil, sent.isReplay, current.inode.kind == .directory {
             // It may be one that was there before, with what it contains.
-            try noteIncomplete(current.inode.number)
+            try db.noteIncomplete(current.inode.number)
         }
         let isSameContent =
             current.inode.number == sent.inode
@@ -79,17 +123,17 @@ extension Ingestion {
         try db.forgetFailure(of: current.inode.number)
         guard let acknowledged = try db.item(id: current.id) else { return }
         if acknowledged.inode.number == .root {
-            try placeRoot(item)
+            try placement.placeRoot(item)
         } else {
             // A directory that is not known here comes with the news of the move.
             let parent = try db.item(item.parentItemIdentifier)?.inode.number ?? acknowledged.parent
-            try update(acknowledged, with: item, parent: parent)
+            try placement.update(acknowledged, with: item, parent: parent)
         }
         if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
-            try showNewest(of: item)
+            try ContentVersions(transaction: transaction).showNewest(of: item)
         }
         try db.restartPending(current.id, sent: sent.fields, at: now)
-        try restoreNames()
+        try ShownNames(transaction: transaction).restoreNames()
     }
 
     /// Whether an answer leaves all names and directories as they are: the most usual one, about a file.
@@ -112,39 +156,23 @@ extension Ingestion {
     }
 
     /// The item was removed here while the change was on its way: now the remote has to delete it as it is.
-    mutating func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
+    func acknowledgeRemoved(_ sent: SentChange, as item: FileProviderItem) throws {
         guard try db.deleteDeletion(sent.item.itemIdentifier) else { return }
         try willChangeNames()
         try db.queueDeletion(
             item.itemIdentifier, InodeKind(item.kind), in: item.parentItemIdentifier, named: item.filename,
             version: item.itemVersion, at: now)
         // News may have brought it back before the answer came.
-        if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try remove(twin) }
-    }
-
-    /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
-    /// here by another name: what that contains comes along.
-    mutating func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
-        if twin.inode.kind == .directory, item.inode.kind == .directory {
-            for child in try db.items(in: twin.inode.number)
-            where try db.item(named: child.name, in: item.inode.number) == nil {
-                try db.move(child.id, to: item.inode.number, named: child.name)
-                effects.invalidations.append(.entry(parent: item.inode.number, name: child.name))
-            }
-            effects.invalidations.append(.contents(item.inode.number))
-        }
-        try db.forgetChanges(of: twin.id)
-        guard let clean = try db.item(id: twin.id) else { return }
-        try remove(clean)
+        if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try removal.remove(twin) }
     }
 
     /// The remote has deleted an item.
-    package mutating func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
+    package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
         noteAnswer(of: deletion.identifier)
         guard try db.deleteDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
-        if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try remove(twin) }
-        try restoreNames()
+        if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try removal.remove(twin) }
+        try ShownNames(transaction: transaction).restoreNames()
     }
 
     /// A change could not be sent: why, and when to try again.

@@ -20,9 +20,16 @@ package struct ReimportProgress: Hashable, Sendable {
 }
 
 extension ReplicaDatabase {
+    package var reimports: Reimports { Reimports(database: self) }
+}
+
+/// The reimports under way, and the items that wait to be offered.
+package struct Reimports: Sendable {
+    fileprivate let database: ReplicaDatabase
+
     /// The reimports that are not complete, the oldest first.
-    package func reimports() throws -> [ReimportRequest] {
-        try read { db in
+    package func requests() throws -> [ReimportRequest] {
+        try database.read { db in
             try db.all(
                 "SELECT id, inode, requestedAt FROM reimport ORDER BY id", [],
                 {
@@ -33,14 +40,9 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Whether the items of a reimport are still being found: nothing is offered before all are.
-    package func isMarkingReimport() throws -> Bool {
-        try read { db in try db.isMarkingReimport() }
-    }
-
     /// How far the reimports are; nil when none is under way.
-    package func reimportProgress() throws -> ReimportProgress? {
-        try read { db in
+    package func progress() throws -> ReimportProgress? {
+        try database.read { db in
             guard let total = try db.one("SELECT SUM(total) FROM reimport", [], { $0[0] as Int? }) ?? nil else {
                 return nil
             }
@@ -49,26 +51,20 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Whether every item of the reimports under way has been offered. What the provider could not take then waits as
-    /// any change does.
-    package func hasOfferedEverything() throws -> Bool {
-        try read { db in try db.hasOfferedEverything() }
-    }
-
     /// Items of a reimport that the provider could not take, with the reasons: at most so many.
-    package func reimportFailures(limit: Int) throws -> [(number: InodeNumber, failure: ItemFailure?)] {
-        let numbers = try read { db in
+    package func failures(limit: Int) throws -> [(number: InodeNumber, failure: ItemFailure?)] {
+        let numbers = try database.read { db in
             try db.all(
                 "SELECT inode FROM item WHERE reimport > 0 AND attempts > 0 ORDER BY id LIMIT ?", [limit],
                 { InodeNumber(rawValue: $0[0]) })
         }
-        return try numbers.map { ($0, try failure(of: $0)) }
+        return try numbers.map { ($0, try database.failure(of: $0)) }
     }
 
     /// Whether an item, or a directory above it, waits to be offered again: nothing can be asked of the provider about it
     /// before that.
     package func isToBeOffered(_ number: InodeNumber) throws -> Bool {
-        try glance { db in
+        try database.glance { db in
             try db.one("SELECT reimport > 0 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
                 ?? false
         }
@@ -76,7 +72,7 @@ extension ReplicaDatabase {
 
     /// Whether something in a directory waits to be offered, and has not been yet.
     package func hasItemsToOffer(in directory: InodeNumber) throws -> Bool {
-        try glance { db in
+        try database.glance { db in
             try db.one(
                 "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
                 { _ in true }) ?? false
@@ -85,7 +81,7 @@ extension ReplicaDatabase {
 
     /// The items on the way from the root to an item that wait to be offered, the uppermost first.
     package func rowsToOffer(downTo number: InodeNumber) throws -> [Int64] {
-        try read { db in
+        try database.read { db in
             var rows: [Int64] = []
             var current = number
             for _ in 0..<4096 where current != .root {
@@ -96,10 +92,25 @@ extension ReplicaDatabase {
             return rows.reversed()
         }
     }
+
+    /// Whether an item is to be offered, and can be now.
+    package func offering(of row: Int64) throws -> Offering {
+        try database.read { db in
+            guard let item = try db.item(id: row), item.isToBeOffered else { return .none }
+            guard let ready = try db.readyOffer(of: row), try !db.isMarkingReimport() else { return .waits }
+            return .ready(ready, item.inode.number)
+        }
+    }
+
+    /// The offer of an item; nil if it is not to be offered, or has to wait for others.
+    package func readyOffer(of row: Int64) throws -> ReadyOffer? {
+        try database.read { db in try db.readyOffer(of: row) }
+    }
 }
 
 extension Database {
-    /// Whether every item of the reimports under way has been offered.
+    /// Whether every item of the reimports under way has been offered. Items that the provider could not take wait then as
+    /// any change does.
     func hasOfferedEverything() throws -> Bool {
         let isWaiting = try one(
             """
@@ -110,7 +121,7 @@ extension Database {
         return isWaiting == false
     }
 
-    /// Whether the items of a reimport are still being found.
+    /// Whether the items of a reimport are still being found: nothing is offered before all are.
     func isMarkingReimport() throws -> Bool {
         try one("SELECT EXISTS (SELECT 1 FROM reimportDirectory)", [], { $0[0] as Bool }) ?? false
     }

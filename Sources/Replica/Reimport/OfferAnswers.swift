@@ -2,23 +2,30 @@ import FileProvider
 import Foundation
 import GRDB
 
-/// What the provider said of items that were offered to it again.
-extension Ingestion {
+/// The provider's answers to items that were offered again after a reimport.
+package struct OfferAnswers: RemotePart {
+    let transaction: RemoteTransaction
+    private var placement: Placement { Placement(transaction: transaction) }
+    private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+
     /// The provider has the item: it had it, or has made it. What was changed here and is other there stays pending.
     ///
     /// - Parameters:
     ///   - isSameContent: whether the remote's content is known to be what was sent.
     ///   - present: the content file's stamp now; nil when it has none.
-    package mutating func acknowledgeOffer(
+    package func acknowledgeOffer(
         _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool,
         contentStamp present: Int64?
     ) throws {
         noteAnswer(of: item.itemIdentifier)
-        guard let current = try db.item(id: sent.row) else { return try acknowledgeRemovedOffer(sent, as: item) }
+        guard let current = try db.item(id: sent.row) else {
+            // It was removed here while it was offered: now it is known what the remote has to delete.
+            return try db.foundDeleted(sent.item.itemIdentifier, as: item)
+        }
         guard current.reimport == offer.round else { return }
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             if other.reimport == -offer.round { return try settleDuplicate(current, of: other) }
-            try forgetTwin(other, of: current)
+            try removal.forgetTwin(other, of: current)
         }
         try db.forgetUnanswered(ofItem: sent.row)
         let wasUnwritten =
@@ -44,29 +51,29 @@ extension Ingestion {
             try db.noteIdentifier(item.itemIdentifier, replacing: current.placeholder)
         }
         guard let acknowledged = try db.item(id: current.id) else { return }
-        try update(
+        try placement.update(
             acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
         guard current.inode.kind == .directory, current.inode.content == .materialized else { return }
         // Changes there since the last comparison are not known.
-        try noteIncomplete(current.inode.number)
+        try db.noteIncomplete(current.inode.number)
     }
 
     /// The remote does not have an item of which nothing is here: it is gone, but for what was made or written in it.
-    package mutating func loseOffered(_ sent: SentChange, _ offer: Offer) throws {
+    package func loseOffered(_ sent: SentChange, _ offer: Offer) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
         guard item.inode.kind == .directory || item.inode.content != .materialized else { return }
-        let hasWork = try item.inode.kind == .directory && keepLocalWork(in: item)
+        let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)
         guard hasWork else {
-            effects.defects.append(
+            report(
                 "lost in the reimport: '\(item.ownName)' is not on the remote any more, and its content was not on this "
                     + "machine")
-            return try remove(item)
+            return try removal.remove(item)
         }
-        try becomeNew(item)
+        try removal.becomeNew(item)
     }
 
     /// The remote has something else under the name of an item that was offered.
-    package mutating func resolveOffer(
+    package func resolveOffer(
         _ sent: SentChange, _ offer: Offer, against remote: FileProviderItem, label: String
     ) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
@@ -84,6 +91,18 @@ extension Ingestion {
                 sent, offer, as: remote, stillPending: [], isSameContent: false, contentStamp: sent.contentStamp)
         case .both: try keepBoth(item, and: remote, label: label)
         }
+    }
+
+    /// An item that was removed here was found on the remote: it can be deleted there now.
+    package func foundDeleted(_ deletion: PendingDeletion, as item: FileProviderItem) throws {
+        try db.foundDeleted(deletion.identifier, as: item)
+    }
+
+    /// An item that was removed here is not on the remote, nor are the items that it contained.
+    package func notFoundDeleted(_ deletion: PendingDeletion) throws {
+        try db.deleteDeletions(below: deletion.identifier)
+        try db.deleteDeletion(deletion.identifier)
+        try ShownNames(transaction: transaction).restoreNames()
     }
 
     // MARK: - Private
@@ -150,58 +169,39 @@ extension Ingestion {
     }
 
     /// The remote's item has the name, and what is here goes beside it, as a new one. What is not here goes.
-    private mutating func keepBoth(_ item: ItemRecord, and remote: FileProviderItem?, label: String) throws {
+    private func keepBoth(_ item: ItemRecord, and remote: FileProviderItem?, label: String) throws {
         let isHere = item.inode.kind == .symbolicLink || item.inode.content == .materialized
-        let hasWork = try item.inode.kind == .directory && keepLocalWork(in: item)
+        let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)
         guard let left = try db.item(id: item.id), isHere || hasWork else {
-            if let left = try db.item(id: item.id) { try remove(left) }
+            if let left = try db.item(id: item.id) { try removal.remove(left) }
             if let remote, let directory = try db.item(remote.parentItemIdentifier) {
-                try place(remote, in: directory.inode.number)
+                try placement.place(remote, in: directory.inode.number)
             }
             return
         }
-        try becomeNew(left)
-        try resolveCollision(of: left.id, with: remote, label: label)
+        try removal.becomeNew(left)
+        try Conflicts(transaction: transaction).resolveCollision(of: left.id, with: remote, label: label)
     }
 
     /// Another item was recognized as this one already: they were two names for one thing.
-    private mutating func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
+    private func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
         let isWritten =
             item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
         if isWritten {
-            try becomeNew(item)
+            try removal.becomeNew(item)
             return
         }
         if item.inode.kind == .directory {
-            try forgetTwin(item, of: winner)
+            try removal.forgetTwin(item, of: winner)
         } else {
             try db.forgetChanges(of: item.id)
-            if let clean = try db.item(id: item.id) { try remove(clean) }
+            if let clean = try db.item(id: item.id) { try removal.remove(clean) }
         }
         // It may have had the name of the one that was there first.
         guard winner.isHidden, let parent = winner.parent, try db.item(id: item.id) == nil,
             try db.item(named: item.name, in: parent) == nil, !item.isHidden
         else { return }
         try db.setName(of: winner.id, to: item.name)
-        effects.invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
-    }
-
-    /// An item was removed here while it was offered: now it is known what the remote has to delete.
-    private func acknowledgeRemovedOffer(_ sent: SentChange, as item: FileProviderItem) throws {
-        try db.foundDeleted(sent.item.itemIdentifier, as: item)
-    }
-}
-
-extension Ingestion {
-    /// An item that was removed here was found on the remote: it can be deleted there now.
-    package func foundDeleted(_ deletion: PendingDeletion, as item: FileProviderItem) throws {
-        try db.foundDeleted(deletion.identifier, as: item)
-    }
-
-    /// An item that was removed here is not on the remote, nor are the items that it contained.
-    package mutating func notFoundDeleted(_ deletion: PendingDeletion) throws {
-        try db.deleteDeletions(below: deletion.identifier)
-        try db.deleteDeletion(deletion.identifier)
-        try restoreNames()
+        tellKernel([.entry(parent: parent, name: item.name), .contents(parent)])
     }
 }

@@ -4,7 +4,10 @@ import Syscalls
 
 /// The remote's trash: what is trashed there lies in the trash here, and what lies below a trashed directory is left
 /// as it was.
-extension Ingestion {
+struct RemoteTrash: RemotePart {
+    let transaction: RemoteTransaction
+    private var versions: ContentVersions { ContentVersions(transaction: transaction) }
+
     /// Whether a report of an item is about a trashed one.
     func isForTrash(_ item: FileProviderItem) throws -> Bool { try item.isTrashed && db.hasTrash() }
 
@@ -24,13 +27,13 @@ extension Ingestion {
 
     /// The directory of trashed items that an item belongs in: the one that it lies in, or that of the daemon's
     /// user.
-    mutating func trashDirectory(for known: ItemRecord?) throws -> InodeNumber {
+    func directory(for known: ItemRecord?) throws -> InodeNumber {
         if let parent = known?.parent, try db.trashRole(of: parent) == .files { return parent }
         return try withTrash { try $0.trash(of: Machine.userIdentifier, group: Machine.groupIdentifier).files }
     }
 
     /// A name in a trash that nothing has.
-    mutating func freeTrashName(for name: String, in files: InodeNumber) throws -> String {
+    func freeName(for name: String, in files: InodeNumber) throws -> String {
         try withTrash { directories in
             guard let trash = try directories.trash(with: files) else { return name }
             return try directories.freeName(for: name, in: trash)
@@ -38,13 +41,13 @@ extension Ingestion {
     }
 
     /// An item has come into the trash under a name; `before` is what it was.
-    mutating func noteTrashed(_ before: ItemRecord, named name: String, in files: InodeNumber) throws {
+    func noteTrashed(_ before: ItemRecord, named name: String, in files: InodeNumber) throws {
         try db.noteTrashed(before, at: now)
         try writeInformation(of: before.id, named: name, in: files)
     }
 
     /// A new item has come into the trash: its place before that is not known.
-    mutating func noteTrashed(newItem row: Int64, as item: FileProviderItem, named name: String, in files: InodeNumber)
+    func noteTrashed(newItem row: Int64, as item: FileProviderItem, named name: String, in files: InodeNumber)
         throws
     {
         try db.noteTrashed(newItem: row, named: item.filename, at: now)
@@ -52,19 +55,19 @@ extension Ingestion {
     }
 
     /// An item has left the trash; `before` is what it was there.
-    mutating func noteRestored(_ before: ItemRecord) throws {
+    func noteRestored(_ before: ItemRecord) throws {
         try removeInformation(of: before)
         try db.noteRestored(before)
     }
 
     /// Removes the file in `info` that belongs to a trashed item.
-    mutating func removeInformation(of item: ItemRecord) throws {
+    func removeInformation(of item: ItemRecord) throws {
         guard item.trash != nil, let files = item.parent else { return }
         let nameless = try withTrash { try $0.removeInformation(named: item.name, in: files) }
-        if let nameless, !open.keepsNameless(nameless) { try drop(nameless) }
+        if let nameless, !open.keepsNameless(nameless) { try versions.drop(nameless) }
     }
 
-    private mutating func writeInformation(of row: Int64, named name: String, in files: InodeNumber) throws {
+    private func writeInformation(of row: Int64, named name: String, in files: InodeNumber) throws {
         let db = db
         try withTrash { directories in
             guard let trash = try directories.trash(with: files), let item = try db.item(id: row) else { return }
@@ -72,32 +75,10 @@ extension Ingestion {
         }
     }
 
-    private mutating func withTrash<Value>(_ body: (inout TrashDirectories) throws -> Value) throws -> Value {
+    private func withTrash<Value>(_ body: (inout TrashDirectories) throws -> Value) throws -> Value {
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let value = try body(&directories)
-        effects.invalidations += directories.invalidations
+        tellKernel(directories.invalidations)
         return value
-    }
-}
-
-extension Ingestion {
-    /// All that is in the remote's trash.
-    package mutating func trash(_ items: [FileProviderItem], isKnownBetter: (ItemIdentifier) -> Bool) throws {
-        for item in items where try isForTrash(item) && !isKnownBetter(item.itemIdentifier) {
-            try place(item, in: nil)
-        }
-    }
-}
-
-extension ReplicaDatabase {
-    /// The items that the remote had in its trash when it was last heard of them, and that are not among these.
-    package func itemsTrashedOnRemote(otherThan identifiers: Set<ItemIdentifier>) throws -> [ItemIdentifier] {
-        try read { db in
-            try String.fetchAll(
-                db,
-                sql: "SELECT identifier FROM item WHERE baseParent = ? AND identifier IS NOT NULL",
-                arguments: [ItemIdentifier.trashContainer.rawValue]
-            ).map(ItemIdentifier.init(rawValue:)).filter { !identifiers.contains($0) }
-        }
     }
 }

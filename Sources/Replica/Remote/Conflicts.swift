@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// The outcome of a conflict: content that was changed here and on the remote.
@@ -16,13 +15,16 @@ package enum ConflictOutcome: Hashable, Sendable {
 ///
 /// There is never a conflict copy of a conflict copy: a remote that shows what was written here as something else, each
 /// time it is looked at, would make new files without end.
-extension Ingestion {
+package struct Conflicts: RemotePart {
+    let transaction: RemoteTransaction
+    private var placement: Placement { Placement(transaction: transaction) }
+
     /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
     /// with the inode: a process that has it open goes on writing there.
     ///
     /// - Parameter label: what is added to the name, such as `conflicted copy of HOST, 2026-01-31`.
     @discardableResult
-    package mutating func splitConflict(
+    package func splitConflict(
         of row: Int64, with remote: FileProviderItem, label: String
     ) throws -> ConflictOutcome {
         guard let item = try db.item(id: row), let parent = item.parent else { return .nothingToKeep }
@@ -35,13 +37,13 @@ extension Ingestion {
         try db.giveUpContent(of: row, for: remote, in: number)
         try db.forgetAttributes(item.changedFields, of: number)
         try db.insertConflictCopy(of: item.inode.number, original: item.name, named: name, in: parent, at: now)
-        effects.invalidations += [
+        tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
-        ]
-        effects.defects.append(
+        ])
+        report(
             "conflict: '\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
         if let split = try db.item(id: row) {
-            try update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
+            try placement.update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
         }
         return .copied(name: name)
     }
@@ -50,21 +52,21 @@ extension Ingestion {
     ///
     /// - Returns: false when the item is a conflict copy that has been given another name already: nothing was changed.
     @discardableResult
-    package mutating func resolveCollision(
+    package func resolveCollision(
         of row: Int64, with remote: FileProviderItem?, label: String
     ) throws -> Bool {
         guard let item = try db.item(id: row), let parent = item.parent else { return true }
         if let remote, remote.kind == .directory, item.inode.kind == .directory, item.identifier == nil,
             try db.item(remote.itemIdentifier) == nil
         {
-            try adopt(remote, for: item)
+            try placement.adopt(remote, for: item)
             return true
         }
         if let remote, item.identifier == nil, !remote.filename.utf8.elementsEqual(item.name.utf8),
             let directory = try db.item(remote.parentItemIdentifier)
         {
             // It has got another name here since it was sent.
-            try place(remote, in: directory.inode.number)
+            try placement.place(remote, in: directory.inode.number)
             return true
         }
         let original = try db.conflictOriginal(of: row)
@@ -74,12 +76,12 @@ extension Ingestion {
         try db.becomeConflictCopy(
             item, named: name, of: original ?? item.name, attempts: original == nil ? 0 : 1)
         if item.identifier != nil { try db.noteWhereItIs(row, at: now) }
-        effects.invalidations += [
+        tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
-        ]
-        effects.defects.append("conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
+        ])
+        report("conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
-            try place(remote, in: directory.inode.number)
+            try placement.place(remote, in: directory.inode.number)
         } else {
             try db.noteIncomplete(parent)
         }
@@ -87,20 +89,15 @@ extension Ingestion {
     }
 
     /// The remote does not delete an item, or has changed it: it is shown again.
-    package mutating func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
+    package func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
         _ = try db.deleteDeletion(deletion)
-        try restoreNames()
+        try ShownNames(transaction: transaction).restoreNames()
         guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
         if let item {
-            try place(item, in: parent.inode.number)
+            try placement.place(item, in: parent.inode.number)
         } else {
             try db.noteIncomplete(parent.inode.number)
         }
-    }
-
-    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
-    package mutating func lostOnRemote(_ row: Int64) throws {
-        if let item = try db.item(id: row) { try remove(item) }
     }
 }
 

@@ -1,0 +1,44 @@
+import FileProvider
+import GRDB
+
+/// Applies the provider's reports and answers to the mount: one call, one transaction.
+package struct Ingestion {
+    let transaction: RemoteTransaction
+
+    package var listings: DirectoryListings { DirectoryListings(transaction: transaction) }
+    package var changes: RemoteChanges { RemoteChanges(transaction: transaction) }
+    package var placement: Placement { Placement(transaction: transaction) }
+    package var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+    package var versions: ContentVersions { ContentVersions(transaction: transaction) }
+    package var answers: UploadAnswers { UploadAnswers(transaction: transaction) }
+    package var conflicts: Conflicts { Conflicts(transaction: transaction) }
+    package var refusals: Refusals { Refusals(transaction: transaction) }
+    package var offers: OfferAnswers { OfferAnswers(transaction: transaction) }
+}
+
+extension Replica {
+    /// Runs a batch of what the provider said in one transaction, and removes the files that it made obsolete.
+    ///
+    /// - Parameter changingNames: false for a batch that changes neither names nor directories, or says so itself before
+    ///   it does (``RemotePart/willChangeNames()``).
+    /// - Returns: what is left to tell the kernel, and what was wrong with the batch.
+    package func ingest<Value: Sendable>(
+        open: any OpenInodes, changingNames: Bool = true,
+        _ body: @escaping @Sendable (Ingestion) throws -> Value
+    ) async throws -> (Value, ReplicaEffects) {
+        let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
+        let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
+            let transaction = RemoteTransaction(
+                db: db, open: open, contents: contents, turn: turn, ordering: ordering, hasByteNames: hasByteNames)
+            let value = try body(Ingestion(transaction: transaction))
+            return (value, transaction.effects)
+        }
+        try await removeObsoleteContents(effects)
+        return (value, effects)
+    }
+
+    /// Remembers that something could not be done for an item.
+    package func recordFailure(_ error: FileProviderError, of number: InodeNumber) async throws {
+        try await database.write { db in try db.recordFailure(error, of: number, at: FileTimestamp.now) }
+    }
+}

@@ -1,0 +1,84 @@
+import FileProvider
+import GRDB
+
+/// Listings of directories, page by page, and the comparison of listed directories with the remote.
+package struct DirectoryListings: RemotePart {
+    let transaction: RemoteTransaction
+    private var placement: Placement { Placement(transaction: transaction) }
+
+    /// One page of a directory's listing. Items that `isKnownBetter` has newer news of are left alone.
+    ///
+    /// - Returns: false when the listing was evicted meanwhile, and the page was dropped.
+    package func page(
+        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem],
+        isKnownBetter: (ItemIdentifier) -> Bool
+    ) throws -> Bool {
+        transaction.listing = number
+        let content = try db.inode(directory)?.content
+        guard content != .dataless else { return false }
+        let isCompared = content == .materialized
+        transaction.isFirstListing = !isCompared
+        let highest = try highestItem(in: directory)
+        for item in items where !isKnownBetter(item.itemIdentifier) { try placement.place(item, in: directory) }
+        // The kernel may have kept the names of a directory that was listed before.
+        if isCompared, try highestItem(in: directory) != highest { tellKernel([.contents(directory)]) }
+        return true
+    }
+
+    /// The end of a listing: what is gone goes, the directory is materialized, unless its listing was evicted while it was
+    /// only compared.
+    package func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
+        for item in gone {
+            if let current = try db.item(id: item.id), current.parent == directory,
+                current.identifier == item.identifier
+            {
+                try ItemRemoval(transaction: transaction).remove(current)
+            }
+        }
+        try db.finishListing(of: directory)
+        try db.forgetFailure(of: directory)
+    }
+
+    /// The end of a listing that is no comparison, in one transaction with its last page: removes what it has not
+    /// confirmed.
+    package func finishListing(
+        of directory: InodeNumber, listing number: Int64, isKnownBetter: (ItemIdentifier) -> Bool
+    ) throws {
+        let gone = try db.unseenItems(in: directory, listing: number)
+            .filter { item in item.identifier.map { !isKnownBetter($0) } ?? false }
+        try finishListing(of: directory, gone: gone)
+        try db.endSeeing(in: number)
+    }
+
+    /// The largest row number of a directory's items: its listing has come so far.
+    package func highestItem(in directory: InodeNumber) throws -> Int64 {
+        try db.one("SELECT MAX(id) FROM item WHERE parent = ?", [directory.rawValue], { $0[0] as Int64? ?? 0 }) ?? 0
+    }
+
+    // MARK: - Comparing with the remote
+
+    /// A directory, and for a mark of all of them each one, is what it was at this mark, or newer.
+    package func noteMark(_ mark: ChangeMark?, of number: InodeNumber) throws {
+        try db.setChangeMark(of: number, to: mark)
+    }
+
+    /// All below a directory is what it was when the directory had this version, or newer.
+    package func noteCompared(_ number: InodeNumber, at version: [UInt8]) throws {
+        try db.setComparedVersion(of: number, to: version)
+    }
+
+    /// A directory has to be compared with the remote.
+    package func noteIncomplete(_ number: InodeNumber) throws {
+        try db.noteIncomplete(number)
+    }
+
+    /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.
+    package func beginComparing(_ number: InodeNumber) throws {
+        try db.beginComparing(number)
+    }
+
+    /// A directory was compared.
+    package func finishComparing(_ number: InodeNumber) throws {
+        try db.finishComparing(number)
+    }
+}

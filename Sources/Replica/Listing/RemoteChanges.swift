@@ -1,0 +1,123 @@
+import FileProvider
+import GRDB
+
+/// The provider's reports beside listings: batches of changes, items that were looked up, the trash.
+package struct RemoteChanges: RemotePart {
+    let transaction: RemoteTransaction
+    private var placement: Placement { Placement(transaction: transaction) }
+    private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+    private var trash: RemoteTrash { RemoteTrash(transaction: transaction) }
+
+    /// One batch of changes, with the anchor that stands behind it, or none.
+    ///
+    /// New items are taken in where their parent's listing is here or under way; the others would take space for
+    /// nothing. Items are placed before others are removed, so that what moved out of a directory outlives it.
+    ///
+    /// - Parameters:
+    ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
+    ///   - later: what will be removed at the end of the round.
+    ///   - observation: begun before the changes were requested; nil where nothing can be newer.
+    /// - Returns: items of which an answer was recorded after that. They are left as they are, and the anchor is not noted.
+    @discardableResult
+    package func apply(
+        _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = [],
+        observed observation: Observation? = nil
+    ) throws -> Set<ItemIdentifier> {
+        var outdated: Set<ItemIdentifier> = []
+        transaction.upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
+        // A parent may come after its child in one batch.
+        var waiting = batch.updated
+        while !waiting.isEmpty {
+            var later: [FileProviderItem] = []
+            let upcomingParents = Set(waiting.map(\.itemIdentifier))
+            for item in waiting {
+                if let observation, isStale(item.itemIdentifier, observation) {
+                    outdated.insert(item.itemIdentifier)
+                    continue
+                }
+                if item.itemIdentifier == .rootContainer {
+                    try placement.placeRoot(item)
+                    continue
+                }
+                let parent = try db.item(item.parentItemIdentifier)
+                if parent == nil, upcomingParents.contains(item.parentItemIdentifier),
+                    item.parentItemIdentifier != item.itemIdentifier
+                {
+                    later.append(item)
+                    continue
+                }
+                let known = try db.item(item.itemIdentifier)
+                let isTaken =
+                    try known != nil || parent != nil && parent?.inode.content != .dataless || trash.isForTrash(item)
+                    || required.contains(item.itemIdentifier)
+                if try isTaken && !trash.isOutOfSight(known, parent: parent) {
+                    try placement.place(item, in: parent?.inode.number)
+                }
+                transaction.upcoming.remove(item.itemIdentifier)
+            }
+            if later.count == waiting.count {
+                for item in later { report(Placement.notShown(item, "its parents form a circle")) }
+                break
+            }
+            waiting = later
+        }
+        try vanish(Set(batch.deleted))
+        // Until the round has ended, news are asked for from where it began.
+        if later.isEmpty, outdated.isEmpty { try noteAnchor(batch.anchor) }
+        return outdated
+    }
+
+    /// The remote has removed these items.
+    package func vanish(_ identifiers: Set<ItemIdentifier>) throws {
+        transaction.upcoming.formUnion(identifiers)
+        for identifier in identifiers {
+            if let item = try db.item(identifier), try !trash.isOutOfSight(item) { try removal.remove(item) }
+            transaction.upcoming.remove(identifier)
+        }
+        try ShownNames(transaction: transaction).restoreNames()
+    }
+
+    package func noteAnchor(_ anchor: SyncAnchor?) throws {
+        try DomainKey.syncAnchor.set(bytes: anchor?.rawValue, in: db)
+    }
+
+    // MARK: - Items that were looked up
+
+    /// An item that was looked up: it goes where the remote has it, or nowhere when that directory is not known here.
+    ///
+    /// - Parameters:
+    ///   - ancestors: the directories on the way to it that may be unknown here, the uppermost first.
+    ///   - observation: begun before the item was looked up: nothing is done where an acknowledgement is newer; nil where
+    ///     nothing can be newer.
+    package func move(
+        _ item: FileProviderItem, below ancestors: [FileProviderItem] = [],
+        observed observation: Observation? = nil
+    ) throws {
+        if let observation, isStale(item.itemIdentifier, observation) { return }
+        if item.itemIdentifier == .rootContainer { return try placement.placeRoot(item) }
+        guard try db.item(item.itemIdentifier) != nil else { return }
+        for directory in ancestors {
+            try placement.place(directory, in: try db.item(directory.parentItemIdentifier)?.inode.number)
+        }
+        try placement.place(item, in: try db.item(item.parentItemIdentifier)?.inode.number)
+    }
+
+    /// Removes an item that the remote has no more, with all below it.
+    ///
+    /// - Parameter observation: begun before the item was looked up: nothing is done where an acknowledgement is newer.
+    package func removeIfKnown(
+        _ identifier: ItemIdentifier, observed observation: Observation? = nil
+    ) throws {
+        if let observation, isStale(identifier, observation) { return }
+        if let item = try db.item(identifier) { try removal.remove(item) }
+    }
+
+    // MARK: - The trash
+
+    /// All that is in the remote's trash.
+    package func placeTrashed(_ items: [FileProviderItem], isKnownBetter: (ItemIdentifier) -> Bool) throws {
+        for item in items where try trash.isForTrash(item) && !isKnownBetter(item.itemIdentifier) {
+            try placement.place(item, in: nil)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import FileNames
+import FileProvider
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// Why a local change cannot be made on the spot.
+package enum LocalObstacle: Error, Hashable, Sendable {
+    /// It fails with this error.
+    case refused(Errno)
+    /// The directory has to be listed first.
+    case listing(of: InodeNumber)
+    /// All of the file's content has to be here first.
+    case content(of: InodeNumber)
+}
+
+/// A transaction that was to change no names has to make one: it is made again as one that may.
+struct NamesNeeded: Error {}
+
+/// The process that makes a local change.
+package struct LocalCaller: Hashable, Sendable {
+    package var user: UInt32
+    package var group: UInt32
+    /// The process, to read its supplementary groups; nil where there is none.
+    package var process: Int32?
+    /// The permissions that it takes from what it makes, where no default ACL decides.
+    package var umask: UInt16
+
+    package init(user: UInt32, group: UInt32, process: Int32? = nil, umask: UInt16 = 0) {
+        self.umask = umask
+        self.user = user
+        self.group = group
+        self.process = process
+    }
+
+    /// Whether a file's group is one of the caller's.
+    func belongs(to other: UInt32?) -> Bool {
+        guard let other, other != group, !isPrivileged else { return true }
+        return process.map { ProcessGroups.supplementary(of: $0).contains(other) } ?? true
+    }
+
+    var isPrivileged: Bool { user == 0 }
+}
+
+/// The transaction of a local change: the parts of ``LocalChanges`` share it.
+final class LocalTransaction {
+    let db: Database
+    let open: any OpenInodes
+    let contents: ContentStore
+    let now: FileTimestamp
+    let ignored: IgnoredNames
+    /// Whether the transaction may make names (``WriteReach``).
+    let mayChangeNames: Bool
+    /// What is left to tell the kernel and the user after the commit.
+    var effects = ReplicaEffects()
+    /// A content file that was opened for the caller, who gets it only after the commit.
+    var opened: FileDescriptor?
+
+    init(
+        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp, ignored: IgnoredNames = .none,
+        mayChangeNames: Bool = true
+    ) {
+        self.mayChangeNames = mayChangeNames
+        self.ignored = ignored
+        self.db = db
+        self.open = open
+        self.contents = contents
+        self.now = now
+    }
+}
+
+/// Changes of one subject in a local transaction.
+protocol LocalPart {
+    var transaction: LocalTransaction { get }
+}
+
+extension LocalPart {
+    var db: Database { transaction.db }
+    var open: any OpenInodes { transaction.open }
+    var contents: ContentStore { transaction.contents }
+    var now: FileTimestamp { transaction.now }
+
+    /// A directory in which names can be made and removed: one whose listing is here.
+    ///
+    /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
+    func directory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+        guard let item = try db.item(ofInode: number) else {
+            // A directory that was removed while a process is in it.
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        guard item.inode.kind == .directory else { throw LocalObstacle.refused(.notDirectory) }
+        guard item.inode.content == .materialized || !isListed else { throw LocalObstacle.listing(of: number) }
+        return item
+    }
+
+    /// As ``directory(_:isListed:)``, when its capabilities let something be added or taken away.
+    func writableDirectory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+        let item = try directory(number, isListed: isListed)
+        guard item.capabilities.contains(.allowsAddingSubItems) else { throw LocalObstacle.refused(.permissionDenied) }
+        return item
+    }
+
+    func inode(_ number: InodeNumber) throws -> InodeRecord {
+        guard let inode = try db.inode(number) else { throw LocalObstacle.refused(.staleNFSFileHandle) }
+        return inode
+    }
+
+    func child(_ name: String, of directory: InodeNumber) throws -> ItemRecord {
+        guard let item = try db.item(named: name, in: directory) else {
+            throw LocalObstacle.refused(.noSuchFileOrDirectory)
+        }
+        return item
+    }
+
+    func check(_ name: String) throws {
+        guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength else {
+            throw LocalObstacle.refused(.fileNameTooLong)
+        }
+    }
+
+    /// Makes fields of an inode pending in all of its items. An item whose upload has failed is tried again.
+    func mark(_ fields: ItemFields, of number: InodeNumber) throws { try db.mark(fields, of: number, at: now) }
+
+    /// A name was made or removed in a directory, as it was read in this transaction.
+    ///
+    /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
+    func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
+        let number = directory.inode.number
+        try db.setDirectoryTimes(of: number, to: now)
+        // It is marked once for a thousand files.
+        if !isOurs, !directory.changedFields.contains(.contentModificationDate) {
+            try mark(.contentModificationDate, of: number)
+        }
+    }
+
+    /// A name was made or removed in a directory.
+    ///
+    /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
+    func touch(_ directory: InodeNumber, isOurs: Bool = false) throws {
+        try db.touch(directory, at: now, isOurs: isOurs)
+    }
+
+    func setChangeTime(of number: InodeNumber) throws {
+        try db.setChangeTime(of: number, to: now)
+    }
+
+    func tellKernel(_ invalidations: [KernelInvalidation]) {
+        transaction.effects.invalidations += invalidations
+    }
+
+    /// A content file is removed after the commit.
+    func discard(_ content: ObsoleteContent) {
+        transaction.effects.obsoleteContents.append(content)
+    }
+
+    /// Takes an item's name from its inode. Without a name the inode lives as long as a process has it open or the kernel may
+    /// use it.
+    func dropName(of item: ItemRecord) throws {
+        let inode = item.inode
+        try db.unlink(inode.number, at: now)
+        guard inode.linkCount <= 1 else { return }
+        try db.forgetFailure(of: inode.number)
+        guard !open.keepsNameless(inode.number) else {
+            return try db.keepOnRemote(item, isOpen: open.isOpen(inode.number))
+        }
+        if try db.hasContentFile(inode.number) {
+            transaction.effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
+            try db.setContentStamp(of: inode.number, to: nil)
+        } else {
+            try db.deleteNameless(inode.number)
+        }
+    }
+
+    /// Takes an item away here and, when the remote has it, there, too.
+    func remove(_ item: ItemRecord) throws {
+        guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.notPermitted) }
+        try db.queueDeletion(of: item, at: now)
+        try db.keepUnanswered(of: item, at: now)
+        try db.deleteItem(item.id)
+        try dropName(of: item)
+    }
+
+    func tellKernelOfName(_ name: String, in directory: InodeNumber) {
+        tellKernel([.entry(parent: directory, name: name), .contents(directory)])
+    }
+}
+
+extension Database {
+    /// A name was made or removed in a directory.
+    func touch(_ directory: InodeNumber, at time: FileTimestamp, isOurs: Bool = false) throws {
+        try setDirectoryTimes(of: directory, to: time)
+        if !isOurs { try mark(.contentModificationDate, of: directory, at: time) }
+    }
+}

@@ -1,0 +1,116 @@
+import FileProvider
+import GRDB
+
+/// Which version of its content an inode has: the one that a process opened, or the newest of the remote's.
+package struct ContentVersions: RemotePart {
+    let transaction: RemoteTransaction
+
+    /// Removes an inode that has no name left and that no process has open.
+    func drop(_ number: InodeNumber) throws {
+        let hadFile = try db.one(
+            "SELECT hasContentFile FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue], { $0[0] as Bool })
+        guard let hadFile else { return }
+        if hadFile {
+            transaction.effects.obsoleteContents.append(try db.forgetContent(of: number))
+        } else {
+            try db.deleteNameless(number)
+        }
+    }
+
+    /// The last handle of a file was closed, or the kernel has forgotten an inode that has no name: what waited for that is
+    /// applied now.
+    package func settle(_ number: InodeNumber) throws {
+        guard !open.isOpen(number), let inode = try db.inode(number) else { return }
+        if inode.linkCount == 0 {
+            if !open.keepsNameless(number) { try drop(number) }
+            return
+        }
+        guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
+            item.identifier != nil, !item.changedFields.contains(.contents),
+            item.base.version.contentVersion != inode.contentVersion
+        else { return }
+        try takeContentVersion(of: item)
+    }
+
+    /// The mount shows the content version that the provider gave last from now on. A process that has read from the file
+    /// keeps the version that it opened; an open file that no process has read from follows the new version.
+    func showNewest(of item: ItemRecord) throws {
+        if open.isOpenAndUsed(item.inode.number) {
+            // A write that was not recorded yet makes this a conflict, which is settled when the change is sent.
+            if try !isWritten(item) { try supersede(item) }
+        } else if item.inode.contentStamp == nil {
+            try takeContentVersion(of: item)
+        }
+    }
+
+    /// Whether the content of an item was changed here, also by what the kernel wrote by itself just now.
+    private func isWritten(_ item: ItemRecord) throws -> Bool {
+        guard item.inode.contentStamp != nil else { return item.changedFields.contains(.contents) }
+        let local = LocalTransaction(db: db, open: open, contents: contents, now: now)
+        try ContentChanges(transaction: local).compareContent(item.inode.number)
+        transaction.effects.append(local.effects)
+        return try db.item(id: item.id)?.changedFields.contains(.contents) ?? false
+    }
+
+    /// Gives an item another inode for the version that the remote has now; the present one loses its name and stays for
+    /// those who have it open.
+    private func supersede(_ item: ItemRecord) throws {
+        try willChangeNames()
+        let old = item.inode.number
+        let isFetchedAgain = try isFetchedAgain(item)
+        let number = try db.copyInode(
+            of: item, size: item.base.size, version: item.base.version.contentVersion, at: now)
+        if item.changedFields.contains(.contentModificationDate) {
+            try db.setModificationTime(of: number, to: item.inode.modifiedAt)
+        }
+        try db.setFetchedAgain(isFetchedAgain, number)
+        try db.setFetchedAgain(false, old)
+        try db.setInode(of: item.id, to: number)
+        try db.unlink(old, at: now)
+        try db.forgetFailure(of: old)
+        try db.noteSuperseded(item)
+        _ = open.keepsNameless(old)
+        tellKernel([.attributes(old)])
+        if let parent = item.parent {
+            tellKernel([.entry(parent: parent, name: item.name), .contents(parent)])
+        }
+    }
+
+    /// Whether the content of an item is to be fetched as soon as the remote has changed it, because it was here.
+    private func isFetchedAgain(_ item: ItemRecord) throws -> Bool {
+        let hadContent = try item.inode.content == .materialized && db.hasContentFile(item.inode.number)
+        return try (hadContent || db.isFetchedAgain(item.inode.number)) && item.base.size > 0
+            && db.effectivePolicy(of: item) == .lazy
+    }
+
+    /// The content version that the provider gave last becomes the one that the mount shows.
+    func takeContentVersion(of item: ItemRecord) throws {
+        var inode = item.inode
+        let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
+        let isFetchedAgain = try isFetchedAgain(item)
+        let obsolete = try db.forgetContent(of: inode.number)
+        if hadContent { transaction.effects.obsoleteContents.append(obsolete) }
+        inode.size = item.base.size
+        inode.contentVersion = item.base.version.contentVersion
+        if !item.changedFields.contains(.contentModificationDate), let modified = item.base.modifiedAt {
+            inode.modifiedAt = modified
+        }
+        inode.changedAt = now
+        try db.writeAttributes(of: inode)
+        try db.showContentVersion(inode.contentVersion, of: inode.number, isFetchedAgain: isFetchedAgain)
+        tellKernel([.contents(inode.number)])
+    }
+
+    /// The remote gave one of several names of an inode other content: it is a file of its own from now on.
+    func giveOwnInode(to item: ItemRecord) throws {
+        guard let current = try db.item(id: item.id) else { return }
+        let number = try db.copyInode(
+            of: current, size: current.base.size, version: current.base.version.contentVersion, at: now)
+        try db.setInode(of: item.id, to: number)
+        try db.unlink(item.inode.number, at: now)
+        tellKernel([.attributes(item.inode.number)])
+        if let parent = current.parent {
+            tellKernel([.entry(parent: parent, name: current.name), .contents(parent)])
+        }
+    }
+}

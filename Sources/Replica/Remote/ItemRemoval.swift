@@ -1,0 +1,152 @@
+import FileProvider
+import GRDB
+
+/// Items that the remote has removed. Content and items that exist only here are not removed with them: they become new
+/// items, which are offered to the provider.
+package struct ItemRemoval: RemotePart {
+    let transaction: RemoteTransaction
+    private var names: ShownNames { ShownNames(transaction: transaction) }
+    private var trash: RemoteTrash { RemoteTrash(transaction: transaction) }
+    private var versions: ContentVersions { ContentVersions(transaction: transaction) }
+
+    /// Removes an item and all below it. Content that a process has open stays until it is closed.
+    package func remove(_ item: ItemRecord) throws {
+        guard item.inode.number != .root else { return }
+        if try keepLocalWork(in: item) { return }
+        try trash.removeInformation(of: item)
+        var doomed = [item]
+        var nameless: [InodeNumber] = []
+        while let next = doomed.popLast() {
+            if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
+            if next.isExcluded { try setAside(next) }
+            try db.deleteItem(next.id)
+            try db.unlink(next.inode.number, at: now)
+            if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
+        }
+        // A directory stays until its children no longer name it.
+        for number in nameless {
+            try db.forgetFailure(of: number)
+            if !open.keepsNameless(number) { try versions.drop(number) }
+        }
+        if let parent = item.parent {
+            tellKernel([
+                .deletion(parent: parent, child: item.inode.number, name: item.name),
+                .entry(parent: parent, name: item.name), .contents(parent),
+            ])
+            try names.restoreNames()
+        }
+    }
+
+    /// The content of a file that only this machine has outlives the directory that the remote has removed.
+    private func setAside(_ item: ItemRecord) throws {
+        guard item.trashRole == .none, item.inode.kind == .file, item.inode.linkCount <= 1,
+            try db.hasContentFile(item.inode.number),
+            let place = try contents.keep(item.inode.number, stamp: now.nanosecondsSince1970)
+        else { return }
+        report(
+            "loss prevented: the remote has removed the directory of '\(item.name)', which was on this machine alone: its "
+                + "content has been moved to '\(place)'"
+        )
+    }
+
+    // MARK: - What exists only here
+
+    /// Keeps what exists only here when the remote has removed an item: it becomes new and is offered again. All that is
+    /// not changed here goes.
+    ///
+    /// - Returns: false when there is nothing to keep, and nothing was done.
+    func keepLocalWork(in item: ItemRecord) throws -> Bool {
+        guard try hasLocalWork(item, removedParent: nil, depth: 0) else { return false }
+        try keepOrRemove(item, removedParent: nil, depth: 0)
+        return true
+    }
+
+    private func hasLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws -> Bool {
+        if try isLocalWork(item, removedParent: removedParent) { return true }
+        guard item.inode.kind == .directory, depth < Self.deepest else { return false }
+        return try db.items(in: item.inode.number).contains {
+            try hasLocalWork($0, removedParent: item.identifier, depth: depth + 1)
+        }
+    }
+
+    /// Whether an item itself has something that the remote has not, beside its attributes.
+    private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
+        // An excluded item does not keep a directory that the remote has removed.
+        if item.isExcluded || item.inode.kind.itemKind == nil { return false }
+        if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
+        if item.identifier == nil, !item.isToBeOffered { return true }
+        if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
+        // A file that is being written may hold what no comparison has seen yet.
+        if item.inode.contentStamp != nil { return true }
+        return isMovedIn(item, removedParent: removedParent)
+    }
+
+    /// Whether an item was moved into a directory that the remote has removed. Where the remote has it, it is not removed:
+    /// it stays what it is, and only its place is new.
+    private func isMovedIn(_ item: ItemRecord, removedParent: ItemIdentifier?) -> Bool {
+        guard let removedParent, let identifier = item.identifier else { return false }
+        return item.changedFields.contains(.parentItemIdentifier) && item.base.parent != removedParent
+            && !transaction.upcoming.contains(identifier)
+    }
+
+    private func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
+        if isMovedIn(item, removedParent: removedParent) {
+            // The directory may have been the reason why it could not be sent.
+            return try db.retryItem(item.id)
+        }
+        if item.inode.kind == .directory {
+            for child in try db.items(in: item.inode.number) {
+                if try hasLocalWork(child, removedParent: item.identifier, depth: depth + 1) {
+                    try keepOrRemove(child, removedParent: item.identifier, depth: depth + 1)
+                } else {
+                    try remove(child)
+                }
+            }
+        }
+        try offerAgain(item)
+    }
+
+    /// Makes an item a new one, which the provider has never heard of.
+    package func offerAgain(_ item: ItemRecord) throws {
+        if item.isToBeOffered, item.inode.kind != .file || item.inode.content != .materialized {
+            // It is offered as soon as what holds it is.
+            return try db.retryItem(item.id)
+        }
+        try becomeNew(item)
+    }
+
+    /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
+    /// shown again, under a name that is free.
+    func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
+        if item.isHidden, let wanted = item.base.name, let parent = item.parent {
+            let name = try db.freeName(for: wanted, in: parent)
+            try db.setName(of: item.id, to: name)
+            tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+        }
+        try db.becomeNew(item, exclusion: exclusion, at: now)
+    }
+
+    /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
+    /// here by another name: what that contains comes along.
+    func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
+        if twin.inode.kind == .directory, item.inode.kind == .directory {
+            for child in try db.items(in: twin.inode.number)
+            where try db.item(named: child.name, in: item.inode.number) == nil {
+                try db.move(child.id, to: item.inode.number, named: child.name)
+                tellKernel([.entry(parent: item.inode.number, name: child.name)])
+            }
+            tellKernel([.contents(item.inode.number)])
+        }
+        try db.forgetChanges(of: twin.id)
+        guard let clean = try db.item(id: twin.id) else { return }
+        try remove(clean)
+    }
+
+    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
+    package func lostOnRemote(_ row: Int64) throws {
+        if let item = try db.item(id: row) { try remove(item) }
+    }
+
+    /// No path on Linux is deeper.
+    static let deepest = 4096
+}

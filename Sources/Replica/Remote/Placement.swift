@@ -1,0 +1,296 @@
+import FileNames
+import FileProvider
+import Foundation
+import GRDB
+
+/// Applies what the remote has of single items: at their place, with their attributes.
+///
+/// The base side of an item takes everything; the local side takes what was not changed here. A process that has a file open
+/// keeps the version that it opened, in an inode without a name, so that no reader ever sees two versions mixed; the item gets
+/// another inode (Docs/decisions/0006-open-versions.md).
+package struct Placement: RemotePart {
+    let transaction: RemoteTransaction
+    private var names: ShownNames { ShownNames(transaction: transaction) }
+    private var trash: RemoteTrash { RemoteTrash(transaction: transaction) }
+    private var versions: ContentVersions { ContentVersions(transaction: transaction) }
+    private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
+
+    /// Brings in an item in its parent directory, or in none when the parent is not known here.
+    package func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
+        if let defect = item.defect {
+            report(Self.notShown(item, "\(defect)"))
+            return
+        }
+        guard transaction.hasByteNames || FileNameText.isUTF8(item.filename) else {
+            let name = item.filename.debugDescription
+            report("\(name) (\(item.itemIdentifier)): its name has scalars that stand for bytes here")
+            return
+        }
+        if let known = try db.item(item.itemIdentifier) {
+            if known.inode.kind == InodeKind(item.kind) {
+                try update(known, with: item, parent: parent)
+            } else {
+                try removal.remove(known)
+                try insert(item, parent: parent)
+            }
+        } else {
+            try insert(item, parent: parent)
+        }
+    }
+
+    /// Takes in what the provider says about the root itself: it has neither parent nor name.
+    package func placeRoot(_ item: FileProviderItem) throws {
+        guard item.kind == .directory, let known = try db.item(.rootContainer) else { return }
+        try updateAttributes(of: known, with: item)
+    }
+
+    /// The message about an item of the provider that cannot be shown.
+    static func notShown(_ item: FileProviderItem, _ reason: String) -> String {
+        "the remote has an item that cannot be shown: '\(item.filename)' (\(item.itemIdentifier)): \(reason)"
+    }
+
+    // MARK: - Private
+
+    private func insert(_ item: FileProviderItem, parent: InodeNumber?) throws {
+        let isTrashed = try trash.isForTrash(item)
+        let parent = isTrashed ? try trash.directory(for: nil) : parent
+        guard let parent, try !isSettled(item, in: parent) else { return }
+        let number = try db.insertInode(of: item, at: now)
+        let name =
+            isTrashed
+            ? try trash.freeName(for: item.filename, in: parent)
+            : try names.claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
+        let row = try db.insert(item, of: number, in: parent, named: name)
+        if let listing = transaction.listing { try db.noteSeen(row, in: listing) }
+        if isTrashed { try trash.noteTrashed(newItem: row, as: item, named: name, in: parent) }
+        try setExtendedAttributes(item.extendedAttributes, of: number)
+        // While a directory is listed for the first time, the kernel gets no negative dentries of it.
+        if !transaction.isFirstListing { tellKernel([.entry(parent: parent, name: name)]) }
+        // A listing that is under way is not cached yet; one that is here is.
+        if transaction.listing == nil { tellKernel([.contents(parent)]) }
+    }
+
+    func update(_ known: ItemRecord, with item: FileProviderItem, parent: InodeNumber?) throws {
+        guard known.inode.number != .root else { return try updateAttributes(of: known, with: item) }
+        let keepsPlace = known.localFields.contains(.parentItemIdentifier)
+        let isTrashed = try !keepsPlace && trash.isForTrash(item)
+        let newParent = keepsPlace ? known.parent : isTrashed ? try trash.directory(for: known) : parent
+        let isMoved = newParent != known.parent
+        var name = known.name
+        let wanted = known.localFields.contains(.filename) && !known.isHidden ? known.name : item.filename
+        // In the trash the local name is not the remote's.
+        if let newParent, isMoved || known.trash == nil {
+            // The name shown is asked for again each time: a decorated one goes back as soon as it can.
+            if isMoved || !known.name.utf8.elementsEqual(wanted.utf8) {
+                name =
+                    isTrashed
+                    ? try trash.freeName(for: wanted, in: newParent)
+                    : try names.claim(wanted, in: newParent, for: known, identifier: item.itemIdentifier)
+            }
+        } else if newParent == nil {
+            name = Displacement.name(forItem: known.id)
+        }
+        if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
+            if let newParent, try db.isBelow(newParent, known.inode.number), try !undoMoves(from: newParent, to: known)
+            {
+                report(Self.notShown(item, "its parent lies below itself"))
+                return
+            }
+            if let newParent, isTrashed, known.trash == nil {
+                try trash.noteTrashed(known, named: name, in: newParent)
+            } else if known.trash != nil, isMoved, !isTrashed {
+                try trash.noteRestored(known)
+            }
+            try db.move(known.id, to: newParent, named: name)
+            if let oldParent = known.parent {
+                tellKernel([.entry(parent: oldParent, name: known.name), .contents(oldParent)])
+            }
+            if let newParent {
+                tellKernel([.entry(parent: newParent, name: name), .contents(newParent)])
+            }
+        }
+        try db.setBasePlace(of: known.id, to: item)
+        if let listing = transaction.listing { try db.noteSeen(known.id, in: listing) }
+        if !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+            try db.noteWhereItIs(known.id, at: now)
+        }
+        try updateAttributes(of: known, with: item)
+        if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try names.restoreNames() }
+    }
+
+    /// Everything but parent and name. What is written here is still based on what it was written over: that content's
+    /// version, size and date stay together.
+    private func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
+        try db.setBase(of: known.id, to: item)
+        var inode = known.inode
+        let changed = known.localFields
+        if let permissions = item.permissions, !changed.contains(.permissions) {
+            inode.permissions = permissions & 0o7777
+        }
+        if !changed.contains(.ownership) {
+            if let owner = item.owner { inode.owner = owner }
+            if let group = item.group { inode.group = group }
+        }
+        if let created = item.creationDate, !changed.contains(.creationDate) { inode.createdAt = created }
+        // Of several items that share an inode, each has a version of its own.
+        let present = inode.linkCount > 1 ? known.base.version.contentVersion : inode.contentVersion
+        let isNewContent =
+            inode.kind == .file && item.itemVersion.contentVersion != present && !changed.contains(.contents)
+        if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
+            inode.modifiedAt = modified
+        }
+        if inode.kind == .directory, let size = item.documentSize,
+            (0...FileProviderItem.maximumDocumentSize).contains(size)
+        {
+            inode.size = size
+        }
+        if inode.kind == .symbolicLink, let target = item.symlinkTargetPath {
+            let known = try db.linkTarget(of: inode.number)
+            if known?.utf8.elementsEqual(target.utf8) != true {
+                try db.setLinkTarget(of: inode.number, to: target)
+                inode.size = Int64(FileNameText.byteCount(of: target))
+                tellKernel([.contents(inode.number)])
+            }
+        }
+        if inode != known.inode {
+            // Its creation time and the size of a directory on the remote are not changes of the item.
+            var shown = inode
+            shown.createdAt = known.inode.createdAt
+            if shown.kind == .directory { shown.size = known.inode.size }
+            if shown != known.inode { inode.changedAt = now }
+            try db.writeAttributes(of: inode)
+            tellKernel([.attributes(inode.number)])
+        }
+        if !changed.contains(.extendedAttributes) {
+            try setExtendedAttributes(item.extendedAttributes, of: inode.number)
+        }
+        guard isNewContent else { return }
+        if inode.linkCount > 1 {
+            try versions.giveOwnInode(to: known)
+        } else if let current = try db.item(id: known.id) {
+            try versions.showNewest(of: current)
+        }
+    }
+
+    private func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws {
+        guard let attributes else { return }
+        let old = try db.extendedAttributes(of: number)
+        guard attributes != old else { return }
+        try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
+        // The kernel keeps ACLs with the attributes of an inode.
+        if attributes[AccessControlList.accessKey] != old[AccessControlList.accessKey] {
+            tellKernel([.attributes(number)])
+        }
+        for (name, value) in attributes { try db.setExtendedAttribute(name, of: number, to: value) }
+    }
+
+    // MARK: - Items that are known by another name or identifier
+
+    /// Whether a report of an unknown item needs no new row: it has been handled, or has to wait.
+    func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
+        if try isBeingDeleted(item) { return true }
+        // In the trash many may have one name.
+        if try trash.isForTrash(item) { return false }
+        guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
+        if holder.isToBeOffered {
+            // The provider says what it is, when it is offered.
+            try db.noteIncomplete(parent)
+            return true
+        }
+        if InodeKind(item.kind) == holder.inode.kind, item.kind != .directory,
+            try db.unanswered("item", holder.id).contains(where: { $0.matches(item) })
+        {
+            try recognize(holder.id, as: item)
+            return true
+        }
+        guard holder.identifier == nil else { return false }
+        if holder.inode.kind == .directory, item.kind == .directory {
+            try adopt(item, for: holder)
+        } else {
+            // The local item is offered to the provider, which says how the two get along; then this one is looked at
+            // again.
+            try db.noteIncomplete(parent)
+        }
+        return true
+    }
+
+    /// An item that was removed here and is still on the remote stays removed, unless it has other content by now.
+    private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
+        let version = try db.one(
+            "SELECT baseContentVersion, kind, id FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64) })
+        guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
+        // A request that was sent before the removal, and not answered, is not newer than the removal.
+        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
+        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
+            try db.deleteDeletion(item.itemIdentifier)
+            return false
+        }
+        try db.updateDeletion(item)
+        return true
+    }
+
+    /// Whether it is what was sent and not answered before it was removed here or renamed: the search for it deletes it.
+    private func isToBeLookedFor(_ item: FileProviderItem) throws -> Bool {
+        let deletions = try db.all(
+            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND baseName = ?",
+            [item.parentItemIdentifier.rawValue, item.filename],
+            { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
+        return try deletions.contains { deletion in
+            // A directory of the name may not be ours, and its items are shown until it is deleted.
+            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) && item.kind != .directory
+                && deletion.kind == InodeKind(item.kind).rawValue
+                && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
+        }
+    }
+
+    /// A directory that was made here is the remote's directory of the same name: what both hold comes together.
+    func adopt(_ item: FileProviderItem, for local: ItemRecord) throws {
+        try db.acknowledge(
+            local.id, as: item, capabilities: item.capabilities,
+            changed: local.changedFields.subtracting(.creationDate), held: local.heldFields)
+        try db.noteWhereItIs(local.id, at: now)
+        try db.noteIncomplete(local.inode.number)
+    }
+
+    func recognize(_ row: Int64, as remote: FileProviderItem) throws {
+        guard let item = try db.item(id: row) else { return }
+        if let twin = try db.item(remote.itemIdentifier), twin.id != row { try removal.forgetTwin(twin, of: item) }
+        try db.acknowledge(
+            row, as: remote, capabilities: remote.capabilities, changed: item.changedFields, held: item.heldFields)
+        try db.forgetUnanswered(ofItem: row)
+        if item.inode.number != .root { try db.noteWhereItIs(row, at: now) }
+    }
+
+    // MARK: - Moved on the remote
+
+    /// A move on the remote would close a circle with moves that were made here: those are taken back, because the
+    /// remote's has happened.
+    ///
+    /// - Returns: false when no local move is in the way.
+    func undoMoves(from directory: InodeNumber, to ancestor: ItemRecord) throws -> Bool {
+        var current = directory
+        var hasUndone = false
+        for _ in 0..<ItemRemoval.deepest where current != ancestor.inode.number && current != .root {
+            guard let item = try db.item(ofInode: current), let parent = item.parent else { break }
+            if item.changedFields.contains(.parentItemIdentifier), let base = item.base.parent,
+                let origin = try db.item(base), try !db.isBelow(origin.inode.number, ancestor.inode.number),
+                let name = item.base.name, try db.item(named: name, in: origin.inode.number) == nil
+            {
+                try db.move(item.id, to: origin.inode.number, named: name)
+                try db.noteWhereItIs(item.id, at: now)
+                tellKernel([
+                    .entry(parent: parent, name: item.name), .contents(parent),
+                    .entry(parent: origin.inode.number, name: name), .contents(origin.inode.number),
+                ])
+                report(
+                    "conflict: '\(item.name)' was moved here while the remote moved '\(ancestor.name)' below it: the move here has "
+                        + "been undone")
+                hasUndone = true
+                break
+            }
+            current = parent
+        }
+        return try hasUndone && !db.isBelow(directory, ancestor.inode.number)
+    }
+}

@@ -1,0 +1,66 @@
+import FileProvider
+import GRDB
+
+/// The transaction that takes in what the provider reports or answers: the parts of ``Ingestion`` share it.
+final class RemoteTransaction {
+    let db: Database
+    let open: any OpenInodes
+    let contents: ContentStore
+    let now = FileTimestamp.now
+    /// Whether the provider may give names that are not UTF-8.
+    let hasByteNames: Bool
+    /// Items that are still to come in this batch: they make room for those that come before them.
+    var upcoming: Set<ItemIdentifier> = []
+    /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
+    var listing: Int64?
+    /// Whether that listing is of a directory whose names are not here yet.
+    var isFirstListing = false
+    /// What is left to tell the kernel and the user after the commit.
+    var effects = ReplicaEffects()
+    fileprivate let turn: WriteTurn
+    fileprivate let ordering: RemoteOrdering
+
+    /// - Parameters:
+    ///   - turn: the writer's.
+    ///   - ordering: told of the acknowledgements that are recorded.
+    ///   - hasByteNames: as the provider's features say.
+    init(
+        db: Database, open: any OpenInodes, contents: ContentStore, turn: WriteTurn, ordering: RemoteOrdering,
+        hasByteNames: Bool
+    ) {
+        self.db = db
+        self.open = open
+        self.contents = contents
+        self.turn = turn
+        self.ordering = ordering
+        self.hasByteNames = hasByteNames
+    }
+}
+
+/// One subject of the provider's reports and answers, within a transaction.
+protocol RemotePart {
+    var transaction: RemoteTransaction { get }
+}
+
+extension RemotePart {
+    var db: Database { transaction.db }
+    var open: any OpenInodes { transaction.open }
+    var contents: ContentStore { transaction.contents }
+    var now: FileTimestamp { transaction.now }
+
+    /// The statements that follow change names or directories: files that are being created are written before them.
+    func willChangeNames() throws { try transaction.turn.claim() }
+
+    /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
+    func noteAnswer(of identifier: ItemIdentifier) { transaction.ordering.acknowledge(identifier) }
+
+    /// Whether an acknowledgement of an item is newer than an observation.
+    func isStale(_ identifier: ItemIdentifier, _ observation: Observation) -> Bool {
+        transaction.ordering.isStale(identifier, observation)
+    }
+
+    func tellKernel(_ invalidations: [KernelInvalidation]) { transaction.effects.invalidations += invalidations }
+
+    /// Tells the user.
+    func report(_ text: String) { transaction.effects.defects.append(text) }
+}
