@@ -47,6 +47,7 @@ import Testing
         let renamed = try #require(try database.item("identifier of renamed"))
         #expect(renamed.changedFields == .filename && renamed.base.name == "renamed there")
         #expect(try database.pendingDeletions().map(\.identifier) == ["identifier of removed"])
+        #expect(try database.pendingDeletions().map(\.inode) == [nil])
         #expect(try database.trashedItems().map(\.ownName) == ["trashed"])
         let new = try #require(try database.item(named: "new", in: .root))
         #expect(new.identifier == nil && new.changedFields.contains(.contents))

@@ -80,7 +80,7 @@ enum Rows {
 extension PendingDeletion {
     static let columns = """
         id, identifier, kind, baseParent, baseName, baseContentVersion, baseMetadataVersion, pendingSince, attempts, \
-        nextTry, code, message, isToBeFound
+        nextTry, code, message, isToBeFound, inode
         """
 
     init(_ row: Columns) {
@@ -97,5 +97,6 @@ extension PendingDeletion {
         code = row[10]
         message = row[11]
         isToBeFound = row[12]
+        inode = (row[13] as Int64?).map(InodeNumber.init(rawValue:))
     }
 }

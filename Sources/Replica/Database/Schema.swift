@@ -14,6 +14,9 @@ enum Schema {
             }
         }
         migrator.registerMigration("0002 subdirectories") { db in try db.execute(sql: subdirectories) }
+        migrator.registerMigration("0003 deletion.inode") { db in
+            try db.execute(sql: "ALTER TABLE deletion ADD COLUMN inode INTEGER")
+        }
         return migrator
     }
 

@@ -1,4 +1,4 @@
-/// The number of an inode: the primary key of its row, its `st_ino` and its FUSE node id, never used twice.
+/// The number of an inode: the primary key of its row, its `st_ino` and its FUSE node ID, never used for two files.
 package struct InodeNumber: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: Int64
 

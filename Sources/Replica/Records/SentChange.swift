@@ -33,6 +33,8 @@ package struct PendingDeletion: Hashable, Sendable {
     package var message: String?
     /// Whether its identifier was given up: it has to be found on the remote by its name first.
     package var isToBeFound: Bool
+    /// The inode that the item had: it gets the number back if the remote rejects the deletion.
+    package var inode: InodeNumber?
 }
 
 /// How an item whose identifier was given up is offered to the provider.

@@ -94,10 +94,23 @@ package struct Conflicts: RemotePart {
         try ShownNames(transaction: transaction).restoreNames()
         guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
         if let item {
-            try placement.place(item, in: parent.inode.number)
+            let number = InodeKind(item.kind) == deletion.kind ? try freedNumber(of: deletion) : nil
+            try placement.place(item, in: parent.inode.number, as: number)
         } else {
             try db.noteIncomplete(parent.inode.number)
         }
+    }
+
+    /// The inode number that a removed item had, if nothing is left of the inode: it has no other name, and no process has
+    /// it open.
+    private func freedNumber(of deletion: PendingDeletion) throws -> InodeNumber? {
+        guard let number = deletion.inode, !open.keepsNameless(number) else { return nil }
+        if let left = try db.inode(number), left.linkCount == 0 {
+            // The kernel has just forgotten it.
+            try contents.remove(number)
+            try db.finishRemovingContent(of: number)
+        }
+        return try db.isFreed(number) ? number : nil
     }
 }
 

@@ -16,7 +16,9 @@ package struct Placement: RemotePart {
     private var removal: ItemRemoval { ItemRemoval(transaction: transaction) }
 
     /// Brings in an item in its parent directory, or in none when the parent is not known here.
-    package func place(_ item: FileProviderItem, in parent: InodeNumber?) throws {
+    ///
+    /// - Parameter number: the inode number of an item that is not known here; nil for the next.
+    package func place(_ item: FileProviderItem, in parent: InodeNumber?, as number: InodeNumber? = nil) throws {
         if let defect = item.defect {
             report(Self.notShown(item, "\(defect)"))
             return
@@ -34,7 +36,7 @@ package struct Placement: RemotePart {
                 try insert(item, parent: parent)
             }
         } else {
-            try insert(item, parent: parent)
+            try insert(item, parent: parent, as: number)
         }
     }
 
@@ -51,11 +53,11 @@ package struct Placement: RemotePart {
 
     // MARK: - Private
 
-    private func insert(_ item: FileProviderItem, parent: InodeNumber?) throws {
+    private func insert(_ item: FileProviderItem, parent: InodeNumber?, as number: InodeNumber? = nil) throws {
         let isTrashed = try trash.isForTrash(item)
         let parent = isTrashed ? try trash.directory(for: nil) : parent
         guard let parent, try !isSettled(item, in: parent) else { return }
-        let number = try db.insertInode(of: item, at: now)
+        let number = try db.insertInode(of: item, as: number, at: now)
         let name =
             isTrashed
             ? try trash.freeName(for: item.filename, in: parent)

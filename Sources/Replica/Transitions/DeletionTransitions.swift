@@ -10,16 +10,16 @@ extension Database {
     ///   found by its place first.
     func queueDeletion(
         _ identifier: ItemIdentifier, _ kind: InodeKind, in parent: ItemIdentifier, named name: String,
-        version: ItemVersion, isToBeFound: Bool = false, at now: FileTimestamp
+        version: ItemVersion, inode: InodeNumber? = nil, isToBeFound: Bool = false, at now: FileTimestamp
     ) throws {
         try run(
             """
             INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                baseMetadataVersion, pendingSince, isToBeFound) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                baseMetadataVersion, pendingSince, isToBeFound, inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 identifier.rawValue, kind.rawValue, parent.rawValue, name, Data(version.contentVersion),
-                Data(version.metadataVersion), now.nanosecondsSince1970, isToBeFound,
+                Data(version.metadataVersion), now.nanosecondsSince1970, isToBeFound, inode?.rawValue,
             ])
     }
 
@@ -33,7 +33,8 @@ extension Database {
                 isToBeFound: true, at: now)
         } else if let identifier = item.identifier, let parent = item.base.parent {
             try queueDeletion(
-                identifier, item.inode.kind, in: parent, named: name, version: item.base.version, at: now)
+                identifier, item.inode.kind, in: parent, named: name, version: item.base.version,
+                inode: item.inode.number, at: now)
         }
     }
 

@@ -20,7 +20,11 @@ extension Database {
 
     /// Inserts the inode of an item of the remote's: dataless, unless it is an empty file or a link. It counts the link
     /// of the item that the caller inserts.
-    func insertInode(of item: FileProviderItem, at now: FileTimestamp) throws -> InodeNumber {
+    ///
+    /// - Parameter number: of an inode that was deleted (``isFreed(_:)``); nil for the next.
+    func insertInode(
+        of item: FileProviderItem, as number: InodeNumber? = nil, at now: FileTimestamp
+    ) throws -> InodeNumber {
         let modifiedAt = item.contentModificationDate ?? item.creationDate ?? now
         let isLink = item.kind == .symbolicLink
         let size =
@@ -30,17 +34,29 @@ extension Database {
         let content: ContentState = isLink || size == 0 && item.kind == .file ? .materialized : .dataless
         try run(
             """
-            INSERT INTO inode (kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt, linkTarget,
-                contentVersion, content)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO inode (number, kind, size, permissions, owner, "group", modifiedAt, changedAt, createdAt,
+                linkTarget, contentVersion, content, contentGeneration)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                item.kind.rawValue, size, item.permissions.map { Int64($0 & 0o7777) }, item.owner.map { Int64($0) },
+                number?.rawValue, item.kind.rawValue, size, item.permissions.map { Int64($0 & 0o7777) },
+                item.owner.map { Int64($0) },
                 item.group.map { Int64($0) }, modifiedAt.nanosecondsSince1970, modifiedAt.nanosecondsSince1970,
                 (item.creationDate ?? modifiedAt).nanosecondsSince1970, item.symlinkTargetPath,
                 Data(item.itemVersion.contentVersion), content.rawValue,
+                // Larger than every generation that the number had: a transfer of the deleted inode records nothing.
+                number == nil ? 0 : now.nanosecondsSince1970,
             ])
         return InodeNumber(rawValue: lastInsertedRowID)
+    }
+
+    /// Whether a number is that of an inode that has been deleted.
+    func isFreed(_ number: InodeNumber) throws -> Bool {
+        try one(
+            """
+            SELECT ?1 > \(inode: .root) AND seq >= ?1 AND NOT EXISTS (SELECT 1 FROM inode WHERE number = ?1)
+            FROM main.sqlite_sequence WHERE name = 'inode'
+            """, [number.rawValue], { $0[0] as Bool }) ?? false
     }
 
     /// Inserts the inode of an imported item, which keeps the dates it had. It counts the link of the item that the
