@@ -69,6 +69,11 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether a file is open for writing.
+    package func isOpenForWriting(_ number: InodeNumber) throws -> Bool {
+        try read { db in try db.inode(number)?.contentStamp != nil }
+    }
+
     /// The files that are open for writing, or were when the daemon ended.
     package func filesBeingWritten() throws -> [InodeNumber] {
         try read { db in

@@ -10,16 +10,24 @@ struct ContentSnapshot: Sendable {
     struct Written: Error {}
 
     let source: ContentSource
-    let stamp: Int64
+    /// The stamp that no other content of the file has; nil when newer bytes may have the same one, so that the file has to
+    /// be sent again after it was left alone.
+    let stamp: Int64?
     let size: Int64
 
     /// A file that was written so recently is likely to be written again while it is sent.
     private static let restless = Duration.seconds(5)
     private static let mostCopies = 20
+    /// How long a store through a mapping may take from the change time to the bytes. The page fault gives the file its
+    /// change time first (`file_update_time`), and then waits for the journal, which is busy with our fsync, and for the
+    /// processor: 86 ms were measured. No system call waits for a fault of another process.
+    private static let longestFault = Duration.seconds(1)
 
     /// Opens a file's content. The stamp is looked up first, and all that was written is put on the disk after that: from
     /// then on the kernel gives the file another change time for every write, through a mapping, too. (A page of a mapping
-    /// that was written once and is not on the disk yet can be written again unnoticed.)
+    /// that was written once and is not on the disk yet can be written again unnoticed.) Faults that were under way when the
+    /// stamp was looked up make their pages dirty without another change time: if programs may have mapped the file, its
+    /// pages are written to the disk once more after ``longestFault``. A copy does not wait for that, and has no stamp.
     ///
     /// - Parameters:
     ///   - growing: what was sent of it while it was being written.
@@ -36,7 +44,7 @@ struct ContentSnapshot: Sendable {
                 try? descriptor.close()
                 let source = ContentSource(
                     descriptor: copy.descriptor, size: copy.size, growing: growing, confirm: {}, progress: progress)
-                return ContentSnapshot(source: source, stamp: copy.stamp, size: copy.size)
+                return ContentSnapshot(source: source, stamp: nil, size: copy.size)
             }
             var status = try replica.contentStatus(of: number)
             // A change time that was given just now may be given again to the next write.
@@ -45,6 +53,10 @@ struct ContentSnapshot: Sendable {
                 status = try replica.contentStatus(of: number)
             }
             try descriptor.synchronize()
+            if try replica.database.isOpenForWriting(number) {
+                try await Task.sleep(for: longestFault)
+                try descriptor.synchronize()
+            }
             try waitForWrite(to: descriptor)
             let (stamp, size) = (status.stamp, status.size)
             // The kernel writes content files by itself, and its own limit is higher.
@@ -73,7 +85,7 @@ struct ContentSnapshot: Sendable {
     /// - Throws: ``Written`` when it is written too often to be copied; `posix` with ENOSPC when the disk has no space.
     private static func copy(
         of number: InodeNumber, in replica: Replica, _ descriptor: FileDescriptor
-    ) async throws -> (descriptor: FileDescriptor, stamp: Int64, size: Int64)? {
+    ) async throws -> (descriptor: FileDescriptor, size: Int64)? {
         for _ in 0..<mostCopies {
             let status = try replica.contentStatus(of: number)
             guard status.changedAt.advanced(by: restless) > Replica.now else { return nil }
@@ -93,7 +105,7 @@ struct ContentSnapshot: Sendable {
                 let copied = try copy.copy(from: descriptor, at: 0, to: 0, count: status.size)
                 let now = try replica.contentStatus(of: number)
                 if copied == status.size, now.stamp == status.stamp, now.size == status.size {
-                    return (copy, status.stamp, status.size)
+                    return (copy, status.size)
                 }
                 try copy.close()
             } catch {
