@@ -69,6 +69,7 @@ struct LedgerModel {
             if step % 500 == 499 { drain() } else { self.step() }
             save()
             checkDoubts()
+            checkEffects()
             checkItems()
         }
         if violation == nil { drain() }
@@ -311,6 +312,21 @@ struct LedgerModel {
             require(
                 ledger.doubt(over: [.exactly(request.path)], at: now) != nil,
                 "\(request.path) may still change, and the ledger has forgotten it")
+        }
+    }
+
+    /// A listing that agrees with a certain effect is trusted: once nothing may change the path, the server has it.
+    private mutating func checkEffects() {
+        for change in ledger.recentChanges(below: "", at: now) {
+            let path = String(decoding: change.path, as: UTF8.self)
+            if network.contains(where: { $0.path == path }) { continue }
+            let present = server[path].map { LedgerState.Effect.written(tag: String($0)) } ?? .deleted
+            if !change.isUncertain {
+                require(change.effect == present, "a listing of \(path) is trusted, and the server has another")
+            } else if ledger.doubt(over: [.exactly(path)], at: now) == nil, Int.random(in: 0..<9, using: &random) == 0 {
+                ledger.settle(change, as: present)
+                count("settled")
+            }
         }
     }
 

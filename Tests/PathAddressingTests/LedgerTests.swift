@@ -12,7 +12,7 @@ import Testing
             "acknowledged", "lost response", "lost request", "retry", "late arrival", "fresh", "stale", "in flight",
             "operation in doubt", "observation in doubt", "killed", "closed", "started", "moved", "move refused",
             "response to move lost", "move lost", "late move", "item heard", "found in its old place",
-            "found in its new place",
+            "found in its new place", "settled",
         ]
         for seed in UInt64(1)...10 {
             var model = LedgerModel(seed: seed)

@@ -1,11 +1,12 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
-import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import PathAddressing
 
 /// What was sent to remotes that know only paths, and had no answer, also after the daemon was killed.
 @Suite struct LostAnswerTests {
@@ -47,6 +48,22 @@ import Testing
             let stored = try await session.modify(item, .filename, content: [2, 2])
             #expect(stored.item.itemIdentifier == base.itemIdentifier && stored.item.documentSize == 2)
             #expect(remote.names(in: .root) == ["newest"])
+        }
+    }
+
+    @Test("PATH-9: an item that was moved is followed until its change succeeds, however long the remote is away")
+    func movedLongAgo() async throws {
+        try await run { remote, start async throws in
+            let session = start()
+            remote.change { $0.make(path("old"), kind: .file, [1]) }
+            let item = try await session.find("old").itemIdentifier
+            let paths = PathMap(manager: session.manager, ledger: OperationLedger(), patience: .zero)
+            func place(_ name: String) -> PathMap.Place { PathMap.Place(directory: .rootContainer, name: name) }
+            try await paths.moving(item, tag: [], from: path("old"), at: place("old"), to: place("new")) {}
+            #expect(paths.path(of: item) == path("new"))
+            // What only a listing has shown is forgotten.
+            paths.noteSeen(item, from: path("old"), at: place("shown"))
+            #expect(paths.path(of: item) == path("old"))
         }
     }
 

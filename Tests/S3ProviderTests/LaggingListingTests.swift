@@ -44,6 +44,33 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-10: an older listing brings back no object whose deletion had no response", arguments: [true, false])
+    func deletionWithoutResponse(isFlat: Bool) async throws {
+        try await withBucket { bucket, remote in
+            let client = remote.client
+            let (prefix, keys) = (bucket.prefix + "d/", ["theirs", "own"].map { bucket.prefix + "d/" + $0 })
+            try await bucket.put(keys[0], "theirs")
+            _ = try await client.send { client.request("PUT", keys[1], body: .bytes([1])) }
+            let old = try await client.list(prefix: prefix, isFlat: isFlat)
+            #expect(old.entries.count == 2)
+            for key in keys {
+                let request = client.ledger.send([key])
+                try await bucket.delete(String(key.dropFirst(bucket.prefix.count)))
+                client.ledger.end(request, .unknown(.deleted))
+            }
+            func current() async throws -> S3Listing {
+                try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+            }
+            #expect(try await current().entries.isEmpty)
+            // The doubt is over: a look decides, and a listing that agrees with it costs no further request.
+            try await client.settleDoubts(over: [.below(prefix)])
+            #expect(try await current().entries.isEmpty)
+            #expect(client.ledger.recentChanges(below: prefix).allSatisfy { !$0.isUncertain && $0.effect == .deleted })
+            #expect(try await current().entries.isEmpty)
+        }
+    }
+
     @Test("S3-10: an object that another client has changed since is as the listing says")
     func othersCount() async throws {
         try await withBucket { bucket, remote in
@@ -57,7 +84,7 @@ import Testing
             #expect(names.map(\.name) == ["deleted", "written"] && names.allSatisfy { $0.size == 6 })
             #expect(!client.listsLate)
             // Nor is that asked for again.
-            #expect(client.ledger.acknowledged(below: bucket.prefix).isEmpty)
+            #expect(client.ledger.recentChanges(below: bucket.prefix).isEmpty)
         }
     }
 }

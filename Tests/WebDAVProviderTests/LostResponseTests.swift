@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import HTTPTransport
+import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport
@@ -46,6 +47,29 @@ struct LostResponseTests {
             let found = try await session.provider.item(for: made.item.itemIdentifier, request: session.request)
             #expect(found.documentSize == Int64(size))
             #expect(found.contentModificationDate == date)
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test(
+        "PATH-10: content of a refused upload is not taken for another client's with the same tag or date",
+        arguments: ["", "pathtags"])
+    func refused(_ habit: String) async throws {
+        try await PlainServer.run(habit) { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let content = try TestContent([UInt8](repeating: 7, count: 300 << 10))
+            let attributes = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 7, nanoseconds: 5))
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await remote.write(
+                    content.source, to: RemotePath(["file"]), attributes: attributes, if: .unchanged(tag: [1]))
+            }
+            let twin = try await remote.write(
+                content.source, to: RemotePath(["twin"]), attributes: attributes, if: .always)
+            let records = remote.server.lostUploads.contents
+            #expect(records.date("file", tag: twin.tag) == nil)
+            #expect(records.candidates("file", size: 300 << 10, tag: twin.tag).isEmpty)
             await session.provider.invalidate()
         }
     }

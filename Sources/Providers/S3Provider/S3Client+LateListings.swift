@@ -1,13 +1,14 @@
 import HTTPTransport
 import PathAddressing
 
-/// Listings that are older than acknowledged requests, as a busy OpenStack Swift gives them. The object itself decides.
+/// Listings that are older than requests that were sent, as a busy OpenStack Swift gives them. The object itself decides.
 extension S3Client {
-    /// Corrects a listing that is older than acknowledged requests: where it differs from them, the object itself is requested.
+    /// Corrects a listing that is older than requests: where it differs from what they were acknowledged to do, or one of them
+    /// had no response, the object itself is requested.
     ///
     /// - Parameter isFirst: whether it begins with the prefix.
     func current(_ listing: S3Listing, prefix: String, isFlat: Bool, isFirst: Bool) async throws -> S3Listing {
-        let changes = ledger.acknowledged(below: prefix)
+        let changes = ledger.recentChanges(below: prefix)
         if changes.isEmpty { return listing }
         var listing = listing
         var looked: Set<String> = []
@@ -28,21 +29,25 @@ extension S3Client {
             let index = listing.index(of: key)
             var shown: S3Object?
             if let index, case .object(let object) = listing.entries[index] { shown = object }
-            switch change.effect {
-            case .written(let tag): if let shown, tag == nil || tag == shown.tag { continue }
-            case .deleted: if shown == nil { continue }
-            default: continue
+            if !change.isUncertain {
+                switch change.effect {
+                case .written(let tag): if let shown, tag == nil || tag == shown.tag { continue }
+                case .deleted: if shown == nil { continue }
+                default: continue
+                }
             }
+            let isDecided = change.isUncertain && !ledger.isInDoubt(.exactly(key))
             let present = try await object(key)
+            if isDecided { ledger.settle(change, as: present.map { .written(tag: $0.tag) } ?? .deleted) }
             if present?.tag == shown?.tag, present?.size == shown?.size {
-                ledger.forget(change)
+                if !change.isUncertain { ledger.forget(change) }
                 continue
             }
             if listsOtherTags, let shown, shown.size == present?.size,
-                change.effect == .written(tag: present?.tag)
+                change.isUncertain || change.effect == .written(tag: present?.tag)
             {
                 // It is the written content, with the ETag that this server lists.
-                ledger.acknowledge(key, .written(tag: shown.tag))
+                if !change.isUncertain { ledger.acknowledge(key, .written(tag: shown.tag)) }
                 continue
             }
             noteLateListing()
@@ -56,8 +61,9 @@ extension S3Client {
     private func put(_ change: LedgerState.Finished, of below: String, right listing: inout S3Listing) async throws {
         let index = listing.index(of: below)
         // Whether a shown prefix has keys left costs a request each time: it is sent only to servers that were late before.
-        if index != nil, change.effect != .deleted || !listsLate { return }
-        if index == nil, change.effect == .deleted { return }
+        let mayBeDeleted = change.effect == .deleted || change.isUncertain
+        if index != nil, !mayBeDeleted || !listsLate { return }
+        if index == nil, change.effect == .deleted, !change.isUncertain { return }
         let isThere = try await !list(prefix: below, isFlat: true).entries.isEmpty
         if isThere == (index != nil) { return }
         noteLateListing()

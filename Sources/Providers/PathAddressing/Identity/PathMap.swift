@@ -27,7 +27,9 @@ final class PathMap: Sendable {
         /// Where the system knows the item.
         var from: RemotePath
         var to: Place
-        var deadline: ContinuousClock.Instant
+        /// When the entry is dropped although the system has not heard of it. Nil for a move made here: until its call
+        /// succeeds, which may take any number of attempts, only this entry leads to the item.
+        var deadline: ContinuousClock.Instant?
     }
 
     private struct State {
@@ -39,15 +41,16 @@ final class PathMap: Sendable {
     private let ledger: OperationLedger
     private let state = Mutex(State())
     private let manager: any FileProviderManager
-    /// How long an entry is kept of which the system does not hear: a response may get lost.
-    private static let patience = Duration.seconds(120)
+    /// How long an entry from a listing is kept of which the system does not hear: a response may get lost.
+    private let patience: Duration
     private static let deepest = 64
     private static let mostEntries = 4096
 
     /// - Parameter ledger: the operations on names, by directory and name.
-    init(manager: any FileProviderManager, ledger: OperationLedger) {
+    init(manager: any FileProviderManager, ledger: OperationLedger, patience: Duration = .seconds(120)) {
         self.manager = manager
         self.ledger = ledger
+        self.patience = patience
     }
 
     // MARK: - Paths
@@ -81,7 +84,7 @@ final class PathMap: Sendable {
         for (identifier, move) in state.withLock({ $0.moves }) {
             let isHeard =
                 manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier
-                || now > move.deadline
+                || move.deadline.map { now > $0 } ?? false
                 // A removed item has no path: what comes there next is another item.
                 || manager.knownIdentifiers(among: [identifier]).isEmpty
             guard isHeard else { continue }
@@ -123,12 +126,16 @@ final class PathMap: Sendable {
 
     /// An item is in another place than the system knows.
     ///
-    /// - Parameter path: where the system knows it.
-    func noteSeen(_ identifier: ItemIdentifier, from path: RemotePath, at place: Place) {
+    /// - Parameters:
+    ///   - path: where the system knows it.
+    ///   - isMadeHere: whether this provider has moved it.
+    func noteSeen(
+        _ identifier: ItemIdentifier, from path: RemotePath, at place: Place, isMadeHere: Bool = false
+    ) {
         state.withLock { state in
             if state.moves.count > Self.mostEntries { state.moves = [:] }
             let from = state.moves[identifier]?.from ?? path
-            state.moves[identifier] = Move(from: from, to: place, deadline: .now + Self.patience)
+            state.moves[identifier] = Move(from: from, to: place, deadline: isMadeHere ? nil : .now + patience)
         }
     }
 
@@ -154,7 +161,7 @@ final class PathMap: Sendable {
         return try await sending([old, new], making: move) {
             state.withLock { $0.minted[new] = nil }
             let value = try await body()
-            noteSeen(identifier, from: path, at: new)
+            noteSeen(identifier, from: path, at: new, isMadeHere: true)
             return value
         }
     }
@@ -189,7 +196,7 @@ final class PathMap: Sendable {
     /// - Throws: `pageExpired` when so much was changed since that not all of it is remembered.
     func changed(in directory: ItemIdentifier, since tick: LedgerState.Tick) async throws -> Set<Place> {
         let prefix = Place(directory: directory, name: "").ledgerPath
-        let stale = try await ledger.staleness(of: .below(prefix), requestedAt: tick, atMost: Self.patience)
+        let stale = try await ledger.staleness(of: .below(prefix), requestedAt: tick, atMost: patience)
         guard let stale else { throw FileProviderError(.pageExpired) }
         let names = stale.map { String(decoding: $0.path.dropFirst(prefix.utf8.count), as: UTF8.self) }
         return Set(names.map { Place(directory: directory, name: $0) })
@@ -197,7 +204,7 @@ final class PathMap: Sendable {
 
     /// Waits until no move is in flight of an item, or of a directory, that a path leads through.
     func waitForMoves(over path: RemotePath) async throws {
-        let deadline = ContinuousClock.now + Self.patience
+        let deadline = ContinuousClock.now + patience
         while ContinuousClock.now < deadline {
             let requests = ledger.moves.inFlight.filter { item, _ in
                 self.path(of: ItemIdentifier(item)).map { path == $0 || path.isBelow($0) } ?? false
@@ -229,7 +236,7 @@ final class PathMap: Sendable {
     /// An unknown move was found to have been made; or neither was the item where it was, nor is it in the new place.
     func settle(_ move: LedgerState.Move, isMade: Bool) {
         if isMade, let known = manager.remotePath(of: move.identifier).map(RemotePath.init) {
-            noteSeen(move.identifier, from: known, at: move.place)
+            noteSeen(move.identifier, from: known, at: move.place, isMadeHere: true)
             ledger.settle(move, isMade: true)
         } else {
             ledger.settle(move, isMade: false)
@@ -245,7 +252,7 @@ final class PathMap: Sendable {
             if state.written.count > Self.mostEntries {
                 state.written = state.written.filter { $0.value.deadline > now }
             }
-            state.written[identifier] = (version, now + Self.patience)
+            state.written[identifier] = (version, now + patience)
         }
     }
 

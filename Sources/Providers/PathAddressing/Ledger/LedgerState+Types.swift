@@ -60,7 +60,9 @@ extension LedgerState {
         /// When it ended.
         package let tick: Tick
         /// Of the latest request that was acknowledged.
-        package let effect: Effect?
+        package internal(set) var effect: Effect?
+        /// Whether a request without a response may have been applied after it.
+        package internal(set) var isUncertain = false
         let at: ContinuousClock.Instant
     }
 

@@ -171,7 +171,7 @@ package struct LedgerState: Sendable {
     package mutating func noteUnknown(_ path: String, tag: String? = nil, at now: Moment) {
         let bytes = Array(path.utf8)
         let wasThere = tag.map { effect(of: bytes) == .written(tag: $0) } ?? false
-        finish(bytes, nil, at: now)
+        finish(bytes, nil, isUnknown: true, at: now)
         guard settings.grace != nil else { return }
         if unknown.count >= settings.mostUnknown {
             for (name, one) in unknown where one.isOver && now.date - one.record.sentAt > Self.tagMemory { drop(name) }
@@ -286,11 +286,20 @@ package struct LedgerState: Sendable {
 
     // MARK: - Finished requests
 
-    /// The contents below a prefix that were written or deleted as long ago as a listing may lag behind.
-    package func acknowledged(below prefix: String, at now: Moment) -> [Finished] {
+    /// The contents below a prefix that were written or deleted, or may have been, as long ago as a listing may lag behind.
+    package func recentChanges(below prefix: String, at now: Moment) -> [Finished] {
         finished(in: .below(prefix)).filter { one in
-            one.effect != nil && one.effect != .changed && now.instant - one.at <= settings.lag
+            (one.isUncertain || one.effect != nil && one.effect != .changed) && now.instant - one.at <= settings.lag
         }
+    }
+
+    /// What a path has was requested when no request for it could be applied any more: an older listing does not count.
+    /// Content that a request without a response has left there stays its leftover.
+    package mutating func settle(_ one: Finished, as effect: Effect) {
+        let index = finished.position(of: one.path, by: \.path)
+        guard index < finished.count, finished[index].path == one.path, finished[index].tick == one.tick else { return }
+        finished[index].effect = effect
+        finished[index].isUncertain = false
     }
 
     /// Others have changed the path since.
@@ -312,15 +321,21 @@ package struct LedgerState: Sendable {
     }
 
     /// - Parameter effect: nil leaves the effect of the request before.
-    private mutating func finish(_ path: [UInt8], _ effect: Effect?, at now: Moment) {
+    private mutating func finish(_ path: [UInt8], _ effect: Effect?, isUnknown: Bool = false, at now: Moment) {
         if finished.count >= sweepAt { sweep(at: now) }
         let tick = nextTick()
         let index = finished.position(of: path, by: \.path)
+        var one = Finished(path: path, tick: tick, effect: effect, isUncertain: isUnknown, at: now.instant)
+        // An earlier attempt without a response may still be applied after this acknowledgement.
+        if effect != nil { one.isUncertain = unknown.values.contains { !$0.isOver && $0.record.path == path } }
         if index < finished.count, finished[index].path == path {
-            let latest = effect ?? finished[index].effect
-            finished[index] = Finished(path: path, tick: tick, effect: latest, at: now.instant)
+            if effect == nil {
+                one.effect = finished[index].effect
+                one.isUncertain = isUnknown || finished[index].isUncertain
+            }
+            finished[index] = one
         } else {
-            finished.insert(Finished(path: path, tick: tick, effect: effect, at: now.instant), at: index)
+            finished.insert(one, at: index)
         }
     }
 

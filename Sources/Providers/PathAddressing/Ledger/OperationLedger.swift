@@ -100,8 +100,15 @@ package final class OperationLedger: Sendable {
 
     package func isLeftover(_ path: String, tag: String) -> Bool { change { $0.isLeftover(path, tag: tag, at: $1) } }
 
-    package func acknowledged(below prefix: String) -> [LedgerState.Finished] {
-        change { $0.acknowledged(below: prefix, at: $1) }
+    package func recentChanges(below prefix: String) -> [LedgerState.Finished] {
+        change { $0.recentChanges(below: prefix, at: $1) }
+    }
+
+    /// Whether a request without a response may still be applied to some paths.
+    package func isInDoubt(_ extent: PathExtent) -> Bool { change { $0.doubt(over: [extent], at: $1) != nil } }
+
+    package func settle(_ one: LedgerState.Finished, as effect: LedgerState.Effect) {
+        change { state, _ in state.settle(one, as: effect) }
     }
 
     package func forget(_ one: LedgerState.Finished) { change { state, _ in state.forget(one) } }

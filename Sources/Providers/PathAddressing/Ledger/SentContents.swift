@@ -52,10 +52,12 @@ package final class SentContents: Sendable {
             return removed
         }
 
-        mutating func add(_ content: Content) {
-            _ = remove(content.name, content.mark)
+        /// - Returns: whether the name had no content with the mark.
+        mutating func add(_ content: Content) -> Bool {
+            let earlier = remove(content.name, content.mark)
             contents[content.name, default: []].append(content)
             order.append((content.name, content.mark))
+            return earlier == nil
         }
     }
 
@@ -67,7 +69,7 @@ package final class SentContents: Sendable {
     package init(in store: ReportingStore) {
         kept = SurvivingRecords("sent", in: store)
         var found = State()
-        for (_, content) in kept.all { found.add(content) }
+        for (_, content) in kept.all { _ = found.add(content) }
         state = Mutex(found)
     }
 
@@ -76,20 +78,24 @@ package final class SentContents: Sendable {
     /// - Parameters:
     ///   - name: of the file, without its directory, which may be moved before the content is recognized.
     ///   - date: nil is nothing to be recognized by.
-    package func note(_ name: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) {
-        guard let date else { return }
-        note(Content(name: Array(name.utf8), mark: mark, size: size, date: date))
+    /// - Returns: whether this is the only upload that the record is of.
+    @discardableResult
+    package func note(_ name: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) -> Bool {
+        guard let date else { return false }
+        return note(Content(name: Array(name.utf8), mark: mark, size: size, date: date))
     }
 
-    private func note(_ content: Content) {
-        let forgotten = state.withLock { state -> Content? in
-            state.add(content)
-            guard state.order.count > Self.most else { return nil }
+    @discardableResult
+    private func note(_ content: Content) -> Bool {
+        let (isFirst, forgotten) = state.withLock { state -> (Bool, Content?) in
+            let isFirst = state.add(content)
+            guard state.order.count > Self.most else { return (isFirst, nil) }
             let oldest = state.order[0]
-            return state.remove(oldest.name, oldest.mark)
+            return (isFirst, state.remove(oldest.name, oldest.mark))
         }
         kept.set(content.key, content)
         if let forgotten { kept.remove(forgotten.key) }
+        return isFirst
     }
 
     /// A file is about to be renamed: it may be what was sent under the new name, too.

@@ -51,6 +51,7 @@ struct FileWriter: Sendable {
         var mark = bytes.map { LostUploads.digest(of: $0) }
         let hidden = try early ?? server.hiddenFiles.make(in: path.parent)
         var stored: StoredAttributes?
+        var isOnlyRecord = false
         do {
             if early == nil {
                 try await changes.put(bytes.map { .bytes($0) } ?? .content(contents), at: hidden, for: path)
@@ -69,7 +70,7 @@ struct FileWriter: Sendable {
                 mark =
                     capabilities.tagsSurviveMoves
                     ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
-                server.lostUploads.note(mark, of: contents, named: name, attributes)
+                isOnlyRecord = server.lostUploads.note(mark, of: contents, named: name, attributes)
             }
             try await publish(hidden, at: path, if: condition, capabilities)
             server.hiddenFiles.remove(hidden)
@@ -81,6 +82,10 @@ struct FileWriter: Sendable {
             }
         } catch {
             server.hiddenFiles.delete(hidden)
+            if isOnlyRecord, !OperationLedger.isOutcomeUnknown(after: error) {
+                // Another client's content may have the same mark. The record of an earlier upload stays.
+                server.lostUploads.forget(mark, named: name)
+            }
             server.lostUploads.note(mark, of: contents, named: name, attributes, because: error)
             throw error
         }

@@ -18,17 +18,19 @@ struct LostUploads: Sendable {
     /// - Parameters:
     ///   - mark: what the content is recognized by; nil records nothing.
     ///   - error: why the upload failed; nil while it is in flight.
+    /// - Returns: whether this is the only upload that the record is of.
+    @discardableResult
     func note(
         _ mark: SentContents.Mark?, of content: ContentSource, named name: String, _ attributes: RemoteAttributes,
         because error: (any Error)? = nil
-    ) {
-        guard let mark, error.map(OperationLedger.isOutcomeUnknown) ?? true else { return }
+    ) -> Bool {
+        guard let mark, error.map(OperationLedger.isOutcomeUnknown) ?? true else { return false }
         var size: Int64?
         if case .tag = mark {} else { size = content.size }
-        contents.note(name, mark, size: size, date: attributes.contentModificationDate)
+        return contents.note(name, mark, size: size, date: attributes.contentModificationDate)
     }
 
-    /// The upload was acknowledged.
+    /// The upload was acknowledged, or certainly did not reach its path.
     func forget(_ mark: SentContents.Mark?, named name: String) {
         if let mark { contents.forget(name, mark) }
     }
