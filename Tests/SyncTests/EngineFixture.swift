@@ -153,6 +153,6 @@ final class KernelRecorder: KernelCache {
     private let told = Mutex<[KernelInvalidation]>([])
 
     var invalidations: [KernelInvalidation] { told.withLock { $0 } }
-    func forget(_ invalidations: [KernelInvalidation]) { told.withLock { $0 += invalidations } }
+    func forget(_ effects: ReplicaEffects) { told.withLock { $0 += effects.invalidations } }
     func clear() { told.withLock { $0 = [] } }
 }

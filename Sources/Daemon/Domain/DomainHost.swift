@@ -66,8 +66,11 @@ package final class DomainHost: Sendable {
             at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, finishesRecovery: false,
             logger: logger)
         do {
-            // The kernel numbers the requests of each mount anew.
-            if previous == nil { try replica.database.forgetAnswers() }
+            if previous == nil {
+                // The kernel numbers the requests of each mount anew, and has cached nothing.
+                try replica.database.forgetAnswers()
+                try replica.database.forgetInvalidations()
+            }
             let providerState = directory.appending("provider")
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
@@ -80,7 +83,8 @@ package final class DomainHost: Sendable {
                 source: Mountpoint.source(of: domain.identifier), rights: options.mountRights,
                 // For tests of mounts without passthrough.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
-            let kernel = KernelInvalidator(notifications: session.notifications)
+            let kernel = KernelInvalidator(
+                notifications: session.notifications, database: replica.database, logger: logger)
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
@@ -104,6 +108,7 @@ package final class DomainHost: Sendable {
             } catch {
                 throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
             }
+            if previous != nil { kernel.forget(try replica.database.unsentInvalidations()) }
             // The options are stored only after they have worked.
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)

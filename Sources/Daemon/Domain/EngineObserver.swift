@@ -11,7 +11,7 @@ struct EngineObserver: VolumeObserver {
 
     func volumeDidChange(_ effects: ReplicaEffects) {
         for defect in effects.defects { engine.warnings.report(defect) }
-        kernel.forget(effects.invalidations)
+        if !effects.invalidations.isEmpty { kernel.forget(effects) }
         engine.localChange()
     }
 

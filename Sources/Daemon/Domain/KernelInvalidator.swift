@@ -1,20 +1,63 @@
 import FUSE
+import Logging
 import Replica
+import Synchronization
 
-/// Sends the invalidations that follow from a commit to the kernel.
-struct KernelInvalidator: KernelCache {
-    let notifications: Notifications
+/// Sends the invalidations that follow from a commit to the kernel, and deletes their records when they were sent.
+final class KernelInvalidator: KernelCache {
+    private let notifications: Notifications
+    private let database: ReplicaDatabase
+    private let logger: Logger
+    private let state = Mutex(State())
 
-    func forget(_ invalidations: [KernelInvalidation]) {
-        for invalidation in invalidations {
-            switch invalidation {
-            case .entry(let parent, let name):
-                notifications.expireEntry(parent: NodeID(parent), name: FileName(name))
-            case .deletion(let parent, let child, let name):
-                notifications.deleteEntry(parent: NodeID(parent), child: NodeID(child), name: FileName(name))
-            case .attributes(let number): notifications.invalidateAttributes(NodeID(number))
-            case .contents(let number): notifications.invalidateContents(NodeID(number))
-            }
+    private struct State {
+        /// The last invalidation that was posted.
+        var last: Int64 = 0
+        var isSweeping = false
+    }
+
+    /// Records are deleted in batches: a lost deletion only repeats invalidations.
+    private static let pause = Duration.milliseconds(500)
+
+    init(notifications: Notifications, database: ReplicaDatabase, logger: Logger) {
+        self.notifications = notifications
+        self.database = database
+        self.logger = logger
+    }
+
+    func forget(_ effects: ReplicaEffects) {
+        for invalidation in effects.invalidations { post(invalidation) }
+        guard effects.lastInvalidation > 0 else { return }
+        let isFirst = state.withLock { state in
+            state.last = max(state.last, effects.lastInvalidation)
+            defer { state.isSweeping = true }
+            return !state.isSweeping
+        }
+        if isFirst { Task { await sweep() } }
+    }
+
+    private func post(_ invalidation: KernelInvalidation) {
+        switch invalidation {
+        case .entry(let parent, let name):
+            notifications.expireEntry(parent: NodeID(parent), name: FileName(name))
+        case .deletion(let parent, let child, let name):
+            notifications.deleteEntry(parent: NodeID(parent), child: NodeID(child), name: FileName(name))
+        case .attributes(let number): notifications.invalidateAttributes(NodeID(number))
+        case .contents(let number): notifications.invalidateContents(NodeID(number))
+        }
+    }
+
+    private func sweep() async {
+        try? await Task.sleep(for: Self.pause)
+        let last = state.withLock { state in
+            state.isSweeping = false
+            return state.last
+        }
+        await notifications.drain()
+        do {
+            try await database.forgetInvalidations(upTo: last)
+        } catch {
+            logger.debug("the records of invalidations cannot be deleted: \(error)")
         }
     }
 }

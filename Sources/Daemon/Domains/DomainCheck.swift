@@ -130,7 +130,7 @@ struct DomainCheck: Sendable {
     }
 
     private struct NoKernel: KernelCache {
-        func forget(_ invalidations: [KernelInvalidation]) {}
+        func forget(_ effects: ReplicaEffects) {}
     }
 }
 

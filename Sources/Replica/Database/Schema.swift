@@ -18,6 +18,7 @@ enum Schema {
             try db.execute(sql: "ALTER TABLE deletion ADD COLUMN inode INTEGER")
         }
         migrator.registerMigration("0004 takeover") { db in try db.execute(sql: takeover) }
+        migrator.registerMigration("0005 invalidations") { db in try db.execute(sql: invalidations) }
         return migrator
     }
 
@@ -44,6 +45,17 @@ enum Schema {
         ) STRICT;
         CREATE INDEX directoryBeingListed ON inode (number) WHERE kind = 2 AND content = 1;
         CREATE INDEX inodeWithIncompleteContent ON inode (number) WHERE hasContentFile = 1 AND content <> 2;
+        """
+
+    /// Without reused row IDs, because rows are deleted up to one that was sent.
+    private static let invalidations = """
+        CREATE TABLE invalidation (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind INTEGER NOT NULL,
+            inode INTEGER NOT NULL,
+            child INTEGER,
+            name TEXT
+        ) STRICT;
         """
 
     private static let domain = """

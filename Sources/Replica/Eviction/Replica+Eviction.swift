@@ -101,7 +101,7 @@ extension Replica {
                 "SELECT name FROM item WHERE parent = ?", [number.rawValue],
                 { .entry(parent: number, name: $0[0] as String) })
             effects.invalidations.append(.contents(number))
-            return effects
+            return try db.recordInvalidations(of: effects)
         }
     }
 }

@@ -31,7 +31,7 @@ extension Replica {
             let transaction = RemoteTransaction(
                 db: db, open: open, contents: contents, turn: turn, ordering: ordering, hasByteNames: hasByteNames)
             let value = try body(Ingestion(transaction: transaction))
-            return (value, transaction.effects)
+            return (value, try db.recordInvalidations(of: transaction.effects))
         }
         try await removeObsoleteContents(effects)
         return (value, effects)

@@ -55,7 +55,7 @@ extension Replica {
                 opened = nil
                 defer { opened = transaction.opened }
                 let value = try body(LocalChanges(transaction: transaction))
-                return (value, transaction.effects)
+                return (value, try db.recordInvalidations(of: transaction.effects))
             }
             isDone = true
             try removeObsoleteContents(effects)

@@ -2,6 +2,9 @@
 package struct ReplicaEffects: Sendable {
     /// The entries that the kernel has to drop from its caches, in order.
     package var invalidations: [KernelInvalidation] = []
+    /// The last of the invalidations that the transaction has recorded, for ``ReplicaDatabase/forgetInvalidations(upTo:)``; 0 if it
+    /// has recorded none.
+    package var lastInvalidation: Int64 = 0
     /// Inodes whose content file belongs to a generation that is over.
     package var obsoleteContents: [ObsoleteContent] = []
     /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
@@ -12,6 +15,7 @@ package struct ReplicaEffects: Sendable {
 
     package mutating func append(_ other: ReplicaEffects) {
         invalidations += other.invalidations
+        lastInvalidation = max(lastInvalidation, other.lastInvalidation)
         obsoleteContents += other.obsoleteContents
         defects += other.defects
     }
@@ -38,8 +42,8 @@ package enum KernelInvalidation: Hashable, Sendable {
 
 /// The kernel's caches of the mount.
 package protocol KernelCache: Sendable {
-    /// Hands invalidations to a queue and returns at once.
-    func forget(_ invalidations: [KernelInvalidation])
+    /// Hands the invalidations of effects to a queue and returns at once.
+    func forget(_ effects: ReplicaEffects)
 }
 
 /// Which inodes are open.

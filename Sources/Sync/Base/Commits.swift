@@ -61,7 +61,7 @@ final class Commits: Sendable {
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report(defect) }
-        if !effects.invalidations.isEmpty { kernel.forget(effects.invalidations) }
+        if !effects.invalidations.isEmpty { kernel.forget(effects) }
         onPublish()
     }
 }
