@@ -34,7 +34,9 @@ extension Volume {
     package func link(
         _ node: UInt64, as name: String, in parent: UInt64, request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {
-        let inode = try change(request, .inode) { try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent)) }
+        let inode = try change(request, .inode) {
+            try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent))
+        }
         return attributes(for: inode)
     }
 

@@ -15,6 +15,22 @@ package struct LocalChanges {
     package var attributes: MetadataChanges { MetadataChanges(transaction: transaction) }
     package var trash: TrashMoves { TrashMoves(transaction: transaction) }
     package var items: ItemActions { ItemActions(transaction: transaction) }
+
+    /// Carries a request out and records its result, or returns the result that is recorded for it.
+    func carryOut<Value>(
+        _ request: RequestNumber?, _ result: RecordedResult<Value>?, _ body: (LocalChanges) throws -> Value
+    ) throws -> Value {
+        let db = transaction.db
+        guard let request, let result else { return try body(self) }
+        if request.isResent, let inode = try db.recordedAnswer(to: request),
+            let value = try result.restore(transaction, inode)
+        {
+            return value
+        }
+        let value = try body(self)
+        try db.recordAnswer(to: request, inode: result.inode(value))
+        return value
+    }
 }
 
 extension Replica {

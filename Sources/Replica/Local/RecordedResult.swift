@@ -4,15 +4,15 @@ import SystemPackage
 /// How the result of a change is recorded for its request, and restored when the kernel sends the request again.
 package struct RecordedResult<Value> {
     let inode: (Value) -> InodeNumber?
-    let restore: (LocalChanges, InodeNumber) throws -> Value?
+    let restore: (LocalTransaction, InodeNumber) throws -> Value?
 
     /// - Parameters:
     ///   - inode: the inode that is recorded with the request; nil for none.
     ///   - restore: returns the result from the recorded inode (0: none), and changes nothing that a process can see;
     ///     nil if the inode is gone, and then the request is carried out again.
-    package init(
+    init(
         inode: @escaping (Value) -> InodeNumber? = { _ in nil },
-        restore: @escaping (LocalChanges, InodeNumber) throws -> Value?
+        restore: @escaping (LocalTransaction, InodeNumber) throws -> Value?
     ) {
         self.inode = inode
         self.restore = restore
@@ -26,23 +26,24 @@ extension RecordedResult where Value == Void {
     /// The change prepared a file for writing. Recovery removes the mark of a file that is not open, and without a mark
     /// the writes that follow would not be noticed.
     package static func writing(_ number: InodeNumber, caller: LocalCaller) -> Self {
-        Self { changes, _ in try changes.contents.beginWriting(number, truncating: false, caller: caller) }
+        Self { transaction, _ in
+            try ContentChanges(transaction: transaction).beginWriting(number, truncating: false, caller: caller)
+        }
     }
 }
 
 extension RecordedResult where Value == InodeRecord {
     /// The change returns an inode. It is returned as it is now.
     package static var inode: Self {
-        Self(inode: \.number) { changes, number in try changes.transaction.db.inode(number) }
+        Self(inode: \.number) { transaction, number in try transaction.db.inode(number) }
     }
 }
 
 extension RecordedResult where Value == (inode: InodeRecord, content: FileDescriptor) {
     /// The change returns a new file that is open for writing. Its content file is opened again.
     package static var file: Self {
-        Self(inode: { $0.inode.number }) { changes, number in
-            guard var inode = try changes.transaction.db.inode(number) else { return nil }
-            let transaction = changes.transaction
+        Self(inode: { $0.inode.number }) { transaction, number in
+            guard var inode = try transaction.db.inode(number) else { return nil }
             let content = try transaction.contents.open(number, .readWrite)
             transaction.opened = content
             // Recovery removes the mark of a file that is not open, and the writes that follow have to be noticed.
@@ -52,23 +53,5 @@ extension RecordedResult where Value == (inode: InodeRecord, content: FileDescri
             }
             return (inode, content)
         }
-    }
-}
-
-extension LocalChanges {
-    /// Carries a request out and records its result, or returns the result that is recorded for it.
-    func carryOut<Value>(
-        _ request: RequestNumber?, _ result: RecordedResult<Value>?, _ body: (LocalChanges) throws -> Value
-    ) throws -> Value {
-        let db = transaction.db
-        guard let request, let result else { return try body(self) }
-        if request.isResent, let inode = try db.recordedAnswer(to: request),
-            let value = try result.restore(self, inode)
-        {
-            return value
-        }
-        let value = try body(self)
-        try db.recordAnswer(to: request, inode: result.inode(value))
-        return value
     }
 }
