@@ -64,6 +64,8 @@ import Testing
         try await leave { _, _ in }
         try place(5, as: "4711")
         try place(5, as: "stray")
+        // The file of a creation that was not committed holds nothing that could be kept.
+        try place(0, as: "4712")
         let replica = try fixture.replica()
         #expect(fixture.contentFiles.isEmpty)
         #expect(fixture.recoveredFiles.count == 2)

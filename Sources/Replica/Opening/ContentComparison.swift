@@ -73,10 +73,15 @@ struct ContentComparison: RecoveryWork {
         }
         for name in unknown {
             findings += try database.write { db in
-                if let number = Int64(name.string),
-                    try db.hasContentFile(InodeNumber(rawValue: number)) || wasMadeSince(number, in: db)
-                {
-                    return []
+                if let number = Int64(name.string).map(InodeNumber.init(rawValue:)) {
+                    if try db.hasContentFile(number) || wasMadeSince(number.rawValue, in: db) { return [] }
+                    // The file of a creation that a crash has prevented: it holds nothing.
+                    if let status = try? FileStatus(at: contents.path(of: number)), status.kind == .regular,
+                        status.size == 0
+                    {
+                        try contents.remove(number)
+                        return []
+                    }
                 }
                 return try setAside(name, because: "no row of the database knows it")
             }
