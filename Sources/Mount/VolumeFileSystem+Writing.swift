@@ -101,7 +101,7 @@ extension VolumeFileSystem {
         reply: consuming CreateReply
     ) {
         let name = name.text
-        let registry = passthrough.registry
+        let registry = flags.canRead && flags.canWrite ? nil : passthrough.registry
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             try volume.create(
                 name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
@@ -115,7 +115,7 @@ extension VolumeFileSystem {
     func createUnnamed(
         _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
     ) {
-        let registry = passthrough.registry
+        let registry = flags.canRead && flags.canWrite ? nil : passthrough.registry
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,

@@ -24,6 +24,10 @@ package struct OpenIntent: Hashable, Sendable {
         self.isReading = isReading
     }
 
+    /// Whether the file may be mapped and written through the mapping. It is not served by passthrough then: such a mapping holds
+    /// the kernel's backing file and not the file of the mount, so that the file counts as closed while it is still written.
+    package var canBeMappedForWriting: Bool { isReading && isWriting }
+
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
@@ -61,7 +65,8 @@ extension Volume {
                 }
                 if intent.isTruncating { contentWasReplaced(number) }
             }
-            let grant = try decide(file, isWriting: intent.isWriting, registry: registry)
+            let grant = try decide(
+                file, isWriting: intent.isWriting, registry: intent.canBeMappedForWriting ? nil : registry)
             observer.didOpenFile(number)
             return grant
         } catch {

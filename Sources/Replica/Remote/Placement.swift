@@ -239,8 +239,8 @@ package struct Placement: RemotePart {
             [item.parentItemIdentifier.rawValue, item.filename],
             { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
         return try deletions.contains { deletion in
-            // A directory of the name may not be ours, and its items are shown until it is deleted.
-            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) && item.kind != .directory
+            // A directory of the name may not be ours: it is shown when the search finds that it is not empty.
+            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8)
                 && deletion.kind == InodeKind(item.kind).rawValue
                 && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
         }
