@@ -1,5 +1,6 @@
 """The pause that a reader, a writer and a `stat` see when the daemon is killed, until the next one answers."""
 
+import math
 import os
 import pathlib
 import signal
@@ -13,7 +14,9 @@ PAUSE = 0.3
 
 
 def add_options(parser):
-    parser.add_argument("--items", metavar="N", type=int, nargs="+", default=[1_000, 100_000], help="how many files (1000 100000)")
+    parser.add_argument(
+        "--items", metavar="N", type=int, nargs="+", default=[1_000, 100_000, 1_000_000],
+        help="how many files (1000 100000 1000000)")
     parser.add_argument("--open", metavar="N", type=int, default=1_000, help="how many files are open (1000)")
 
 
@@ -35,6 +38,7 @@ def run(stage, options):
         for kind, values in pauses.items():
             values.sort()
             report.add(f"{items:,} items: {kind}, median", "s", {"yonder": [statistics.median(values)]})
+            report.add(f"{items:,} items: {kind}, p99", "s", {"yonder": [values[math.ceil(0.99 * len(values)) - 1]]})
             report.add(f"{items:,} items: {kind}, longest", "s", {"yonder": [values[-1]]})
         if items <= 100_000:
             report.require(
