@@ -29,7 +29,7 @@ package final class DomainHost: Sendable {
     private let logger: Logger
     private let hasStopped = Mutex(false)
     /// The number under which the service manager keeps the mount.
-    private let stored = Mutex<UInt32?>(nil)
+    private let stored: Mutex<UInt32?>
     /// Compares the content files with their rows, which takes long in a large replica.
     private let recovery: Task<Void, Never>
 
@@ -123,6 +123,7 @@ package final class DomainHost: Sendable {
             budget = policy.budget
             self.files = files
             self.logger = logger
+            stored = Mutex(previous?.description.session.deviceNumber)
             recovery = Task { [engine] in
                 do {
                     for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
@@ -172,9 +173,10 @@ package final class DomainHost: Sendable {
         await engine.pause(isPaused)
     }
 
-    /// Stores the mount with the service manager, so that the next process can continue it.
+    /// Stores a new mount with the service manager, so that the next process can continue it. One that was taken over is stored
+    /// already: it must not be removed for a moment in which this process may be killed.
     func store(in manager: ServiceManager) {
-        guard manager.keeper != nil, let record = mounted.record else { return }
+        guard stored.withLock({ $0 }) == nil, manager.keeper != nil, let record = mounted.record else { return }
         do {
             let description = PreviousMount.Description(domain: name, session: record)
             files.mountDescription = try Array(JSONEncoder().encode(description))

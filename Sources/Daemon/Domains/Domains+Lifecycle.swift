@@ -32,8 +32,7 @@ extension Domains {
                 // For a damaged database this is checked again after the rebuild.
                 guard ReplicaDamage(error) != nil else { throw error }
             }
-            await host.stop()
-            if hosts[name] === host { hosts[name] = nil }
+            await stop(host)
         }
         guard let known = try store.domainOrItsRemains(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)

@@ -121,6 +121,11 @@ actor Domains {
     func unmount(_ host: DomainHost) async {
         await acquire(host.name)
         defer { release(host.name) }
+        await stop(host)
+    }
+
+    /// Unmounts a domain whose name the caller holds.
+    func stop(_ host: DomainHost) async {
         await host.stop()
         host.remove(from: manager)
         if hosts[host.name] === host { hosts[host.name] = nil }
