@@ -5,8 +5,6 @@ package struct DescriptorStore: Sendable {
     package struct Entry: Hashable, Sendable {
         package var name: String
         package var descriptor: Int32
-        /// Whether it is removed when the other side hangs up.
-        package var watchesForHangup: Bool
     }
 
     package private(set) var entries: [Entry] = []
@@ -20,12 +18,12 @@ package struct DescriptorStore: Sendable {
     /// Stores a descriptor, which the store owns from now on.
     ///
     /// - Returns: false if the store is full; the descriptor is then closed.
-    package mutating func store(_ descriptor: Int32, as name: String, watchingForHangup: Bool) -> Bool {
+    package mutating func store(_ descriptor: Int32, as name: String) -> Bool {
         guard entries.count < limit else {
             close(descriptor)
             return false
         }
-        entries.append(Entry(name: name, descriptor: descriptor, watchesForHangup: watchingForHangup))
+        entries.append(Entry(name: name, descriptor: descriptor))
         return true
     }
 
@@ -33,11 +31,6 @@ package struct DescriptorStore: Sendable {
     package mutating func remove(_ name: String) { remove { $0.name == name } }
 
     package mutating func removeAll() { remove { _ in true } }
-
-    /// Closes descriptors whose other side has hung up, for example of a connection that the kernel has ended.
-    package mutating func remove(hungUp descriptors: Set<Int32>) {
-        remove { $0.watchesForHangup && descriptors.contains($0.descriptor) }
-    }
 
     private mutating func remove(where isRemoved: (Entry) -> Bool) {
         for entry in entries where isRemoved(entry) { close(entry.descriptor) }

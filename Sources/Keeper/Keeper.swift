@@ -136,7 +136,7 @@ package struct Keeper: ~Copyable {
 
     // MARK: - Events
 
-    /// Waits for a signal, a message, a hangup, or the next time at which something is due.
+    /// Waits for a signal, a message, or the next time at which something is due.
     private mutating func wait() {
         var due: Int?
         if let nextStart { due = nextStart }
@@ -147,17 +147,12 @@ package struct Keeper: ~Copyable {
                 due = last + options.watchdog
             }
         }
-        let watched = store.entries.filter(\.watchesForHangup).map(\.descriptor)
         var polled = [
             pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
             pollfd(fd: socket, events: Int16(POLLIN), revents: 0),
         ]
-        // No event is asked for: POLLHUP and POLLERR are always reported.
-        polled += watched.map { pollfd(fd: $0, events: 0, revents: 0) }
         let timeout = due.map { Int32(clamping: max(0, $0 - Clock.now)) } ?? -1
-        guard poll(&polled, nfds_t(polled.count), timeout) > 0 else { return }
-        let hungUp = polled.dropFirst(2).filter { Int32($0.revents) & (POLLHUP | POLLERR | POLLNVAL) != 0 }
-        if !hungUp.isEmpty { store.remove(hungUp: Set(hungUp.map(\.fd))) }
+        poll(&polled, nfds_t(polled.count), timeout)
     }
 
     private mutating func handleSignals() {
@@ -205,7 +200,7 @@ package struct Keeper: ~Copyable {
                 continue
             }
             let name = message.name ?? "stored"
-            let isStored = store.store(descriptor, as: name, watchingForHangup: message.watchesForHangup)
+            let isStored = store.store(descriptor, as: name)
             if !isStored { Log.write("there is no room for the descriptor '\(name)'") }
         }
         guard var worker else { return }

@@ -15,8 +15,6 @@ package struct NotifyMessage: Hashable, Sendable {
     package private(set) var removesDescriptors = false
     /// The name of the descriptors to store or to remove.
     package private(set) var name: String?
-    /// Whether a stored descriptor is removed when the other side hangs up.
-    package private(set) var watchesForHangup = true
 
     /// The maximum length of a message in bytes, as systemd has it (PIPE_BUF).
     package static let longest = 4096
@@ -40,7 +38,6 @@ package struct NotifyMessage: Hashable, Sendable {
             case "STATUS": status = Self.shown(value)
             case "FDSTORE": storesDescriptors = storesDescriptors || isSet
             case "FDSTOREREMOVE": removesDescriptors = removesDescriptors || isSet
-            case "FDPOLL": watchesForHangup = !value.elementsEqual("0".utf8)
             case "FDNAME":
                 guard Self.isValid(name: value) else { return nil }
                 name = String(decoding: value, as: UTF8.self)

@@ -82,6 +82,26 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "CRASH-3: a mount that is ended while no daemon runs is not continued, and can be mounted again",
+            .enabled("only root can end it without the daemon") { FUSEAvailability.isRoot })
+        func endedMeanwhile() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let keeper = String(try #require(try await report(yonder).keeper))
+                #expect(try await Command.run("kill", "-STOP", keeper).status == 0)
+                #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
+                // umount(8) would ask the daemon for attributes.
+                #expect(umount2(yonder.mount.string, Int32(MNT_DETACH)) == 0)
+                #expect(try await Command.run("kill", "-CONT", keeper).status == 0)
+                #expect(try await report(yonder).restarts == 1)
+                #expect(try await eventually { try await yonder.json(StatusReport.self, "status").domains.isEmpty })
+                try await yonder.mountSource()
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
         @Test("CRASH-3: the daemon goes on without a keeper that was killed") func keeperDies() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")

@@ -88,7 +88,7 @@ import Testing
         defer { receiver.kill() }
         #expect(await eventually { FileManager.default.fileExists(atPath: path) })
         let manager = ServiceManager(environment: ["NOTIFY_SOCKET": path])
-        try manager.store(FileDescriptor(rawValue: 0), as: "control", watchingForHangup: false)
+        try manager.store(FileDescriptor(rawValue: 0), as: "control")
         manager.ready("two mounts")
         manager.waitUntilHandled()
         #expect(

@@ -11,7 +11,7 @@ import Testing
         #expect(ready.isReady && !ready.isStopping && ready.watchdog == nil)
         #expect(ready.status == "two? mounts")
         let stored = try #require(message("FDSTORE=1\nFDNAME=device-3\nFDPOLL=0"))
-        #expect(stored.storesDescriptors && stored.name == "device-3" && !stored.watchesForHangup)
+        #expect(stored.storesDescriptors && stored.name == "device-3")
         #expect(message("FDSTOREREMOVE=1\nFDNAME=a")?.removesDescriptors == true)
         #expect(message("WATCHDOG=1")?.watchdog == .alive)
         #expect(message("WATCHDOG=trigger\nWATCHDOG=1")?.watchdog == .failed)
@@ -58,21 +58,17 @@ import Testing
     @Test func hasALimit() {
         var store = DescriptorStore(limit: 2)
         let all = (0..<3).map { _ in descriptor() }
-        #expect(all.map { store.store($0, as: "a", watchingForHangup: true) } == [true, true, false])
+        #expect(all.map { store.store($0, as: "a") } == [true, true, false])
         #expect(store.entries.map(\.descriptor) == Array(all.prefix(2)) && !isOpen(all[2]))
         store.removeAll()
     }
 
-    @Test func removesByNameAndAfterAHangup() {
+    @Test func removesByName() {
         var store = DescriptorStore()
         let all = (0..<4).map { _ in descriptor() }
-        for (name, (descriptor, isWatched)) in zip(["a", "b", "b", "c"], zip(all, [true, true, true, false])) {
-            _ = store.store(descriptor, as: name, watchingForHangup: isWatched)
-        }
+        for (name, descriptor) in zip(["a", "b", "b", "c"], all) { _ = store.store(descriptor, as: name) }
         store.remove("b")
         #expect(store.entries.map(\.name) == ["a", "c"] && !isOpen(all[1]) && !isOpen(all[2]))
-        store.remove(hungUp: Set(all))
-        #expect(store.entries.map(\.name) == ["c"] && !isOpen(all[0]) && isOpen(all[3]))
         store.removeAll()
         #expect(store.entries.isEmpty && !isOpen(all[3]))
     }

@@ -183,7 +183,7 @@ package final class DomainHost: Sendable {
             let names = InheritedMount.names(record.deviceNumber)
             manager.remove(names.device)
             manager.remove(names.handles)
-            try manager.store(files.tableDescriptor, as: names.handles, watchingForHangup: false)
+            try manager.store(files.tableDescriptor, as: names.handles)
             try manager.store(mounted.device, as: names.device)
             stored.withLock { $0 = record.deviceNumber }
         } catch {

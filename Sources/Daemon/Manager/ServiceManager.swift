@@ -64,13 +64,13 @@ package final class ServiceManager: Sendable {
 
     /// Stores a descriptor for the next process. It stays open here.
     ///
-    /// - Parameters:
-    ///   - name: up to 255 printable ASCII characters without a colon.
-    ///   - watchingForHangup: whether the service manager closes it when the other side hangs up.
+    /// The service manager does not watch it (`FDPOLL=0`): every request of the kernel would wake a process that polls `/dev/fuse`.
+    /// The next process finds out that a mount has ended.
+    ///
+    /// - Parameter name: up to 255 printable ASCII characters without a colon.
     /// - Throws: errors of `sendmsg`.
-    package func store(_ descriptor: FileDescriptor, as name: String, watchingForHangup: Bool = true) throws(Errno) {
-        let lines = ["FDSTORE=1", "FDNAME=\(name)"] + (watchingForHangup ? [] : ["FDPOLL=0"])
-        try socket?.send(lines, descriptors: [descriptor])
+    package func store(_ descriptor: FileDescriptor, as name: String) throws(Errno) {
+        try socket?.send(["FDSTORE=1", "FDNAME=\(name)", "FDPOLL=0"], descriptors: [descriptor])
     }
 
     /// Removes the stored descriptors with a name.

@@ -49,7 +49,7 @@ package final class Daemon: Sendable {
         ) { [manager] socket in
             manager.remove(Self.controlName)
             // Without it, commands fail instead of waiting while the daemon is restarted.
-            try? manager.store(socket, as: Self.controlName, watchingForHangup: false)
+            try? manager.store(socket, as: Self.controlName)
         }
         let signals = TerminationSignals { [logger] name in
             logger.notice("\(name): shutting down")
