@@ -9,29 +9,20 @@ import SystemPackage
 /// A concurrent listing of the directory would report the new file as another's, and the replaced file as deleted.
 /// Such listings therefore wait briefly.
 extension Folder {
-    struct Unanswered {
-        var identifier: ItemIdentifier
-        var deadline: ContinuousClock.Instant
-    }
-
     /// The maximum wait: the response to the system may be lost.
     private static let patience = Duration.seconds(2)
 
     /// Records a file that this provider has created.
     func noteMade(_ name: String, in directory: FileDescriptor, _ parent: ItemIdentifier) {
         guard let status = try? FileStatus(of: name, in: directory) else { return }
-        let now = ContinuousClock.now
-        let made = Unanswered(
-            identifier: identifier(of: status, named: name, parent: parent), deadline: now + Self.patience)
-        unanswered.withLock { unanswered in
-            if unanswered.count > 256 { unanswered = unanswered.filter { $0.value.deadline > now } }
-            unanswered[ChangeLog.Place(name, in: parent)] = made
-        }
+        let identifier = identifier(of: status, named: name, parent: parent)
+        let deadline = ContinuousClock.now + Self.patience
+        unanswered.withLock { $0.insert(identifier, at: ChangeLog.Place(name, in: parent), until: deadline) }
     }
 
     /// Discards the record of a name.
     func noteGone(_ name: String, _ parent: ItemIdentifier) {
-        unanswered.withLock { $0[ChangeLog.Place(name, in: parent)] = nil }
+        unanswered.withLock { $0.remove(ChangeLog.Place(name, in: parent)) }
     }
 
     private func isKnown(_ identifier: ItemIdentifier) -> Bool {
@@ -42,18 +33,13 @@ extension Folder {
     func waitForAnswers(
         in directory: ItemIdentifier, named name: String? = nil, _ cancellation: BlockingCalls.Cancellation
     ) throws {
-        let place = ChangeLog.Place(name, in: directory)
-        let wanted = unanswered.withLock { unanswered in
-            unanswered.filter { name == nil ? $0.key.directory == directory : $0.key == place }
-        }
-        for (place, made) in wanted {
+        let place = name.map { ChangeLog.Place($0, in: directory) }
+        for (place, made) in unanswered.withLock({ $0.files(in: directory, at: place) }) {
             while ContinuousClock.now < made.deadline, !isKnown(made.identifier) {
                 try cancellation.check()
                 Thread.sleep(forTimeInterval: 0.002)
             }
-            unanswered.withLock { unanswered in
-                if unanswered[place]?.identifier == made.identifier { unanswered[place] = nil }
-            }
+            unanswered.withLock { $0.remove(place, ifStill: made.identifier) }
         }
     }
 }

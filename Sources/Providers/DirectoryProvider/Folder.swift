@@ -42,8 +42,7 @@ final class Folder: Sendable {
     private let capabilities: ItemCapabilities
     /// The result of the last search of the trash.
     let knownTrash = Mutex<KnownTrash?>(nil)
-    /// The files that were created, by location, until the system knows them.
-    let unanswered = Mutex<[ChangeLog.Place: Unanswered]>([:])
+    let unanswered = Mutex(UnansweredFiles())
     /// Serializes replacements of files in directories whose modification time is restored.
     private let exchanging = Mutex<Void>(())
     /// Finds items that were moved into directories that were never listed.
