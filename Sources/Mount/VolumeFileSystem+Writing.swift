@@ -103,10 +103,16 @@ extension VolumeFileSystem {
         let name = name.text
         let registry = flags.canRead && flags.canWrite ? nil : passthrough.registry
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
-            try volume.create(
-                name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry, isListed: attempt != .unlisted,
-                request: RequestNumber(request))
+            do throws(VolumeError) {
+                return try volume.create(
+                    name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
+                    caller: Requester(request), registry: registry, isListed: attempt != .unlisted,
+                    request: RequestNumber(request))
+            } catch .refused(.fileExists) where !flags.contains(.exclusive) {
+                // The name has come since the kernel looked it up. It looks it up again after ESTALE, verifies the permissions of
+                // the file, and opens it.
+                throw .refused(.staleNFSFileHandle)
+            }
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }

@@ -39,6 +39,9 @@ extension SyncEngine {
         await downloads.settle(number)
     }
 
+    /// Returns when no transaction relies on an inode being closed.
+    package func waitForClaims(of number: InodeNumber) async { await open.waitForClaims(of: number) }
+
     /// Records writes to open files, which the kernel makes without a request to the daemon.
     package func noteWrittenFiles() throws {
         try commits.noteWrittenFiles()

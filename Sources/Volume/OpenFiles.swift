@@ -85,6 +85,12 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     private var table: HandleTable
     /// Has the open inodes of the table.
     private var files: [InodeNumber: OpenFile] = [:]
+    private struct Claim {
+        var count = 0
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+    /// The inodes that running transactions have claimed.
+    private var claims: [InodeNumber: Claim] = [:]
 
     /// - Parameter table: empty, or the one of the process that owned the mount before.
     ///   ``Volume/restoreOpenFiles()`` completes its open files before the first request.
@@ -186,6 +192,36 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
         guard let request, request.isResent else { return false }
         return table.hasCounted(.handle(request.rawValue), for: number.key)
     }
+
+    // MARK: - Claims
+
+    package func claim(_ number: InodeNumber) { lock.withLock { claims[number, default: Claim()].count += 1 } }
+
+    package func endClaims(_ numbers: [InodeNumber]) {
+        guard !numbers.isEmpty else { return }
+        let waiters = lock.withLock {
+            numbers.flatMap { number -> [CheckedContinuation<Void, Never>] in
+                claims[number]?.count -= 1
+                guard let claim = claims[number], claim.count == 0 else { return [] }
+                claims[number] = nil
+                return claim.waiters
+            }
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    package func waitForClaims(of number: InodeNumber) async {
+        await withCheckedContinuation { continuation in
+            let isFree = lock.withLock {
+                claims[number]?.waiters.append(continuation)
+                return claims[number] == nil
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    /// Whether a running transaction has claimed an inode.
+    func isClaimed(_ number: InodeNumber) -> Bool { lock.withLock { claims[number] != nil } }
 
     // MARK: - Lookups
 

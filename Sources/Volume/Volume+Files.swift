@@ -271,7 +271,7 @@ extension Volume {
             }
             let range = Self.range(at: offset, count: count, in: state)
             if !range.isEmpty, !isProvided { try checkPresence(of: range, in: file.number, state: &state) }
-            file.isUsed = true
+            try use(file)
             // A version that was taken in before the mark could be seen.
             let now = try known { try replica.database.inode(file.number) }
             if now?.contentVersion == state.version { return range }
@@ -381,7 +381,7 @@ extension Volume {
         try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
             if !state.isDecided {
                 // Marked before the version is read, so that it does not change in between.
-                file.isUsed = true
+                try use(file)
                 try decide(file.number, isWriting: isWriting, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
             }
@@ -392,6 +392,17 @@ extension Volume {
             }
             return state.backing.map { .passthrough(backing: $0) } ?? .cached
         }
+    }
+
+    /// Marks a file as used, before its version is read from the database.
+    ///
+    /// - Throws: ``VolumeError/needs(_:)`` during a transaction that has found the file closed or unused: the database does not
+    ///   show yet what it changes.
+    private func use(_ file: OpenFile) throws(VolumeError) {
+        file.isUsed = true
+        guard files.isClaimed(file.number) else { return }
+        file.isUsed = false
+        throw .needs(.claim(of: file.number))
     }
 
     private func decide(

@@ -2,7 +2,7 @@ import Replica
 import SystemPackage
 
 /// Why a request cannot be answered at once.
-package enum VolumeError: Error, Sendable {
+package enum VolumeError: Error, Hashable {
     /// The request fails with this errno.
     case refused(Errno)
     /// The request must be repeated after something that may take long.
@@ -15,6 +15,8 @@ package enum Prerequisite: Hashable, Sendable {
     case listing(of: InodeNumber, beyond: Int64?)
     /// Fetch a range of the content version that was opened.
     case content(of: InodeNumber, version: [UInt8], range: Range<Int64>)
+    /// Wait for a transaction that relies on the inode being closed.
+    case claim(of: InodeNumber)
     /// Fetch a whole file, because it is about to be written.
     case whole(of: InodeNumber)
     /// Materialize an item and all its descendants (requested by attribute).

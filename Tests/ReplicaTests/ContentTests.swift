@@ -136,6 +136,19 @@ import Testing
         #expect(try await replica.evictFile(number(), open: fixture.open).0 == 0)
     }
 
+    @Test("a download that begins while the file is evicted has a content file") func downloadsDuringEvictions()
+        async throws
+    {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let number = try number()
+        for _ in 0..<200 {
+            try await replica.fill(number)
+            async let evicted = replica.evictFile(number, open: fixture.open)
+            try await replica.beginContent(of: number, version: nil).descriptor.close()
+            _ = try await evicted
+        }
+    }
+
     @Test func anOpenFileIsNotEvicted() async throws {
         try await replica.list([.file("a")], open: fixture.open)
         try await replica.fill(number())

@@ -44,6 +44,8 @@ struct Provisioner: Provisioning {
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
         case .content(let number, let version, let range):
             try await engine.provide(number, version: version, range: range, request: caller.request(.reading))
+        case .claim(let number):
+            await engine.waitForClaims(of: number)
         case .whole(let number):
             try await engine.materialize(number, request: caller.request(.reading))
         case .download(let number):
@@ -71,7 +73,7 @@ struct Provisioner: Provisioning {
     /// Whether no fetch is needed: the bytes are here, but not recorded in the database yet.
     private func isHere(_ prerequisite: Prerequisite) async -> Bool {
         switch prerequisite {
-        case .eviction, .upload: true
+        case .claim, .eviction, .upload: true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
         case .listing, .whole, .download: false
@@ -101,7 +103,7 @@ extension Prerequisite {
     fileprivate var isAskedByAttribute: Bool {
         switch self {
         case .download, .upload, .eviction: true
-        case .listing, .content, .whole: false
+        case .claim, .listing, .content, .whole: false
         }
     }
 
@@ -109,7 +111,7 @@ extension Prerequisite {
     fileprivate var fileRead: InodeNumber? {
         switch self {
         case .content(let number, _, _), .whole(let number): number
-        case .listing, .download, .upload, .eviction: nil
+        case .claim, .listing, .download, .upload, .eviction: nil
         }
     }
 }

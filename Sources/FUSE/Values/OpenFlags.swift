@@ -7,6 +7,7 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
     package init(rawValue: Int32) { self.rawValue = rawValue }
 
     package static var append: OpenFlags { OpenFlags(rawValue: O_APPEND) }
+    package static var exclusive: OpenFlags { OpenFlags(rawValue: O_EXCL) }
     package static var truncate: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
     package static var synchronous: OpenFlags { OpenFlags(rawValue: O_SYNC) }
     package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }

@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import Synchronization
 import Syscalls
 import SystemPackage
 
@@ -7,11 +8,13 @@ import SystemPackage
 package struct ContentBeginning: Sendable {
     package var identifier: ItemIdentifier
     /// Open for reading and writing; the transfer's to close.
-    package var descriptor: FileDescriptor
+    package fileprivate(set) var descriptor = FileDescriptor(rawValue: -1)
     package var generation: Int64
     package var version: [UInt8]
     package var size: Int64
     package var present: ByteRanges
+    /// Whether nothing of the content was here.
+    fileprivate var isNew: Bool
 }
 
 /// The bytes of files: begun, recorded once they are on disk, read, dropped.
@@ -21,41 +24,56 @@ extension Replica {
     /// - Throws: `noSuchItem` for what is not a file of the remote's; `versionNoLongerAvailable` when the file shows
     ///   another version than `version`; POSIX errors of the content file.
     package func beginContent(of number: InodeNumber, version: [UInt8]?) async throws -> ContentBeginning {
-        let begun = try await database.write { db -> (InodeRecord, ItemIdentifier, ByteRanges, isNew: Bool) in
-            let item = try db.item(ofInode: number)
-            // One that was removed or replaced here while it was open is on the remote still. Of one that the remote has
-            // replaced the provider says itself that it has another version.
-            let source = try item.map(\.identifier) ?? db.source(ofNameless: number)
-            guard let inode = try item?.inode ?? db.inode(number), inode.kind == .file else {
-                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
-            }
-            guard let source else {
-                throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
-            }
-            if let version, version != inode.contentVersion {
-                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: source)
-            }
-            if inode.content != .dataless {
-                return (inode, source, try db.presentRanges(of: number), false)
-            }
-            try db.beginContent(of: number)
-            guard let begun = try db.inode(number) else { throw FileProviderError(.noSuchItem) }
-            return (begun, source, ByteRanges(), true)
-        }
-        let (inode, identifier) = (begun.0, begun.1)
+        let opened = Mutex<FileDescriptor?>(nil)
         do {
-            let descriptor =
-                begun.isNew ? try contents.create(number, size: inode.size) : try contents.open(number, .readWrite)
-            let present = inode.content == .materialized ? ByteRanges([0..<inode.size]) : begun.2
-            return ContentBeginning(
-                identifier: identifier, descriptor: descriptor, generation: inode.contentGeneration,
-                version: inode.contentVersion, size: inode.size, present: present)
-        } catch let error as Errno {
-            if begun.isNew {
-                _ = try? await abandonContent(of: number, generation: inode.contentGeneration, open: NothingOpen())
+            return try await database.write { [contents] db in
+                var beginning = try Self.beginContent(of: number, version: version, in: db)
+                // In the transaction, because an eviction after it removes the file.
+                beginning.descriptor = try opened.withLock { opened in
+                    try? opened?.close()
+                    opened = nil
+                    let descriptor =
+                        try beginning.isNew
+                        ? contents.create(number, size: beginning.size) : contents.open(number, .readWrite)
+                    opened = descriptor
+                    return descriptor
+                }
+                return beginning
             }
+        } catch {
+            opened.withLock { try? $0?.close() }
+            guard let error = error as? Errno else { throw error }
             throw FileProviderError.posix(error, "the content file of inode \(number): \(error)")
         }
+    }
+
+    /// As ``beginContent(of:version:)``, without the content file.
+    private static func beginContent(
+        of number: InodeNumber, version: [UInt8]?, in db: Database
+    ) throws -> ContentBeginning {
+        let item = try db.item(ofInode: number)
+        // One that was removed or replaced here while it was open is on the remote still. Of one that the remote has
+        // replaced the provider says itself that it has another version.
+        let source = try item.map(\.identifier) ?? db.source(ofNameless: number)
+        guard let source, let inode = try item?.inode ?? db.inode(number), inode.kind == .file else {
+            throw FileProviderError(.noSuchItem, "inode \(number) is no file of the remote's")
+        }
+        if let version, version != inode.contentVersion {
+            throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: source)
+        }
+        var begun = inode
+        var present = ByteRanges()
+        switch inode.content {
+        case .materialized: present.insert(0..<inode.size)
+        case .partial: present = try db.presentRanges(of: number)
+        case .dataless:
+            try db.beginContent(of: number)
+            guard let changed = try db.inode(number) else { throw FileProviderError(.noSuchItem) }
+            begun = changed
+        }
+        return ContentBeginning(
+            identifier: source, generation: begun.contentGeneration, version: begun.contentVersion, size: begun.size,
+            present: present, isNew: inode.content == .dataless)
     }
 
     /// Records that ranges are on disk. All of a file's bytes make it materialized.
@@ -88,11 +106,13 @@ extension Replica {
     package func abandonContent(
         of number: InodeNumber, generation: Int64, open: any OpenInodes
     ) async throws -> Bool {
-        let obsolete = try await database.write { db -> ObsoleteContent? in
-            guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
-                inode.localBytes == 0, !open.isOpen(number)
-            else { return nil }
-            return try db.forgetContent(of: number)
+        let obsolete = try await ClaimingOpenInodes.run(open) { [database] open in
+            try await database.write { db -> ObsoleteContent? in
+                guard let inode = try db.inode(number), inode.contentGeneration == generation,
+                    inode.content == .partial, inode.localBytes == 0, !open.isOpen(number)
+                else { return nil }
+                return try db.forgetContent(of: number)
+            }
         }
         guard let obsolete else { return !open.isOpen(number) }
         var effects = ReplicaEffects()

@@ -38,8 +38,10 @@ extension Replica {
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
         do {
-            return try await database.write { [contents] db in
-                try Self.evictFile(number, open: open, from: contents, in: db)
+            return try await ClaimingOpenInodes.run(open) { [database, contents] open in
+                try await database.write { db in
+                    try Self.evictFile(number, open: open, from: contents, in: db)
+                }
             }
         } catch {
             if !(error is EvictionRefusal) { try? await forgetContentIfMissing(of: number) }

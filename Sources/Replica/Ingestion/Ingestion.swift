@@ -27,11 +27,13 @@ extension Replica {
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
-        let (value, effects) = try await database.write(async: changingNames ? .everything : .contents) { db, turn in
-            let transaction = RemoteTransaction(
-                db: db, open: open, contents: contents, turn: turn, ordering: ordering, hasByteNames: hasByteNames)
-            let value = try body(Ingestion(transaction: transaction))
-            return (value, try db.recordInvalidations(of: transaction.effects))
+        let (value, effects) = try await ClaimingOpenInodes.run(open) { [database] open in
+            try await database.write(async: changingNames ? .everything : .contents) { db, turn in
+                let transaction = RemoteTransaction(
+                    db: db, open: open, contents: contents, turn: turn, ordering: ordering, hasByteNames: hasByteNames)
+                let value = try body(Ingestion(transaction: transaction))
+                return (value, try db.recordInvalidations(of: transaction.effects))
+            }
         }
         try await removeObsoleteContents(effects)
         return (value, effects)

@@ -62,9 +62,27 @@ package protocol OpenInodes: Sendable {
     /// Whether an inode that has lost its last name has to stay, because a process has it open or the kernel may still use
     /// it. If so, the caller of ``ContentVersions/settle(_:)`` is told when that has ended. Callable as ``isOpen(_:)``.
     func keepsNameless(_ number: InodeNumber) -> Bool
+
+    /// A transaction is about to ask whether the inode is open, and relies on the answer until it has ended: a process that opens
+    /// the inode meanwhile must not take what it finds in the database, because the transaction may be removing it.
+    func claim(_ number: InodeNumber)
+
+    /// A transaction has ended, whether with success or not.
+    ///
+    /// - Parameter numbers: those that it has claimed, each as often as it did.
+    func endClaims(_ numbers: [InodeNumber])
+
+    /// Returns when no transaction has claimed the inode.
+    func waitForClaims(of number: InodeNumber) async
 }
 
 extension OpenInodes {
+    package func claim(_ number: InodeNumber) {}
+
+    package func endClaims(_ numbers: [InodeNumber]) {}
+
+    package func waitForClaims(of number: InodeNumber) async {}
+
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { isOpen(number) }
 
     package func isOpenForWriting(_ number: InodeNumber) -> Bool { isOpen(number) }

@@ -1,0 +1,116 @@
+import FileProvider
+import ReplicaTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import Replica
+@testable import Volume
+
+/// An open during a transaction that has found the file closed.
+@Suite("claimed inodes") struct ClaimedInodeTests {
+    /// The open inodes of a volume, with a request of a process right after each question of a transaction.
+    private struct Interrupted: OpenInodes {
+        let base: any OpenInodes
+        let request: @Sendable () -> Void
+
+        func isOpen(_ number: InodeNumber) -> Bool {
+            defer { request() }
+            return base.isOpen(number)
+        }
+
+        func isOpenAndUsed(_ number: InodeNumber) -> Bool {
+            defer { request() }
+            return base.isOpenAndUsed(number)
+        }
+
+        func claim(_ number: InodeNumber) { base.claim(number) }
+        func endClaims(_ numbers: [InodeNumber]) { base.endClaims(numbers) }
+        func waitForClaims(of number: InodeNumber) async { await base.waitForClaims(of: number) }
+    }
+
+    private let fixture: ReplicaFixture
+    private let replica: Replica
+    private let volume: Volume
+    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+        volume = try .make(replica, observer: ClosedInodes())
+    }
+
+    /// A materialized file, and what an open says that comes in the middle of a transaction.
+    private func openDuring(
+        _ transaction: (InodeNumber, any OpenInodes) async throws -> Void
+    ) async throws -> (node: UInt64, error: VolumeError?) {
+        try await replica.list([.file("a", size: 10, version: "1")], open: volume.openInodes)
+        let node = try volume.lookup("a", in: 1).node
+        try await replica.fill(InodeNumber(node))
+        let answer = Mutex<Result<OpenGrant, VolumeError>?>(nil)
+        let open = Interrupted(base: volume.openInodes) { [volume, caller] in
+            let result = Result { () throws(VolumeError) in
+                try volume.open(node, for: .reading, caller: caller, registry: nil)
+            }
+            answer.withLock { $0 = $0 ?? result }
+        }
+        try await transaction(InodeNumber(node), open)
+        switch try #require(answer.withLock { $0 }) {
+        case .success: return (node, nil)
+        case .failure(let error): return (node, error)
+        }
+    }
+
+    @Test(
+        "EVICT-9: a process that opens a file while it is evicted waits for that, and does not get the content that goes"
+    )
+    func openDuringEviction() async throws {
+        let (node, error) = try await openDuring { number, open in
+            let (freed, _) = try await replica.evictFile(number, open: open)
+            #expect(freed == 10)
+        }
+        #expect(error == .needs(.claim(of: InodeNumber(node))))
+        await volume.openInodes.waitForClaims(of: InodeNumber(node))
+        // It is dataless now: its reader needs the content, and a writer all of it.
+        _ = try volume.open(node, for: .reading, caller: caller, registry: nil)
+        #expect(throws: VolumeError.needs(.content(of: InodeNumber(node), version: Array("1".utf8), range: 0..<10))) {
+            try volume.read(node, at: 0, count: 10, isProvided: false)
+        }
+        #expect(
+            throws: VolumeError.needs(.whole(of: InodeNumber(node)))
+        ) {
+            try volume.open(
+                node, for: OpenIntent(isWriting: true, isTruncating: false), caller: caller, registry: nil)
+        }
+    }
+
+    @Test("a process that opens a file while a remote change is applied gets the new version")
+    func openDuringRemoteChange() async throws {
+        let (node, error) = try await openDuring { _, open in
+            try await replica.change([.file("a", size: 20, version: "2")], open: open)
+        }
+        #expect(error == .needs(.claim(of: InodeNumber(node))))
+        _ = try volume.open(node, for: .reading, caller: caller, registry: nil)
+        #expect(throws: VolumeError.needs(.content(of: InodeNumber(node), version: Array("2".utf8), range: 0..<20))) {
+            try volume.read(node, at: 0, count: 20, isProvided: false)
+        }
+    }
+
+    @Test("a reader waits until the last transaction that has claimed a file has ended") func waits() async throws {
+        let files = try OpenFiles()
+        let number = InodeNumber(rawValue: 5)
+        await files.waitForClaims(of: number)
+        files.claim(number)
+        files.claim(number)
+        let hasWaited = Mutex(false)
+        async let waiting: Void = {
+            await files.waitForClaims(of: number)
+            hasWaited.withLock { $0 = true }
+        }()
+        files.endClaims([number])
+        #expect(files.isClaimed(number) && !hasWaited.withLock { $0 })
+        files.endClaims([number])
+        await waiting
+        #expect(!files.isClaimed(number))
+    }
+}
