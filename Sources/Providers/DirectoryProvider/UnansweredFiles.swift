@@ -13,7 +13,9 @@ struct UnansweredFiles {
     private var first = 0
 
     /// Adds a file, and removes those whose deadline has passed.
-    mutating func insert(_ identifier: ItemIdentifier, at place: ChangeLog.Place, until deadline: ContinuousClock.Instant) {
+    mutating func insert(
+        _ identifier: ItemIdentifier, at place: ChangeLog.Place, until deadline: ContinuousClock.Instant
+    ) {
         let now = ContinuousClock.now
         while first < order.count, order[first].deadline <= now {
             let (place, deadline) = order[first]
@@ -32,13 +34,16 @@ struct UnansweredFiles {
     ///
     /// - Parameter identifier: removes only this file; nil for any.
     mutating func remove(_ place: ChangeLog.Place, ifStill identifier: ItemIdentifier? = nil) {
-        guard let file = files[place.directory]?[place], identifier == nil || identifier == file.identifier else { return }
+        guard let file = files[place.directory]?[place], identifier == nil || identifier == file.identifier else {
+            return
+        }
         files[place.directory]?[place] = nil
         if files[place.directory]?.isEmpty == true { files[place.directory] = nil }
     }
 
     /// The files in a directory: all of them, or the one at a place.
-    func files(in directory: ItemIdentifier, at place: ChangeLog.Place? = nil) -> [(place: ChangeLog.Place, file: File)] {
+    func files(in directory: ItemIdentifier, at place: ChangeLog.Place? = nil) -> [(place: ChangeLog.Place, file: File)]
+    {
         guard let place else { return files[directory]?.map { ($0.key, $0.value) } ?? [] }
         return files[directory]?[place].map { [(place, $0)] } ?? []
     }
