@@ -140,7 +140,9 @@ let targets: [Target] = [
         exclude: ["Programs"]),
     .testTarget(
         name: "HTTPTransportTests",
-        dependencies: ["FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, system],
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "TestSupport", logging, nioCore, system,
+        ],
         exclude: ["Programs"]),
     .testTarget(
         name: "S3ProviderTests",

@@ -2,6 +2,7 @@ import Dispatch
 import FUSE
 import Foundation
 import Replica
+import Syscalls
 import Volume
 
 /// Closed files whose changes the volume has not recorded yet. They are recorded in batches, because a program that writes

@@ -14,7 +14,7 @@ extension VolumeFileSystem {
         let wanted = LocalAttributes(changes)
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.setAttributes(
-                of: node.rawValue, to: wanted, caller: Requester(request), request: RequestNumber(request))
+                of: node.rawValue, to: wanted, caller: Requester(request), request: request.number)
         } succeed: { reply, attributes in
             reply.succeed(FileAttributes(attributes), lifetime: attributes.lifetime)
         }
@@ -42,7 +42,7 @@ extension VolumeFileSystem {
             Entry(
                 try volume.makeSymbolicLink(
                     name, in: parent.rawValue, to: text, caller: Requester(request), isListed: attempt != .unlisted,
-                    request: RequestNumber(request)))
+                    request: request.number))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -54,7 +54,7 @@ extension VolumeFileSystem {
         let name = newName.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             Entry(
-                try volume.link(node.rawValue, as: name, in: newParent.rawValue, request: RequestNumber(request)))
+                try volume.link(node.rawValue, as: name, in: newParent.rawValue, request: request.number))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -63,7 +63,7 @@ extension VolumeFileSystem {
     func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.unlink(name, in: parent.rawValue, request: RequestNumber(request))
+            try volume.unlink(name, in: parent.rawValue, request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -72,7 +72,7 @@ extension VolumeFileSystem {
     func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeDirectory(name, in: parent.rawValue, request: RequestNumber(request))
+            try volume.removeDirectory(name, in: parent.rawValue, request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -88,7 +88,7 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.rename(
                 old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
-                exchange: options.contains(.exchange), request: RequestNumber(request))
+                exchange: options.contains(.exchange), request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -107,7 +107,7 @@ extension VolumeFileSystem {
                 return try volume.create(
                     name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                     caller: Requester(request), registry: registry, isListed: attempt != .unlisted,
-                    request: RequestNumber(request))
+                    request: request.number)
             } catch .refused(.fileExists) where !flags.contains(.exclusive) {
                 // The name has come since the kernel looked it up. It looks it up again after ESTALE, verifies the permissions of
                 // the file, and opens it.
@@ -125,7 +125,7 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                caller: Requester(request), registry: registry, request: RequestNumber(request))
+                caller: Requester(request), registry: registry, request: request.number)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
@@ -135,7 +135,7 @@ extension VolumeFileSystem {
         _ reply: consuming CreateReply, _ attributes: Attributes, _ grant: OpenGrant, isWriting: Bool,
         _ registry: (any PassthroughRegistry)?, _ request: Request
     ) {
-        let request = RequestNumber(request)
+        let request = request.number
         volume.noteLookup(of: [attributes.node], request: request)
         let isOpen = reply.succeed(
             Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
@@ -193,7 +193,7 @@ extension VolumeFileSystem {
     ) {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.allocate(
-                node.rawValue, mode: mode, offset: offset, length: length, request: RequestNumber(request))
+                node.rawValue, mode: mode, offset: offset, length: length, request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -202,7 +202,7 @@ extension VolumeFileSystem {
     func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
         let text = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeExtendedAttribute(text, of: node.rawValue, request: RequestNumber(request))
+            try volume.removeExtendedAttribute(text, of: node.rawValue, request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }
@@ -219,7 +219,7 @@ extension VolumeFileSystem {
             Entry(
                 try volume.make(
                     name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
-                    isListed: attempt != .unlisted, request: RequestNumber(request)))
+                    isListed: attempt != .unlisted, request: request.number))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -239,14 +239,6 @@ extension OpenGrant {
         case .passthrough(let backing): BackingID(rawValue: backing)
         case .cached: nil
         }
-    }
-}
-
-extension RequestNumber {
-    /// Nil for a large write, whose number is not known.
-    init?(_ request: Request) {
-        guard let number = request.number else { return nil }
-        self.init(rawValue: number.rawValue, isResent: number.isResent)
     }
 }
 

@@ -65,7 +65,7 @@ final class VolumeFileSystem: FileSystem {
             reply.succeed(entry)
             return
         }
-        let (node, request) = (entry.node.rawValue, RequestNumber(request))
+        let (node, request) = (entry.node.rawValue, request.number)
         volume.noteLookup(of: [node], request: request)
         if !reply.succeed(entry) { volume.forget(node, lookups: 1, undoing: request) }
     }
@@ -100,13 +100,13 @@ final class VolumeFileSystem: FileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
-                request: RequestNumber(request))
+                request: request.number)
         } succeed: { [volume] reply, grant in
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
             guard !isOpen else { return }
             volume.undoOpen(
-                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: RequestNumber(request))
+                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: request.number)
         }
     }
 
@@ -126,10 +126,10 @@ final class VolumeFileSystem: FileSystem {
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
         if flags.canWrite {
-            closedFiles.add(node, request: RequestNumber(request))
+            closedFiles.add(node, request: request.number)
         } else {
             volume.close(
-                node.rawValue, wasWriting: false, registry: passthrough.registry, request: RequestNumber(request))
+                node.rawValue, wasWriting: false, registry: passthrough.registry, request: request.number)
         }
         reply.succeed()
     }
@@ -223,7 +223,7 @@ final class VolumeFileSystem: FileSystem {
             try volume.setExtendedAttribute(
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
                 mustExist: options.contains(.replace), caller: Requester(request), isProvided: attempt.isProvided,
-                request: RequestNumber(request))
+                request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }

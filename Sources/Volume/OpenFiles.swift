@@ -1,6 +1,7 @@
 import Foundation
 import Replica
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// Registers local files with the kernel, which then reads and writes them without the daemon (FUSE passthrough).

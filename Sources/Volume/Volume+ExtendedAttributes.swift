@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import Syscalls
 import SystemPackage
 
 /// The attributes that the daemon answers for every item. They are not listed, so that copies and backups do not

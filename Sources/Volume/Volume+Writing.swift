@@ -1,6 +1,7 @@
 import FileProvider
 import Logging
 import Replica
+import Syscalls
 import SystemPackage
 
 /// Changes of names and attributes: each is one transaction of the replica.

@@ -3,6 +3,7 @@ import FileProvider
 import Logging
 import Replica
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// The POSIX semantics of a domain: requests on names, inodes and open files, answered from the replica on the

@@ -1,8 +1,10 @@
 import FileProvider
 import Foundation
-import HTTPTransport
-import Testing
+import NIOCore
 import TestSupport
+import Testing
+
+@testable import HTTPTransport
 
 @Suite(.tags(.server, .timing)) struct HTTPTransportTests {
     @Test func sendsAddressFieldsAndBodyAsTheyAre() async throws {
@@ -110,11 +112,11 @@ import TestSupport
 
     @Test func aSlowReceiverIsNoStall() async throws {
         try await withServer({ $1.stallTimeout = .milliseconds(400) }) { server, transport in
-            let count = try await transport.send(HTTPRequest("GET", server.at("/file"))) { _, body in
+            let count = try await transport.exchange(HTTPRequest("GET", server.at("/file"))) { _, body in
                 var count = 0
-                while let chunk = try await body.next() {
+                while let piece = try await body.next() {
                     if count == 0 { try await body.locally { Thread.sleep(forTimeInterval: 1) } }
-                    count += chunk.count
+                    count += piece.readableBytes
                 }
                 return count
             }

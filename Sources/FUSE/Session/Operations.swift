@@ -1,4 +1,5 @@
 import CFUSEShim
+import Syscalls
 import SystemPackage
 
 /// Returns the table of callbacks for libfuse. It is a function of this library, because a closure in a program's
@@ -20,9 +21,9 @@ private func service(_ owner: UnsafeMutableRawPointer?) -> Service {
 }
 
 /// The kernel's number of the request that the calling thread handles.
-private func currentNumber() -> KernelNumber? {
+private func currentNumber() -> RequestNumber? {
     let number = fuseshim_current_number()
-    return number == 0 ? nil : KernelNumber(rawValue: number, isResent: fuseshim_current_is_resent())
+    return number == 0 ? nil : RequestNumber(rawValue: number, isResent: fuseshim_current_is_resent())
 }
 
 /// Passes a request to the file system, with the reply that answers it.

@@ -1,8 +1,10 @@
+import Syscalls
+
 /// The metadata of a request.
 package struct Request: Hashable, Sendable {
     package let caller: Caller
     /// A number that is unique in this session, for logs and tables; not the kernel's.
     package let unique: UInt64
     /// The kernel's number, unique for the life of the mount; nil for a large write.
-    package let number: KernelNumber?
+    package let number: RequestNumber?
 }

@@ -31,11 +31,6 @@ package struct HTTPFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, S
         fields.filter { $0.name.isSameField(as: name) }.map(\.value)
     }
 
-    /// The members of a header that is a list, without blanks around them.
-    package func list(of name: String) -> [String] {
-        values(of: name).flatMap { $0.split(separator: ",") }.map { $0.trimmingBlanks() }.filter { !$0.isEmpty }
-    }
-
     package var isEmpty: Bool { fields.isEmpty }
 
     package func makeIterator() -> IndexingIterator<[Field]> { fields.makeIterator() }

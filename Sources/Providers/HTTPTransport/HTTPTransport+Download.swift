@@ -1,5 +1,6 @@
 import FileProvider
 import Logging
+import NIOCore
 import Synchronization
 
 /// A download of a file's content or of a range of it.
@@ -94,7 +95,7 @@ extension HTTPTransport {
         } else if start > 0 {
             request.fields["Range"] = "bytes=\(start)-"
         }
-        try await send(request) { head, body in
+        try await exchange(request) { head, body in
             guard head.status == 200 || head.status == 206 else {
                 throw download.failure(HTTPResponse(head: head, body: try await body.all(upTo: 64 << 10)))
             }
@@ -148,23 +149,22 @@ private final class DownloadProgress: Sendable {
 
     func take(_ part: DownloadPart, from body: HTTPBodyReader, into sink: any ContentSink) async throws {
         var skip = part.skip
-        while let chunk = try await body.next() {
-            var piece = chunk
+        while var piece = try await body.next() {
             if skip > 0 {
-                let skipped = Int(min(skip, Int64(chunk.count)))
+                let skipped = Int(min(skip, Int64(piece.readableBytes)))
                 skip -= Int64(skipped)
-                piece = chunk.dropFirst(skipped)
+                piece.moveReaderIndex(forwardBy: skipped)
             }
             let here = position
-            if let end = part.end, here + Int64(piece.count) > end {
+            if let end = part.end, here + Int64(piece.readableBytes) > end {
                 // A server that ignores ranges sends what follows the range too.
                 guard part.mayExceed else { throw part.wrong("more bytes than it said") }
-                piece = piece.prefix(Int(end - here))
+                piece.moveWriterIndex(to: piece.readerIndex + Int(end - here))
             }
-            if piece.count > 0 {
+            if piece.readableBytes > 0 {
                 let bytes = piece
-                try await body.locally { try bytes.write(to: sink, at: here) }
-                state.withLock { $0.position += Int64(bytes.count) }
+                try await body.locally { try sink.write(bytes.readableBytesSpan, at: here) }
+                state.withLock { $0.position += Int64(bytes.readableBytes) }
             }
             if part.mayExceed, let end = part.end, position >= end { return }
         }

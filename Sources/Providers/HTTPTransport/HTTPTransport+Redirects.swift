@@ -1,4 +1,5 @@
 import FileProvider
+import NIOCore
 
 extension HTTPTransport {
     /// The target of a redirect; nil for a response that is none, or one that the caller handles.
@@ -50,6 +51,6 @@ extension HTTPBodyReader {
     /// Reads the rest of a small body, so that the connection can be used again.
     func drain() async {
         var left = 64 << 10
-        while left > 0, let chunk = try? await next() { left -= chunk.count }
+        while left > 0, let piece = try? await next() { left -= piece.readableBytes }
     }
 }

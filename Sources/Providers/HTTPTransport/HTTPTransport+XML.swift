@@ -1,4 +1,5 @@
 import FileProvider
+import NIOCore
 
 /// An XML response without the children of its root, which were passed on as they arrived.
 package struct XMLAnswer: Sendable {
@@ -21,13 +22,13 @@ extension HTTPTransport {
         take: @escaping @Sendable ([XMLElement]) throws -> Void,
         failure: @escaping @Sendable (HTTPResponse) -> any Error
     ) async throws -> XMLAnswer {
-        try await send(request) { head, body in
+        try await exchange(request) { head, body in
             guard isWanted(head) else {
                 throw failure(HTTPResponse(head: head, body: try await body.all(upTo: 64 << 10)))
             }
             var reader = XMLReader(limits: limits)
-            while let chunk = try await body.next() {
-                let elements = try reader.feed(chunk.bytes)
+            while let piece = try await body.next() {
+                let elements = try reader.feed(piece.readableBytesView)
                 if elements.isEmpty { continue }
                 if isMuch {
                     try await body.locally { try take(elements) }

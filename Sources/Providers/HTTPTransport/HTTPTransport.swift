@@ -63,17 +63,12 @@ package final class HTTPTransport: Sendable {
 
     /// Makes a request and passes the response on as it arrives.
     ///
-    /// - Parameter receive: called once, with a response of any status, after redirects and retries. The part of the body
-    ///   that it does not read is discarded; its errors are thrown.
-    package func send<Value: Sendable>(
-        _ request: HTTPRequest,
-        receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
-    ) async throws -> Value {
-        try await exchange(request, mayReceiveAgain: false, receiving: receive)
-    }
-
-    private func exchange<Value: Sendable>(
-        _ request: HTTPRequest, mayReceiveAgain: Bool,
+    /// - Parameters:
+    ///   - mayReceiveAgain: the request may be repeated after `receive` was called.
+    ///   - receive: called with a response of any status, after redirects and retries. The part of the body that it does not
+    ///     read is discarded; its errors are thrown.
+    func exchange<Value: Sendable>(
+        _ request: HTTPRequest, mayReceiveAgain: Bool = false,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Value {
         var request = request

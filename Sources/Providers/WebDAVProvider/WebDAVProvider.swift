@@ -53,7 +53,7 @@ package enum WebDAVProvider {
             throw error
         }
         await remote.close()
-        return Findings(trashBin: remote.server.trash.store.bin?.kind)
+        return Findings(trashBin: remote.server.trash.store.kind)
     }
 
     private static func remote(

@@ -244,8 +244,7 @@ struct ReplicaCheck {
                 let (contents, open) = (contents, open)
                 effects.append(
                     try database.write { db in
-                        let transaction = LocalTransaction(
-                            db: db, open: open, contents: contents, now: FileTimestamp.now)
+                        let transaction = LocalTransaction(db: db, open: open, contents: contents)
                         try ContentChanges(transaction: transaction).contentWasWritten(InodeNumber(rawValue: number))
                         return transaction.effects
                     })

@@ -1,5 +1,6 @@
 import FileProvider
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// Files that were made and are not in the database yet: a transaction writes many of them together, and the process that

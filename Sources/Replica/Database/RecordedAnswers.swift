@@ -1,4 +1,5 @@
 import GRDB
+import Syscalls
 
 /// The results of the kernel's requests that were committed last. Each is written in the transaction of its change, so that
 /// a request that the kernel sends again after a crash has its result here if and only if its change was committed.

@@ -1,4 +1,5 @@
 import GRDB
+import Syscalls
 
 extension ReplicaDatabase {
     /// Deletes the recorded answers: the requests of a new mount are numbered from the start again.

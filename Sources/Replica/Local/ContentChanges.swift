@@ -157,7 +157,7 @@ package struct ContentChanges: LocalPart {
         try touch(parent)
         tellKernelOfName(name, in: parent)
         tellKernel([.attributes(number)])
-        transaction.effects.defects.append(
+        report(
             "'\(place.name)' was changed here and on the remote: what was written here is '\(name)'")
     }
 }

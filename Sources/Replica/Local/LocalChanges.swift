@@ -64,8 +64,7 @@ extension Replica {
         do {
             let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
                 let transaction = LocalTransaction(
-                    db: db, open: open, contents: contents, now: FileTimestamp.now, ignored: ignoredNames,
-                    mayChangeNames: changingNames)
+                    db: db, open: open, contents: contents, ignored: ignoredNames, mayChangeNames: changingNames)
                 // On a full disk it is run twice.
                 try? opened?.close()
                 opened = nil

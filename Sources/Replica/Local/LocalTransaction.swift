@@ -43,43 +43,28 @@ package struct LocalCaller: Hashable, Sendable {
 }
 
 /// The transaction of a local change: the parts of ``LocalChanges`` share it.
-final class LocalTransaction {
-    let db: Database
-    let open: any OpenInodes
-    let contents: ContentStore
-    let now: FileTimestamp
+final class LocalTransaction: ReplicaTransaction {
     let ignored: IgnoredNames
     /// Whether the transaction may make names (``WriteReach``).
     let mayChangeNames: Bool
-    /// What is left to tell the kernel and the user after the commit.
-    var effects = ReplicaEffects()
     /// A content file that was opened for the caller, who gets it only after the commit.
     var opened: FileDescriptor?
 
     init(
-        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp, ignored: IgnoredNames = .none,
+        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp = .now,
+        ignored: IgnoredNames = .none,
         mayChangeNames: Bool = true
     ) {
         self.mayChangeNames = mayChangeNames
         self.ignored = ignored
-        self.db = db
-        self.open = open
-        self.contents = contents
-        self.now = now
+        super.init(db: db, open: open, contents: contents, now: now)
     }
 }
 
 /// Changes of one subject in a local transaction.
-protocol LocalPart {
-    var transaction: LocalTransaction { get }
-}
+protocol LocalPart: TransactionPart where Transaction == LocalTransaction {}
 
 extension LocalPart {
-    var db: Database { transaction.db }
-    var open: any OpenInodes { transaction.open }
-    var contents: ContentStore { transaction.contents }
-    var now: FileTimestamp { transaction.now }
-
     /// A directory in which names can be made and removed: one whose listing is here.
     ///
     /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
@@ -142,10 +127,6 @@ extension LocalPart {
 
     func setChangeTime(of number: InodeNumber) throws {
         try db.setChangeTime(of: number, to: now)
-    }
-
-    func tellKernel(_ invalidations: [KernelInvalidation]) {
-        transaction.effects.invalidations += invalidations
     }
 
     /// A content file is removed after the commit.

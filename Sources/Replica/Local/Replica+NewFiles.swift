@@ -1,5 +1,6 @@
 import FileNames
 import FileProvider
+import Syscalls
 import SystemPackage
 
 extension Replica {
@@ -50,7 +51,7 @@ extension Replica {
             return try isFree || !database.peek { try $0.hasItem(named: name, in: parent) } ? ground : nil
         }
         return try database.peek { db in
-            let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents, now: FileTimestamp.now)
+            let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents)
             let directory = try NameChanges(transaction: transaction).directory(for: name, in: parent)
             let (role, isLocal) = try TrashMoves(transaction: transaction).role(ofNew: name, .file, in: parent)
             guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,

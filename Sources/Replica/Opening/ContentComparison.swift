@@ -160,7 +160,7 @@ struct ContentComparison: RecoveryWork {
         let length = try contents.status(of: number).size
         if length != inode.size, isUnsent {
             // It is all there is of what was written here: it is taken as it is, and sent.
-            let transaction = LocalTransaction(db: db, open: open, contents: contents, now: FileTimestamp.now)
+            let transaction = LocalTransaction(db: db, open: open, contents: contents)
             let changes = ContentChanges(transaction: transaction)
             try changes.contentWasWritten(number)
             return ["what was written to inode \(number) has \(length) bytes and not \(inode.size)"]

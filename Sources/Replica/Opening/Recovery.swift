@@ -95,7 +95,7 @@ struct Recovery {
         let closed = try database.filesBeingWritten().filter { !open.isOpenForWriting($0) }
         guard !closed.isEmpty else { return }
         findings += try database.write { db in
-            let transaction = LocalTransaction(db: db, open: open, contents: contents, now: FileTimestamp.now)
+            let transaction = LocalTransaction(db: db, open: open, contents: contents)
             let changes = ContentChanges(transaction: transaction)
             for number in closed {
                 do {

@@ -2,11 +2,7 @@ import FileProvider
 import GRDB
 
 /// The transaction that takes in what the provider reports or answers: the parts of ``Ingestion`` share it.
-final class RemoteTransaction {
-    let db: Database
-    let open: any OpenInodes
-    let contents: ContentStore
-    let now = FileTimestamp.now
+final class RemoteTransaction: ReplicaTransaction {
     /// Whether the provider may give names that are not UTF-8.
     let hasByteNames: Bool
     /// Items that are still to come in this batch: they make room for those that come before them.
@@ -15,8 +11,6 @@ final class RemoteTransaction {
     var listing: Int64?
     /// Whether that listing is of a directory whose names are not here yet.
     var isFirstListing = false
-    /// What is left to tell the kernel and the user after the commit.
-    var effects = ReplicaEffects()
     fileprivate let turn: WriteTurn
     fileprivate let ordering: RemoteOrdering
 
@@ -28,26 +22,17 @@ final class RemoteTransaction {
         db: Database, open: any OpenInodes, contents: ContentStore, turn: WriteTurn, ordering: RemoteOrdering,
         hasByteNames: Bool
     ) {
-        self.db = db
-        self.open = open
-        self.contents = contents
         self.turn = turn
         self.ordering = ordering
         self.hasByteNames = hasByteNames
+        super.init(db: db, open: open, contents: contents)
     }
 }
 
 /// One subject of the provider's reports and answers, within a transaction.
-protocol RemotePart {
-    var transaction: RemoteTransaction { get }
-}
+protocol RemotePart: TransactionPart where Transaction == RemoteTransaction {}
 
 extension RemotePart {
-    var db: Database { transaction.db }
-    var open: any OpenInodes { transaction.open }
-    var contents: ContentStore { transaction.contents }
-    var now: FileTimestamp { transaction.now }
-
     /// The statements that follow change names or directories: files that are being created are written before them.
     func willChangeNames() throws { try transaction.turn.claim() }
 
@@ -58,9 +43,4 @@ extension RemotePart {
     func isStale(_ identifier: ItemIdentifier, _ observation: Observation) -> Bool {
         transaction.ordering.isStale(identifier, observation)
     }
-
-    func tellKernel(_ invalidations: [KernelInvalidation]) { transaction.effects.invalidations += invalidations }
-
-    /// Tells the user.
-    func report(_ text: String) { transaction.effects.defects.append(text) }
 }

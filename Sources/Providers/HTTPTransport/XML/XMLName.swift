@@ -12,7 +12,7 @@ package struct XMLName: Hashable, Sendable, CustomStringConvertible {
     package var description: String { namespace.isEmpty ? local : "{\(namespace)}\(local)" }
 
     package static func == (one: XMLName, other: XMLName) -> Bool {
-        one.local.utf8.elementsEqual(other.local.utf8) && one.namespace.utf8.elementsEqual(other.namespace.utf8)
+        one.isCalled(other.local, in: other.namespace)
     }
 
     package func hash(into hasher: inout Hasher) {

@@ -28,9 +28,6 @@ package struct XMLReader {
         tokenizer = XMLTokenizer(limits: limits)
     }
 
-    /// The root without the returned children; nil before its start tag.
-    package var rootElement: XMLElement? { root ?? open.first?.element }
-
     /// Parses further bytes.
     ///
     /// - Returns: the children of the root that were completed, in order.

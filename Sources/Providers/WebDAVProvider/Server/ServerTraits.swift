@@ -13,7 +13,7 @@ extension RemoteTraits {
         storesModificationDates = keepsAttributes || server.hasIdentifiers
         storesPermissions = keepsAttributes
         directoryTagsCoverTrees = server.hasIdentifiers
-        hasTrash = server.trash.store.bin != nil
+        hasTrash = server.trash.store.kind != nil
         listsHiddenNames = capabilities?.listsHiddenNames ?? true
         let name = server.announcement.name.map { "the server (\($0.prefix(60)))" } ?? "the server"
         peculiarities = Self.remarks(about: server, reportRemark).map { "\(name) \($0)" }
@@ -50,10 +50,10 @@ extension RemoteTraits {
             remarks.append(
                 "keeps no properties of ours: modes, and dates that are not those of an upload, stay on this machine")
         }
-        if let bin = server.trash.store.bin {
+        if let kind = server.trash.store.kind {
             remarks.append(
                 "has a trash bin: it is the trash of this domain, and keeps what is deleted here, too"
-                    + (bin.kind == .ownCloud
+                    + (kind == .ownCloud
                         ? "; what is in it cannot be read unless it was here before" : ""))
         }
         if let reportRemark { remarks.append(reportRemark) }

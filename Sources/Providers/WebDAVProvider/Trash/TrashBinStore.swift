@@ -13,10 +13,13 @@ struct TrashBinStore: Sendable {
         self.base = base
     }
 
-    var bin: TrashBin? { records[Self.key].flatMap { TrashBin($0, of: base) } }
+    /// Nil for a server without a bin. Costs less than ``bin``.
+    var kind: TrashBin.Kind? { records[Self.key] }
+
+    var bin: TrashBin? { kind.flatMap { TrashBin($0, of: base) } }
 
     func note(_ kind: TrashBin.Kind?) {
-        guard kind != records[Self.key] else { return }
+        guard kind != self.kind else { return }
         if let kind { records.set(Self.key, kind) } else { records.remove(Self.key) }
     }
 }

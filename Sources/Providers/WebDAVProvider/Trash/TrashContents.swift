@@ -220,7 +220,7 @@ struct TrashContents: Sendable {
 
     /// Deletes items in the bin whose names begin with a prefix, as far as possible.
     func clear(namesBeginningWith prefix: String) async {
-        guard store.bin != nil, let all = try? await entries() else { return }
+        guard store.kind != nil, let all = try? await entries() else { return }
         for found in all where found.entry.name.utf8.starts(with: prefix.utf8) { try? await delete(found) }
     }
 }

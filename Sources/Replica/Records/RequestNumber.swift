@@ -1,9 +1,0 @@
-/// The kernel's number of a request, unique for the life of a mount. A daemon that takes a mount over receives the requests that its
-/// predecessor had read and not answered again, with the same number (FUSE_NOTIFY_RESEND).
-package struct RequestNumber: Hashable, Sendable {
-    package var rawValue: UInt64
-    /// Whether the kernel sends the request again, so that its effect may have been committed before.
-    package var isResent: Bool
-
-    package init(rawValue: UInt64, isResent: Bool = false) { self.rawValue = rawValue; self.isResent = isResent }
-}

@@ -1,0 +1,148 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Local and remote changes before and during a reimport.
+    @Suite struct ReimportChangeTests {
+        @Test func localChangesArriveOnceAfterReimport() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.write("here", to: "a")
+                try await machine.write("new", to: "d/new")
+                try await machine.rename("d/y", to: "e/z")
+                try await machine.setPermissions(of: "b", to: 0o600)
+                try await machine.remove("d/x")
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                let remote = machine.provider.tree.entries()
+                #expect(remote["a"]?.content == "here")
+                #expect(remote["d/new"]?.content == "new")
+                #expect(remote["e/z"]?.content == "first y")
+                #expect(remote["d/y"] == nil && remote["d/x"] == nil)
+                #expect(remote["b"]?.permissions == 0o600)
+                #expect(machine.provider.tree.applied.count { $0.kind == .create } == 1)
+            }
+        }
+
+        @Test func changeOfWaitingItemArrives() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.materialize("b")
+                try await machine.materialize("d/x")
+                try await machine.loseIdentifiers()
+                try await machine.write("here", to: "b")
+                try await machine.rename("d/y", to: "y")
+                try await machine.rename("e", to: "g")
+                try await machine.rename("g/f/deep", to: "d/deeper")
+                try await machine.remove("d/x")
+                try await machine.makeDirectory("d/made")
+                try await machine.write("made", to: "d/made/it")
+                try await machine.expectReimported()
+                let paths = machine.provider.tree.entries().keys.sorted()
+                #expect(paths == ["a", "b", "d", "d/deeper", "d/made", "d/made/it", "g", "g/f", "y"])
+                #expect(machine.provider.tree.entries()["b"]?.content == "here")
+                #expect(machine.provider.tree.applied.count { $0.kind == .create } == 2)
+            }
+        }
+
+        @Test func aWholeDirectoryIsRemovedWhileItWaits() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.remove("d/y")
+                try await machine.loseIdentifiers()
+                try await machine.remove("e")
+                try await machine.remove("d")
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries().keys.sorted() == ["a", "b"])
+            }
+        }
+
+        @Test func itemsLostByRemoteAreCreatedFromLocalContent() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.materialize("d/x")
+                let number = try await machine.number("d/x")
+                machine.provider.change { tree in
+                    tree.delete("d")
+                    tree.delete("deep")
+                }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries()["d/x"]?.content == "first x")
+                #expect(try await machine.number("d/x") == number)
+                #expect(await !machine.exists("d/y"))
+                #expect(await !machine.exists("e/f/deep"))
+            }
+        }
+
+        @Test func anUnlistedDirectoryIsNotCreatedAgain() async throws {
+            try await EngineFixture.run(fill: Machine.fillForReimport) { fixture in
+                try await fixture.list()
+                fixture.provider.change { tree in
+                    tree.delete("d")
+                    tree.loseIdentifiers()
+                }
+                try await fixture.engine.reimport(below: .root)
+                fixture.engine.start()
+                #expect(await eventually { (try? fixture.names())?.contains("d") == false })
+                #expect(await eventually { (try? fixture.replica.database.reimports.requests().isEmpty) == true })
+                #expect(fixture.provider.tree.identifier(at: "d") == nil)
+                #expect(try fixture.names().sorted() == ["a", "b", "e"])
+            }
+        }
+
+        @Test func bothSidesChangedAndBothAreKept() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.write("here", to: "a")
+                try await machine.materialize("b")
+                machine.provider.change { tree in
+                    tree.write(RemoteContent("there"), to: "a")
+                    tree.write(RemoteContent("newer b"), to: "b")
+                    tree.addFile("came", in: "d", content: RemoteContent("came"))
+                }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(try await machine.read("a") == "there")
+                #expect(try await machine.read("a (conflicted copy)") == "here")
+                #expect(try await machine.read("b") == "newer b")
+                #expect(try await machine.read("d/came") == "came")
+                #expect(try machine.replica.database.conflictCopies().count == 1)
+            }
+        }
+
+        @Test func anOlderRemoteTakesNothingAway() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                machine.provider.change { $0.write(RemoteContent("second b"), to: "b") }
+                try await machine.drain()
+                #expect(try await machine.read("b") == "second b")
+                machine.provider.change { tree in
+                    // A backup was restored.
+                    tree.write(RemoteContent("first b"), to: "b")
+                    tree.edit("b") { $0.contentModificationDate = FileTimestamp(seconds: 1000, nanoseconds: 0) }
+                }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                let contents = Set(machine.provider.tree.entries().values.compactMap(\.content))
+                #expect(contents.isSuperset(of: ["first b", "second b"]))
+            }
+        }
+
+        @Test func metadataThatChangedThereIsNotWrittenOver() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.materialize("a")
+                try await machine.setPermissions(of: "b", to: 0o640)
+                machine.provider.change { tree in
+                    tree.edit("a") { $0.permissions = 0o711 }
+                    tree.edit("b") { $0.extendedAttributes = ["k": [1]] }
+                }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(try await machine.record("a").permissions == 0o711)
+                #expect(machine.provider.tree.entries()["b"]?.permissions == 0o640)
+                let number = try await machine.number("b")
+                #expect(try machine.replica.database.extendedAttribute("k", of: number) == [1])
+            }
+        }
+    }
+}
