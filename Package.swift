@@ -83,6 +83,11 @@ let targets: [Target] = [
         ],
         path: "Sources/Providers/S3Provider"),
 
+    .target(
+        name: "ProgramProvider",
+        dependencies: ["FileProvider", "PathAddressing", "ProviderDescriptors", "Syscalls", logging, system],
+        path: "Sources/Providers/ProgramProvider"),
+
     // The programs.
     .target(name: "Keeper", dependencies: ["CSyscalls"]),
     // Without the shared libraries of Swift, which would double its memory. No test target may depend on it: the flag would
@@ -95,7 +100,8 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
-            "PathAddressing", "ProviderDescriptors", "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive",
+            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Replica", "S3Provider", "Sync", "Syscalls",
+            "TarArchive",
             "Volume",
             "WebDAVProvider", logging, system, toml,
         ]),
@@ -156,6 +162,14 @@ let targets: [Target] = [
         name: "S3ProviderTests",
         dependencies: [
             "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport",
+            logging, system,
+        ],
+        exclude: ["Programs"]),
+    .testTarget(
+        name: "ProgramProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors",
+            "TestSupport",
             logging, system,
         ],
         exclude: ["Programs"]),

@@ -18,7 +18,8 @@ import Testing
         for prefix in prefixes { #expect(prefixes.filter { prefix.hasPrefix($0) } == [prefix]) }
         #expect(ProviderDescriptor.serving("/folder")?.name == "folder")
         #expect(ProviderDescriptor.serving("webdavs://host/")?.name == "webdav")
-        #expect(ProviderDescriptor.serving("gopher://host/") == nil)
+        #expect(ProviderDescriptor.serving("Gopher://host/") == nil)
+        #expect(ProviderDescriptor.serving("git:/folder")?.name == "program")
         // An option that several kinds have is one flag, and has one kind of value.
         for (name, same) in Dictionary(grouping: ProviderDescriptor.all.flatMap(\.options), by: \.name) {
             #expect(Set(same.map(\.kind)).count == 1, "\(name)")

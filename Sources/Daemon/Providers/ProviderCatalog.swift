@@ -3,6 +3,7 @@ import DirectoryProvider
 import FileProvider
 import Foundation
 import Logging
+import ProgramProvider
 import ProviderDescriptors
 import S3Provider
 import WebDAVProvider
@@ -19,6 +20,7 @@ struct ProviderCatalog: Sendable {
         WebDAVProviderFactory(),
         S3ProviderFactory(),
         TarArchiveFactory(),
+        ProgramProviderFactory(),
     ]
 
     /// Creates the provider of a domain, without network access.
@@ -66,7 +68,8 @@ struct ProviderCatalog: Sendable {
     }
 
     private func factory(of source: String) throws(FileProviderError) -> any ProviderFactory {
-        if let factory = Self.factories.first(where: { $0.descriptor.serves(source) }) { return factory }
+        let descriptor = ProviderDescriptor.serving(source)
+        if let factory = Self.factories.first(where: { $0.descriptor == descriptor }) { return factory }
         throw FileProviderError(
             .providerNotFound,
             "no provider serves '\(source)': a source is \(ProviderDescriptor.allForms); 'yonder providers' lists all")

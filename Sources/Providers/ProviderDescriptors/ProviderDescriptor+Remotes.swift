@@ -1,9 +1,11 @@
 extension ProviderDescriptor {
     /// All kinds of remote, in the order in which they are listed and in which a source is matched.
-    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .tar]
+    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .tar, .program]
 
     /// The kind of a source; nil if there is none.
-    package static func serving(_ source: String) -> ProviderDescriptor? { all.first { $0.serves(source) } }
+    package static func serving(_ source: String) -> ProviderDescriptor? {
+        all.first { $0.serves(source) } ?? (ProgramSource(source) == nil ? nil : .program)
+    }
 
     /// The forms of all sources, as a sentence lists them.
     package static var allForms: String {
@@ -51,6 +53,11 @@ extension ProviderDescriptor {
 
     package static let tar = ProviderDescriptor(
         name: "tar", summary: "An uncompressed tar archive, read-only.", forms: ["tar:///PATH"], prefixes: ["tar://"])
+
+    /// A program says itself which options it takes.
+    package static let program = ProviderDescriptor(
+        name: "program", summary: "What the program yonder-provider-NAME serves (Docs/Protocol.md).",
+        forms: ["NAME:ANYTHING"], prefixes: [], takesAnyOption: true)
 
     /// Proxies and certificates, of all remotes that are reached by HTTP.
     private static let httpVariables = [

@@ -12,6 +12,8 @@ package struct ProviderDescriptor: Hashable, Sendable {
     /// How sources of this kind begin: `s3://`, or `/` for absolute paths.
     package var prefixes: [String]
     package var options: [ProviderOption] = []
+    /// Whether options and secrets that the descriptor does not list are passed on unverified.
+    package var takesAnyOption = false
     /// Environment variables that are sent with a mount command and stored with the domain.
     package var variables: [String] = []
     /// As ``variables``, and the value is a path, which is made absolute.
@@ -32,7 +34,10 @@ package struct ProviderDescriptor: Hashable, Sendable {
     /// - Returns: what is wrong, in words for the user; nil if nothing is.
     package func mistake(in values: [String: String]) -> String? {
         for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-            guard let option = option(name), !option.isSecret else { return Self.misplaced(name, self) }
+            guard let option = option(name), !option.isSecret else {
+                if takesAnyOption { continue }
+                return Self.misplaced(name, self)
+            }
             if let mistake = option.mistake(in: value) { return mistake }
         }
         return nil
@@ -40,6 +45,7 @@ package struct ProviderDescriptor: Hashable, Sendable {
 
     /// Verifies the names of secrets, as ``mistake(in:)`` does.
     package func mistake(inSecrets names: some Sequence<String>) -> String? {
+        if takesAnyOption { return nil }
         for name in names.sorted() where name != ProviderOption.userName && option(name)?.isSecret != true {
             return "the source takes no \(name): \(Self.misplaced(name, self, flag: "--\(name)-stdin"))"
         }

@@ -51,8 +51,44 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
                 given[option.name] = try values.decode(Option<String?>.self, forKey: key).wrappedValue
             }
         }
+        for text in try values.decode(Option<[String]>.self, forKey: Self.option).wrappedValue {
+            guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+                throw ValidationError("--option takes NAME=VALUE, and '\(text)' is not")
+            }
+            given[String(text[..<equals])] = String(text[text.index(after: equals)...])
+        }
+        for name in try values.decode(Option<[String]>.self, forKey: Self.secret).wrappedValue {
+            secrets.append(ProviderOption(name, .secret, ""))
+        }
         self.given = given
         self.secrets = secrets
+    }
+
+    private static let option = Key(stringValue: "option")
+    private static let secret = Key(stringValue: "secret")
+
+    /// For programs, whose options only they know.
+    private static var general: [Mirror.Child] {
+        [
+            (
+                option.stringValue,
+                Option<[String]>(
+                    wrappedValue: [],
+                    name: [.customShort("o"), .customLong("option")], parsing: .singleValue,
+                    help: ArgumentHelp(
+                        "An option of the source, above all of one that a program serves. May be repeated.",
+                        valueName: "name=value"))
+            ),
+            (
+                secret.stringValue,
+                Option<[String]>(
+                    wrappedValue: [],
+                    name: .customLong("secret"), parsing: .singleValue,
+                    help: ArgumentHelp(
+                        "Read a secret of the source from standard input, one line each. May be repeated.",
+                        valueName: "name"))
+            ),
+        ]
     }
 
     var customMirror: Mirror {
@@ -68,14 +104,12 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
                         name: .customLong(option.flag), help: ArgumentHelp("\(help)", valueName: option.valueName),
                         completion: option.completion)
                 )
-            })
+            } + Self.general)
     }
 
     /// - Throws: `ValidationError` for options that do not apply to the source.
     func check(for source: String) throws {
-        let path = AbsolutePath.resolving(source)
-        let descriptor = source.contains("://") ? ProviderDescriptor.serving(source) : ProviderDescriptor.serving(path)
-        if let mistake = descriptor?.mistake(in: given) { throw ValidationError(mistake) }
+        if let mistake = SourcePath.descriptor(of: source)?.mistake(in: given) { throw ValidationError(mistake) }
     }
 
     /// Adds the options and credentials from the flags and from the environment for the source of the arguments, if there is one.
@@ -100,7 +134,7 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
     /// - Throws: `ExitCode` 64 after printing that there is none.
     private func read(_ secret: ProviderOption, for source: String) throws -> [String: String] {
         guard let line = readLine(), !line.isEmpty else {
-            Output.complain("--\(secret.flag): no \(secret.name) on standard input")
+            Output.complain("no \(secret.name) on standard input")
             throw ExitCode(64)
         }
         guard secret.kind == .password else { return [secret.name: line] }
