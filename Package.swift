@@ -54,7 +54,11 @@ let targets: [Target] = [
 
     // The remotes.
     .target(
-        name: "DirectoryProvider", dependencies: ["FileNames", "FileProvider", "Syscalls", logging, system],
+        name: "ProviderDescriptors", dependencies: ["FileProvider", logging],
+        path: "Sources/Providers/ProviderDescriptors"),
+    .target(
+        name: "DirectoryProvider",
+        dependencies: ["FileNames", "FileProvider", "ProviderDescriptors", "Syscalls", logging, system],
         path: "Sources/Providers/DirectoryProvider"),
 
     .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive"),
@@ -68,12 +72,21 @@ let targets: [Target] = [
         path: "Sources/Providers/HTTPTransport"),
     .target(
         name: "WebDAVProvider",
-        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
+        dependencies: [
+            "FileProvider", "HTTPTransport", "PathAddressing", "ProviderDescriptors", crypto, logging, system,
+        ],
         path: "Sources/Providers/WebDAVProvider"),
     .target(
         name: "S3Provider",
-        dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
+        dependencies: [
+            "FileProvider", "HTTPTransport", "PathAddressing", "ProviderDescriptors", crypto, logging, system,
+        ],
         path: "Sources/Providers/S3Provider"),
+
+    .target(
+        name: "ProgramProvider",
+        dependencies: ["FileProvider", "PathAddressing", "ProviderDescriptors", "Syscalls", logging, system],
+        path: "Sources/Providers/ProgramProvider"),
 
     // The programs.
     .target(name: "Keeper", dependencies: ["CSyscalls"]),
@@ -87,12 +100,15 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
-            "PathAddressing",
-            "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system,
-            toml,
+            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Replica", "S3Provider", "Sync", "Syscalls",
+            "TarArchive",
+            "Volume",
+            "WebDAVProvider", logging, system, toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
-    .executableTarget(name: "yonder", dependencies: ["Control", "FileNames", "Syscalls", argumentParser, system]),
+    .executableTarget(
+        name: "yonder",
+        dependencies: ["Control", "FileNames", "ProviderDescriptors", "Syscalls", argumentParser, system]),
 
     // The proofs.
     .target(
@@ -151,13 +167,23 @@ let targets: [Target] = [
             logging, system,
         ],
         exclude: ["Programs"]),
+    .testTarget(
+        name: "ProgramProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors",
+            "TestSupport",
+            logging, system,
+        ],
+        exclude: ["Programs"]),
     .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
-    .testTarget(name: "ControlTests", dependencies: ["Control", "Syscalls", "TestSupport", logging, system]),
+    .testTarget(
+        name: "ControlTests",
+        dependencies: ["Control", "ProviderDescriptors", "Syscalls", "TestSupport", logging, system]),
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "Replica", "Sync", "Syscalls", "TestSupport",
-            "yonder", "yonderd", logging, system,
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "Sync",
+            "Syscalls", "TestSupport", "yonder", "yonderd", logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
 

@@ -1,43 +1,34 @@
-/// Credentials of a domain: user and password, and environment variables with credentials, certificates and proxies,
-/// from the shell that mounts it. They may be secret.
+/// Credentials of a domain: secrets, and environment variables with credentials, certificates and proxies, from the shell that
+/// mounts it.
 package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConvertible {
-    package var user: String
-    /// Empty if none was given.
-    package var password: String
+    /// Secrets by the names of the options that they were given for, such as `password`, with the user's name under `user`.
+    package var secrets: [String: String]
     /// Environment variables. An empty one removes the stored one.
     package var variables: [String: String]?
 
-    package init(user: String, password: String, variables: [String: String]? = nil) {
-        (self.user, self.password) = (user, password)
+    package init(secrets: [String: String] = [:], variables: [String: String]? = nil) {
+        self.secrets = secrets
         self.variables = variables
     }
 
-    package init(variables: [String: String]) {
-        self.init(user: "", password: "", variables: variables)
-    }
-
-    /// Whether user and password are set.
-    package var hasPassword: Bool { !password.isEmpty }
+    /// Whether secrets are set.
+    package var hasSecrets: Bool { !secrets.isEmpty }
 
     /// A description without secrets.
-    package var description: String { "credentials of '\(user)'" }
+    package var description: String { "credentials of '\(secrets["user"] ?? "")'" }
 
-    /// The stored credentials after a command: values that the command does not set stay. Access keys and the address
-    /// of container credentials replace each other as a whole, because a key is useless with the secret of another.
+    /// The stored credentials after a command: values that the command does not set stay.
     ///
+    /// - Parameter exclusive: variables that replace each other as a whole, because a key is useless with the secret of
+    ///   another.
     /// - Returns: nil if nothing is left.
-    package func replacing(_ kept: GivenCredentials?) -> GivenCredentials? {
-        var result = hasPassword ? self : kept ?? self
+    package func replacing(_ kept: GivenCredentials?, exclusive: Set<String> = []) -> GivenCredentials? {
+        var result = hasSecrets ? self : kept ?? self
         var all = kept?.variables ?? [:]
         let given = variables ?? [:]
-        if given.keys.contains(where: Self.isIdentity) { all = all.filter { !Self.isIdentity($0.key) } }
+        if given.keys.contains(where: exclusive.contains) { all = all.filter { !exclusive.contains($0.key) } }
         all = all.merging(given) { $1 }.filter { !$0.value.isEmpty }
         result.variables = all.isEmpty ? nil : all
-        return result.hasPassword || !all.isEmpty ? result : nil
-    }
-
-    private static func isIdentity(_ name: String) -> Bool {
-        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"].contains(name)
-            || name.hasPrefix("AWS_CONTAINER_")
+        return result.hasSecrets || !all.isEmpty ? result : nil
     }
 }

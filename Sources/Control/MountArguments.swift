@@ -26,8 +26,8 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var allowsSetID: Bool?
     /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
-    /// The endpoint, region and profile of a bucket.
-    package var objectStore: ObjectStoreOptions?
+    /// The options of the remote, by name, without secrets. An empty value removes the stored one.
+    package var remote: [String: String]?
 
     package init(source: String?, directory: String?, name: String?) {
         self.source = source
@@ -44,27 +44,5 @@ package enum Given<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sen
     /// The value; nil for `none`.
     package var value: Value? {
         if case .value(let value) = self { value } else { nil }
-    }
-}
-
-/// The endpoint, region and profile of a bucket. Contains no secrets.
-package struct ObjectStoreOptions: Codable, Hashable, Sendable {
-    /// `https://HOST:PORT`; nil for Amazon.
-    package var endpoint: String?
-    package var region: String?
-    /// The name of a profile in `~/.aws`.
-    package var profile: String?
-
-    package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
-        self.endpoint = endpoint
-        self.region = region
-        self.profile = profile
-    }
-
-    /// These options, completed by others.
-    package func merging(_ others: ObjectStoreOptions?) -> ObjectStoreOptions {
-        ObjectStoreOptions(
-            endpoint: endpoint ?? others?.endpoint, region: region ?? others?.region,
-            profile: profile ?? others?.profile)
     }
 }

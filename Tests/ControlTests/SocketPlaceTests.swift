@@ -154,7 +154,7 @@ import Testing
             defer { program.kill() }
             #expect(await eventually { FileManager.default.fileExists(atPath: path + ".ready") })
             var arguments = MountArguments(source: "webdav://host/", directory: "/mnt", name: nil)
-            arguments.credentials = GivenCredentials(user: "user", password: "secret word")
+            arguments.credentials = GivenCredentials(secrets: ["user": "user", "password": "secret word"])
             let command = ControlCommand.mount(arguments)
             let error = await #expect(throws: ControlError.self) {
                 try await ControlClient(socket: path).perform(command)

@@ -82,7 +82,7 @@ extension RealMount {
                 try await yonder.mountSource("--fsync", "remote")
                 let store = CredentialStore(in: yonder.mount.appending("credentials"))
                 let (first, second) = (
-                    GivenCredentials(user: "a", password: "one"), GivenCredentials(user: "a", password: "two")
+                    GivenCredentials(secrets: ["password": "one"]), GivenCredentials(secrets: ["password": "two"])
                 )
                 try await Task.detached { try store.keep(first, of: "name") }.value
                 #expect(try await yonder.yonder("pause", "mount").status == 0)

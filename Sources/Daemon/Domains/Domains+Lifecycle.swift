@@ -117,6 +117,7 @@ extension Domains {
         let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: source)
         let options = DomainOptions().merging(arguments)
+        try ProviderCatalog.check(options, of: source)
         let imported = try await Task.detached {
             let isTaken = try checkFolder(folder, source, directory, in: store, mounted: mounted)
             do {

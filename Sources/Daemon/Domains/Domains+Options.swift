@@ -23,8 +23,9 @@ extension Domains {
             throw Self.needsMount(
                 "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", request.name)
         }
-        if new.objectStore != old.objectStore, old.objectStore != nil {
-            throw Self.needsMount("it is mounted with another endpoint, region or profile", request.name)
+        let names = Set((new.remote ?? [:]).keys).union((old.remote ?? [:]).keys).sorted()
+        if let name = names.first(where: { new.remote?[$0] != old.remote?[$0] }) {
+            throw Self.needsMount("it is mounted with another --\(name)", request.name)
         }
         if let given {
             // Variables replace those of an expired session, and need not work yet.

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Foundation
 import Logging
+import ProviderDescriptors
 import Replica
 import SystemPackage
 
@@ -80,6 +81,7 @@ actor Domains {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         let request = try request(for: arguments)
         try request.options.checkRights(of: request.name)
+        try ProviderCatalog.check(request.options, of: request.source)
         await acquire(request.name)
         defer { release(request.name) }
         if let host = hosts[request.name] {
@@ -347,16 +349,17 @@ actor Domains {
     @discardableResult
     func tryOut(
         _ request: MountRequest, _ given: GivenCredentials?, isNew: Bool, isTrying: Bool = true
-    ) async throws -> ProviderCatalog.Findings? {
+    ) async throws -> ProviderFindings? {
         // Stored credentials may belong to an earlier domain with this name.
         let kept = isNew ? nil : catalog.credentials.credentials(of: request.name)
-        let all = given.map { $0.replacing(kept) } ?? kept
-        let hasNews = given?.hasPassword == true || all != kept
+        let all =
+            given.map { $0.replacing(kept, exclusive: ProviderCatalog.identityVariables(of: request.source)) } ?? kept
+        let hasNews = given?.hasSecrets == true || all != kept
         guard isNew || hasNews else { return nil }
-        var findings: ProviderCatalog.Findings?
+        var findings: ProviderFindings?
         let domain = FileProviderDomain(identifier: request.name, source: request.source)
         do {
-            if request.options.isPaused != true, isTrying || given?.hasPassword == true {
+            if request.options.isPaused != true, isTrying || given?.hasSecrets == true {
                 findings = try await catalog.tryOut(domain, request.options, given: all)
             }
         } catch let error as FileProviderError {

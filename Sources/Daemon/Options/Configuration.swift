@@ -1,6 +1,7 @@
 import Control
 import Foundation
 import Logging
+import ProviderDescriptors
 import Replica
 import TOMLKit
 
@@ -16,11 +17,16 @@ import TOMLKit
 ///     [ignore]
 ///     names = ["*.part", "node_modules"]            # what has such a name is never sent
 ///     usual-list = true                             # false: without the list that comes with Yonder
+///
+///     [s3]                                          # options of all domains of a kind: see 'yonder providers'
+///     region = "eu-central-1"
 struct Configuration: Sendable {
     var rules = MaterializationRules.usual
     /// The fetch budget per process in bytes; nil for no limit.
     var processBudget: Int64?
     var ignoredNames = IgnoredNames.usual
+    /// The options of all domains of a kind of remote, by the name of its descriptor.
+    var remoteOptions: [String: [String: String]] = [:]
 
     private struct File: Decodable {
         struct Materialization: Decodable {
@@ -51,6 +57,24 @@ struct Configuration: Sendable {
 
         var materialization: Materialization?
         var ignore: Ignore?
+        var remotes: [String: [String: String]] = [:]
+
+        private struct Key: CodingKey {
+            var stringValue: String
+            var intValue: Int? { nil }
+            init(stringValue: String) { self.stringValue = stringValue }
+            init?(intValue: Int) { nil }
+        }
+
+        init(from decoder: any Decoder) throws {
+            let tables = try decoder.container(keyedBy: Key.self)
+            materialization = try tables.decodeIfPresent(
+                Materialization.self, forKey: Key(stringValue: "materialization"))
+            ignore = try tables.decodeIfPresent(Ignore.self, forKey: Key(stringValue: "ignore"))
+            for name in ProviderDescriptor.all.map(\.name) {
+                remotes[name] = try tables.decodeIfPresent([String: String].self, forKey: Key(stringValue: name))
+            }
+        }
     }
 
     /// - Parameter path: need not exist. An unreadable file is reported, and the defaults apply.
@@ -84,10 +108,20 @@ struct Configuration: Sendable {
                 ignoredNames.patterns.append(name)
             }
         }
+        for descriptor in ProviderDescriptor.all {
+            guard let values = file.remotes[descriptor.name] else { continue }
+            if let name = values.keys.sorted().first(where: { descriptor.option($0)?.isSecret != false }) {
+                throw Mistake(description: "'\(name)' is no option for [\(descriptor.name)]")
+            }
+            if let mistake = descriptor.mistake(in: values) { throw Mistake(description: mistake) }
+            remoteOptions[descriptor.name] = values
+        }
     }
 
     private struct Mistake: Error, CustomStringConvertible {
         let description: String
+
+        init(description: String) { self.description = description }
 
         init(_ key: String, _ value: String) { description = "'\(value)' makes no sense for \(key)" }
     }

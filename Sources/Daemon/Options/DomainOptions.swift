@@ -19,8 +19,8 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var waitsForRemote: Bool?
     /// Name patterns that are excluded from sync, in addition to those of the configuration.
     package var ignoredNames: [String]?
-    /// The endpoint, region and profile of a bucket.
-    package var objectStore: ObjectStoreOptions?
+    /// The options of the remote, by the names in its descriptor; nil for none. Contains no secrets.
+    package var remote: [String: String]?
     /// Whether the provider is not called until `yonder resume`; nil for false.
     package var isPaused: Bool?
     /// Whether other users may access the mount, subject to modes and owners; nil for false.
@@ -44,7 +44,10 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         if let allowsOthers = arguments.allowsOthers { options.allowsOthers = allowsOthers ? true : nil }
         if let allowsDevices = arguments.allowsDevices { options.allowsDevices = allowsDevices ? true : nil }
         if let allowsSetID = arguments.allowsSetID { options.allowsSetID = allowsSetID ? true : nil }
-        if let place = arguments.objectStore { options.objectStore = place.merging(options.objectStore) }
+        if let given = arguments.remote {
+            let all = (options.remote ?? [:]).merging(given) { $1 }.filter { !$0.value.isEmpty }
+            options.remote = all.isEmpty ? nil : all
+        }
         return options
     }
 

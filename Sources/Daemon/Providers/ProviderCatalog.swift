@@ -2,60 +2,40 @@ import Control
 import DirectoryProvider
 import FileProvider
 import Foundation
-import HTTPTransport
 import Logging
-import PathAddressing
+import ProgramProvider
+import ProviderDescriptors
 import S3Provider
-import SystemPackage
-import TarArchive
 import WebDAVProvider
 
-/// Maps sources to providers. No other code knows the kinds of remotes.
+/// Maps sources to providers. A new kind of remote is a line in ``factories`` and its descriptor; no other code knows the kinds.
 struct ProviderCatalog: Sendable {
     let credentials: CredentialStore
+    /// The values of options for all domains of a kind, from the configuration file, by the descriptor's name.
+    let defaults: [String: [String: String]]
     let logger: Logger
 
-    /// What was detected about a remote.
-    typealias Findings = WebDAVProvider.Findings
+    static let factories: [any ProviderFactory] = [
+        DirectoryProviderFactory(),
+        WebDAVProviderFactory(),
+        S3ProviderFactory(),
+        TarArchiveFactory(),
+        ProgramProviderFactory(),
+    ]
 
     /// Creates the provider of a domain, without network access.
     ///
     /// - Parameter findings: what ``tryOut(_:_:given:)`` has returned, if it was called.
     /// - Throws: `providerNotFound` for an unknown kind of source; the provider's errors.
     func provider(
-        for manager: any FileProviderManager, _ options: DomainOptions, _ findings: Findings? = nil
+        for manager: any FileProviderManager, _ options: DomainOptions, _ findings: ProviderFindings? = nil
     ) throws -> any FileProviderReplicatedExtension {
         let domain = manager.domain
-        if domain.source.utf8.first == UInt8(ascii: "/") {
-            return try DirectoryProvider(root: FilePath(domain.source), manager: manager)
-        }
-        if WebDAVSource.isOne(domain.source) {
-            let kept = credentials.credentials(of: domain.identifier)
-            return try WebDAVProvider.make(
-                for: manager, configuration: Self.configuration(kept), findings: findings,
-                credentials: { credentials.credentials(of: domain.identifier)?.webDAV }, logger: logger)
-        }
-        if S3Provider.serves(domain.source) {
-            return try S3Provider.make(
-                S3Provider.Options(options), for: manager,
-                environment: { Self.environment(credentials.credentials(of: domain.identifier)) }, logger: logger)
-        }
-        if domain.source.utf8.starts(with: TarArchiveProvider.scheme.utf8) {
-            return try TarArchiveProvider(manager: manager)
-        }
-        throw Self.noProvider(domain.source)
-    }
-
-    /// The environment of a domain: the variables of the shell that mounted it. Credentials, certificates and proxies
-    /// of the shell that started the daemon are not used, because they may belong to another domain.
-    private static func environment(_ given: GivenCredentials?) -> [String: String] {
-        DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(given?.variables ?? [:]) { $1 }
-    }
-
-    private static func configuration(_ given: GivenCredentials?) -> HTTPTransport.Configuration {
-        var configuration = HTTPTransport.Configuration()
-        configuration.environment = environment(given)
-        return configuration
+        let factory = try factory(of: domain.source)
+        let credentials = credentials
+        return try factory.make(
+            for: manager,
+            settings(of: factory, options) { credentials.credentials(of: domain.identifier) }, findings: findings)
     }
 
     /// Connects to a remote once, so that `yonder mount` can report an unknown host or a wrong password.
@@ -66,39 +46,46 @@ struct ProviderCatalog: Sendable {
     @discardableResult
     func tryOut(
         _ domain: FileProviderDomain, _ options: DomainOptions, given: GivenCredentials?
-    ) async throws -> Findings? {
-        if let given, given.hasPassword, !WebDAVSource.isOne(domain.source) {
-            throw FileProviderError(
-                .notAuthenticated, "the source takes no password: --password-stdin is for webdav:// and webdavs://")
+    ) async throws -> ProviderFindings? {
+        let factory = try factory(of: domain.source)
+        if let mistake = factory.descriptor.mistake(inSecrets: (given?.secrets ?? [:]).keys) {
+            throw FileProviderError(.notAuthenticated, mistake)
         }
-        if S3Provider.serves(domain.source) {
-            try await S3Provider.tryOut(
-                domain.source, S3Provider.Options(options),
-                environment: Self.environment(given), logger: logger)
-            return nil
-        }
-        guard WebDAVSource.isOne(domain.source) else { return nil }
-        return try await WebDAVProvider.tryOut(
-            domain.source, configuration: Self.configuration(given), credentials: { given?.webDAV }, logger: logger)
+        return try await factory.probe(domain.source, settings(of: factory, options) { given })
     }
 
-    private static func noProvider(_ source: String) -> FileProviderError {
-        FileProviderError(
+    /// Verifies the options of a remote.
+    ///
+    /// - Throws: `usage` for a value or an option that the source does not take.
+    static func check(_ options: DomainOptions, of source: String) throws(ControlError) {
+        guard let mistake = ProviderDescriptor.serving(source)?.mistake(in: options.remote ?? [:]) else { return }
+        throw ControlError(.usage, mistake, path: source)
+    }
+
+    /// Environment variables that replace each other as a whole.
+    static func identityVariables(of source: String) -> Set<String> {
+        ProviderDescriptor.serving(source)?.identity?.all ?? []
+    }
+
+    private func factory(of source: String) throws(FileProviderError) -> any ProviderFactory {
+        let descriptor = ProviderDescriptor.serving(source)
+        if let factory = Self.factories.first(where: { $0.descriptor == descriptor }) { return factory }
+        throw FileProviderError(
             .providerNotFound,
-            "no provider serves '\(source)': a source is the absolute path of a folder, webdav://HOST/PATH, "
-                + "webdavs://HOST/PATH, s3://BUCKET/PREFIX, or tar:// and the path of an archive")
+            "no provider serves '\(source)': a source is \(ProviderDescriptor.allForms); 'yonder providers' lists all")
     }
-}
 
-extension S3Provider.Options {
-    fileprivate init(_ options: DomainOptions) {
-        let place = options.objectStore
-        self.init(endpoint: place?.endpoint, region: place?.region, profile: place?.profile)
-    }
-}
-
-extension GivenCredentials {
-    fileprivate var webDAV: WebDAVCredentials? {
-        hasPassword ? WebDAVCredentials(user: user, password: password) : nil
+    private func settings(
+        of factory: any ProviderFactory, _ options: DomainOptions,
+        _ kept: @escaping @Sendable () -> GivenCredentials?
+    ) -> ProviderSettings {
+        ProviderSettings(
+            options: (defaults[factory.descriptor.name] ?? [:]).merging(options.remote ?? [:]) { $1 },
+            secrets: { kept()?.secrets ?? [:] },
+            // Credentials, certificates and proxies of the shell that started the daemon are not used, because they may belong
+            // to another domain.
+            environment: {
+                DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(kept()?.variables ?? [:]) { $1 }
+            }, logger: logger)
     }
 }

@@ -39,7 +39,8 @@ package final class Daemon: Sendable {
                 rules: configuration.rules, processBudget: configuration.processBudget, logger: logger),
             ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
-                credentials: CredentialStore(in: FilePath(places.credentials)), logger: logger),
+                credentials: CredentialStore(in: FilePath(places.credentials)),
+                defaults: configuration.remoteOptions, logger: logger),
             manager: manager, logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
         let service = DaemonService(domains: domains) { end.yield($0) }

@@ -21,9 +21,6 @@ package enum S3Provider {
         }
     }
 
-    /// Whether a source is a bucket's.
-    package static func serves(_ source: String) -> Bool { source.hasPrefix("s3://") }
-
     /// Makes the provider. Sends no request.
     ///
     /// - Parameter environment: for `AWS_*`, proxies, and the place of certificates; read again when credentials have

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Foundation
+import ProviderDescriptors
 
 extension Yonder {
     struct Mount: AsyncParsableCommand {
@@ -11,16 +12,15 @@ extension Yonder {
                 yonder mount NAME [options]
                 """,
             discussion: """
-                SOURCE is the path of a folder, webdav://[USER@]HOST/PATH or webdavs://[USER@]HOST/PATH, or \
-                s3://BUCKET/PREFIX. Credentials come from ~/.netrc or --password-stdin; for S3 from the AWS_… variables \
-                or from ~/.aws. These variables, and those for certificates and proxies (SSL_CERT_FILE, https_proxy and \
-                so on), are stored with the domain in a file that only you can read. DIR is created if it is missing, \
+                SOURCE is \(ProviderDescriptor.allForms). 'yonder providers NAME' lists the options of a kind of source, \
+                and the environment variables of this shell that it uses: variables with credentials, certificates and \
+                proxies are stored with the domain in a file that only you can read. DIR is created if it is missing, \
                 and must be empty. Returns when the mount can be used. Mounting a mounted domain again succeeds. Starts \
                 the daemon if none runs.
 
                 Options are stored with the domain. For a known domain, given options replace the stored ones and the \
                 others stay. They take effect at once on a mounted domain, except --read-only, --allow-other, --dev, \
-                --suid and the options for S3, for which it must be unmounted first.
+                --suid and the options of the source, for which it must be unmounted first.
                 """)
 
         @Argument(

@@ -1,60 +1,150 @@
 import ArgumentParser
 import Control
 import Foundation
+import ProviderDescriptors
 
-/// The options for credentials and buckets of commands that name a source.
-struct RemoteOptions: ParsableArguments {
-    @Flag(
-        help: """
-            Read a password from standard input, one line; USER:PASSWORD if the source names no user. It is stored in \
-            a file that only you can read.
-            """)
-    var passwordStdin = false
+/// The options of all kinds of remote, for commands that name a source. They come from the descriptors: ArgumentParser finds the
+/// properties of a type by reflection, and this type reflects a property for each option.
+struct RemoteOptions: ParsableArguments, CustomReflectable {
+    /// The given values by option, without secrets.
+    private let given: [String: String]
+    /// The secrets that are to be read from standard input, in the order of the descriptors.
+    private let secrets: [ProviderOption]
 
-    @Option(help: ArgumentHelp("S3: the server, if it is not Amazon.", valueName: "url"))
-    var endpoint: String?
+    /// The options by name. An option of several kinds of remote is one flag.
+    private static let all: [(option: ProviderOption, help: String)] = {
+        var found: [(option: ProviderOption, help: String)] = []
+        for descriptor in ProviderDescriptor.all {
+            for option in descriptor.options {
+                let help = "\(descriptor.name): \(option.help)"
+                if let index = found.firstIndex(where: { $0.option.name == option.name }) {
+                    found[index].help += " \(help)"
+                } else {
+                    found.append((option, help))
+                }
+            }
+        }
+        return found
+    }()
 
-    @Option(help: "S3: the region of the bucket.")
-    var region: String?
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
 
-    @Option(help: "S3: the profile in ~/.aws with the credentials.")
-    var profile: String?
+    init() {
+        given = [:]
+        secrets = []
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        var given: [String: String] = [:]
+        var secrets: [ProviderOption] = []
+        for (option, _) in Self.all {
+            let key = Key(stringValue: option.flag)
+            if option.isSecret {
+                if try values.decode(Flag<Bool>.self, forKey: key).wrappedValue { secrets.append(option) }
+            } else {
+                given[option.name] = try values.decode(Option<String?>.self, forKey: key).wrappedValue
+            }
+        }
+        for text in try values.decode(Option<[String]>.self, forKey: Self.option).wrappedValue {
+            guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+                throw ValidationError("--option takes NAME=VALUE, and '\(text)' is not")
+            }
+            given[String(text[..<equals])] = String(text[text.index(after: equals)...])
+        }
+        for name in try values.decode(Option<[String]>.self, forKey: Self.secret).wrappedValue {
+            secrets.append(ProviderOption(name, .secret, ""))
+        }
+        self.given = given
+        self.secrets = secrets
+    }
+
+    private static let option = Key(stringValue: "option")
+    private static let secret = Key(stringValue: "secret")
+
+    /// For programs, whose options only they know.
+    private static var general: [Mirror.Child] {
+        [
+            (
+                option.stringValue,
+                Option<[String]>(
+                    wrappedValue: [],
+                    name: [.customShort("o"), .customLong("option")], parsing: .singleValue,
+                    help: ArgumentHelp(
+                        "An option of the source, above all of one that a program serves. May be repeated.",
+                        valueName: "name=value"))
+            ),
+            (
+                secret.stringValue,
+                Option<[String]>(
+                    wrappedValue: [],
+                    name: .customLong("secret"), parsing: .singleValue,
+                    help: ArgumentHelp(
+                        "Read a secret of the source from standard input, one line each. May be repeated.",
+                        valueName: "name"))
+            ),
+        ]
+    }
+
+    var customMirror: Mirror {
+        Mirror(
+            self,
+            children: Self.all.map { option, help -> Mirror.Child in
+                if option.isSecret {
+                    return (option.flag, Flag(wrappedValue: false, name: .customLong(option.flag), help: "\(help)"))
+                }
+                return (
+                    option.flag,
+                    Option<String?>(
+                        name: .customLong(option.flag), help: ArgumentHelp("\(help)", valueName: option.valueName),
+                        completion: option.completion)
+                )
+            } + Self.general)
+    }
 
     /// - Throws: `ValidationError` for options that do not apply to the source.
     func check(for source: String) throws {
-        if !Self.isObjectStore(source), endpoint != nil || region != nil || profile != nil {
-            throw ValidationError("--endpoint, --region and --profile are for s3:// sources")
-        }
+        if let mistake = SourcePath.descriptor(of: source)?.mistake(in: given) { throw ValidationError(mistake) }
     }
 
-    /// Adds the credentials and bucket options from the flags and the environment for the source of the arguments, if
-    /// there is one. Reads the password from standard input if requested.
+    /// Adds the options and credentials from the flags and from the environment for the source of the arguments, if there is one.
+    /// Reads secrets from standard input if requested.
     func add(to arguments: inout MountArguments, for source: String) throws {
-        let store =
-            Self.isObjectStore(source)
-            ? BucketOptions(endpoint: endpoint, region: region, profile: profile) : nil
-        let variables = RemoteEnvironment.variables(for: source).merging(store?.credentials ?? [:]) { $1 }
-        arguments.credentials = passwordStdin ? try credentials(for: source) : nil
-        if !variables.isEmpty {
-            arguments.credentials = arguments.credentials ?? GivenCredentials(variables: variables)
-            arguments.credentials?.variables = variables
+        var credentials = GivenCredentials()
+        var options = given
+        for secret in secrets { credentials.secrets.merge(try read(secret, for: source)) { $1 } }
+        if let descriptor = arguments.source.flatMap(ProviderDescriptor.serving) {
+            let environment = ShellEnvironment(
+                ProcessInfo.processInfo.environment, for: descriptor, given: given, absolute: AbsolutePath.resolving)
+            options.merge(environment.options) { given, _ in given }
+            if !environment.variables.isEmpty { credentials.variables = environment.variables }
         }
-        arguments.objectStore = store?.options
+        arguments.credentials = credentials == GivenCredentials() ? nil : credentials
+        arguments.remote = options.isEmpty ? nil : options
     }
 
-    private static func isObjectStore(_ source: String) -> Bool { source.hasPrefix("s3://") }
-
-    private func credentials(for source: String) throws -> GivenCredentials {
+    /// Reads a line from standard input.
+    ///
+    /// - Returns: the secret under its name, and the name of its user.
+    /// - Throws: `ExitCode` 64 after printing that there is none.
+    private func read(_ secret: ProviderOption, for source: String) throws -> [String: String] {
         guard let line = readLine(), !line.isEmpty else {
-            Output.complain("--password-stdin: no password on standard input")
+            Output.complain("no \(secret.name) on standard input")
             throw ExitCode(64)
         }
-        if let user = Self.user(in: source) { return GivenCredentials(user: user, password: line) }
-        if let colon = line.firstIndex(of: ":") {
-            return GivenCredentials(
-                user: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
+        guard secret.kind == .password else { return [secret.name: line] }
+        if let user = Self.user(in: source) { return [secret.name: line, ProviderOption.userName: user] }
+        guard let colon = line.firstIndex(of: ":") else {
+            return [secret.name: line, ProviderOption.userName: NSUserName()]
         }
-        return GivenCredentials(user: NSUserName(), password: line)
+        return [
+            secret.name: String(line[line.index(after: colon)...]), ProviderOption.userName: String(line[..<colon]),
+        ]
     }
 
     /// The user name in a source.
@@ -62,5 +152,15 @@ struct RemoteOptions: ParsableArguments {
         guard let scheme = source.range(of: "://") else { return nil }
         let authority = source[scheme.upperBound...].prefix { $0 != "/" }
         return authority.lastIndex(of: "@").flatMap { String(authority[..<$0]).removingPercentEncoding }
+    }
+}
+
+extension ProviderOption {
+    fileprivate var completion: CompletionKind? {
+        switch kind {
+        case .path: .file()
+        case .choice(let values): .list(values)
+        case .text, .url, .number, .secret, .password: nil
+        }
     }
 }

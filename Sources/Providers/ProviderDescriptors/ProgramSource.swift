@@ -1,0 +1,40 @@
+import Foundation
+
+/// A source that a program serves: `NAME:ANYTHING`.
+package struct ProgramSource: Hashable, Sendable {
+    package var name: String
+    /// What comes after `NAME:`; only the program knows what it means.
+    package var location: String
+
+    /// Nil for a source that has no name of a program: lower-case letters, digits, `-` and `_`, at least two.
+    package init?(_ source: String) {
+        let parts = source.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, (2...64).contains(parts[0].utf8.count), parts[0].utf8.allSatisfy(Self.isName) else {
+            return nil
+        }
+        (name, location) = (String(parts[0]), String(parts[1]))
+    }
+
+    private static func isName(_ byte: UInt8) -> Bool {
+        (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+            || byte == UInt8(ascii: "_")
+    }
+
+    package var programName: String { "yonder-provider-\(name)" }
+
+    /// Where programs are searched, for the user.
+    package static let places = "$XDG_CONFIG_HOME/yonder/providers, /usr/lib/yonder/providers and PATH"
+
+    /// The path of the program; nil if there is none.
+    package func program(in environment: [String: String]) -> String? {
+        let configuration = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 }
+        let home = configuration ?? environment["HOME"].map { $0 + "/.config" }
+        let folders = [home.map { $0 + "/yonder/providers" }, "/usr/lib/yonder/providers"].compactMap { $0 }
+        let path = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
+        return (folders + path).lazy.filter { $0.hasPrefix("/") }.map { "\($0)/\(programName)" }.first {
+            var isDirectory: ObjCBool = false
+            return FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) && !isDirectory.boolValue
+                && FileManager.default.isExecutableFile(atPath: $0)
+        }
+    }
+}

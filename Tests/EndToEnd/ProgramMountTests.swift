@@ -1,0 +1,134 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Mounts of what programs serve.
+    @Suite(.tags(.server)) struct ProgramMounts {
+        private static let repository = FilePath(#filePath).removingLastComponent().appending("../..")
+
+        /// Runs a test with a program of the repository as `yonder-provider-NAME`.
+        private func run(
+            _ name: String, _ program: String, _ test: (Installation) async throws -> Void
+        ) async throws {
+            try await Installation.run { installation in
+                let folder = try installation.directory.makeDirectory("config/yonder/providers")
+                try FileManager.default.createSymbolicLink(
+                    atPath: folder.appending("yonder-provider-\(name)").string,
+                    withDestinationPath: Self.repository.appending(program).string)
+                try await test(installation.with(["XDG_CONFIG_HOME": installation.directory["config"].string]))
+            }
+        }
+
+        @Test("a revision of a Git repository is a read-only mount, and shows new commits") func git() async throws {
+            try await run("git", "Examples/Programs/yonder-provider-git") { yonder in
+                let repository = yonder.source.string
+                let commit = "git -C \"$1\" add . && git -C \"$1\" -c user.name=a -c user.email=a@b commit -qm text"
+                let made = try await Command.shell(
+                    "cd \"$1\" && git init -q . && mkdir d && echo one > d/file && ln -s d/file link && "
+                        + "head -c 20000000 /dev/urandom > large && \(commit)", repository)
+                try #require(made.status == 0, "\(made.errors)")
+                let mounted = try await yonder.yonder("mount", "git:\(repository)", yonder.mount.string)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let same = try await Command.run("diff", "-r", "--exclude=.git", repository, yonder.mount.string)
+                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                #expect(try await Command.shell("echo x > \"$1/new\"", yonder.mount.string).status != 0)
+                let changed = try await Command.shell("echo two > \"$1/d/file\" && \(commit)", repository)
+                #expect(changed.status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await Command.run("cat", yonder["link"]).output == "two\n")
+            }
+        }
+
+        @Test("PROGRAM-3: a mount of a program is written as any other, also while the program is killed")
+        func writes() async throws {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                let remote = yonder.source.string
+                let mounted = try await yonder.yonder("mount", "folder:\(remote)", yonder.mount.string)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                for round in 0..<5 {
+                    try await yonder.shell(
+                        "mkdir d\(round) && for i in 1 2 3 4 5 6 7 8; do echo $i > d\(round)/$i; done && mv d\(round)/1 d\(round)/one"
+                    )
+                    for process in try programs(below: yonder) { Foundation.kill(process, SIGKILL) }
+                }
+                let waited = try await yonder.yonder("wait", "--timeout", "60")
+                #expect(waited.status == 0, "\(waited.errors)")
+                let same = try await Command.run("diff", "-r", remote, yonder.mount.string)
+                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                #expect(try await yonder.yonder("conflicts").output == "")
+            }
+        }
+
+        @Test(
+            "a directory of an FTP server is a mount like any other, with a password that only the program gets",
+            .enabled(if: python != nil, "pyftpdlib is not installed"))
+        func ftp() async throws {
+            try await run("ftp", "Examples/Programs/yonder-provider-ftp") { yonder in
+                let remote = yonder.source.string
+                let port = yonder.directory["port"].string
+                let script = Self.repository.appending("Tests/EndToEnd/Programs/ftp/server.py").string
+                let server = try BackgroundProgram(Self.python ?? "", script, remote, port)
+                defer { server.kill() }
+                #expect(await eventually { FileManager.default.fileExists(atPath: port) })
+                let source = "ftp://user@127.0.0.1:\(try String(contentsOfFile: port, encoding: .utf8))/top"
+                let line = "printf '%s\\n' \"$3\" | yonder mount \"$1\" \"$2\" --secret password"
+                let refused = try await yonder.run(line, source, yonder.mount.string, "guess")
+                #expect(refused.status == 1 && refused.errors.contains("does not let 'user' in"), "\(refused.errors)")
+                let mounted = try await yonder.run(line, source, yonder.mount.string, "secret word")
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.shell(
+                    "mkdir -p a/b && echo one > a/b/one && head -c 20000000 /dev/urandom > large && touch -d @1700000000 large "
+                        + "&& cp large copy && mv a/b c && rm copy && echo two >> c/one && mkdir gone && touch gone/x && rm -r gone"
+                )
+                let waited = try await yonder.yonder("wait", "--timeout", "60")
+                #expect(waited.status == 0, "\(waited.errors)")
+                let same = try await Command.run("diff", "-r", remote + "/top", yonder.mount.string)
+                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                let date = try await Command.run("stat", "-c", "%Y", remote + "/top/large").output
+                #expect(date == "1700000000\n")
+                // What another client wrote is downloaded again.
+                let written = try await Command.shell("echo other > \"$1/top/c/one\"", remote)
+                #expect(written.status == 0)
+                #expect(try await yonder.yonder("evict", yonder["large"]).status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await Command.run("cat", yonder["c/one"]).output == "other\n")
+                let large = try await Command.run("cmp", remote + "/top/large", yonder["large"])
+                #expect(large.status == 0, "\(large.output)")
+                #expect(try await yonder.yonder("conflicts").output == "")
+            }
+        }
+
+        /// The interpreter that has pyftpdlib.
+        private static let python: String? = {
+            let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            return folders.first { FileManager.default.isExecutableFile(atPath: $0 + "/ftpbench") }.map {
+                $0 + "/python3"
+            }
+        }()
+
+        @Test("a source whose program is missing is refused with the places that were searched") func missing()
+            async throws
+        {
+            try await Installation.run { yonder in
+                let refused = try await yonder.yonder("mount", "nothing://here", yonder.mount.string)
+                #expect(refused.status == 1, "\(refused.output)")
+                #expect(refused.errors.contains("no program 'yonder-provider-nothing'"), "\(refused.errors)")
+                let path = try await yonder.yonder("mount", "nothing:here", yonder.mount.string)
+                #expect(
+                    path.status == 1 && path.errors.contains("no program 'yonder-provider-nothing'"), "\(path.errors)")
+            }
+        }
+
+        /// The processes that the daemon of a test has started.
+        private func programs(below yonder: Installation) throws -> [Int32] {
+            guard let daemon = yonder.daemon else { return [] }
+            let tasks = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/task")
+            return tasks.flatMap { task in
+                let text = (try? String(contentsOfFile: "/proc/\(daemon)/task/\(task)/children", encoding: .utf8)) ?? ""
+                return text.split(separator: " ").compactMap { Int32($0) }
+            }
+        }
+    }
+}

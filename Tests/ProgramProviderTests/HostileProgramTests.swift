@@ -1,0 +1,130 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import ProviderDescriptors
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import ProgramProvider
+
+/// What comes of programs that crash, hang or send nonsense.
+@Suite(.tags(.server)) struct HostileProgramTests {
+    /// The error of the first listing.
+    private func failure(_ fault: String, limit: Duration = .seconds(30)) async throws -> FileProviderError? {
+        try await with(ServedByProgram(fault: fault, inactivityLimit: limit)) { remote, _ in
+            do {
+                _ = try await remote.entries(in: .root, from: nil, limit: 10)
+                return nil
+            } catch { return error as? FileProviderError }
+        }
+    }
+
+    private func with<Value: Sendable>(
+        _ served: ServedByProgram, _ body: (any PathRemote, ServedByProgram) async throws -> Value
+    ) async throws -> Value {
+        let remote = try await served.remote()
+        do {
+            let value = try await body(remote, served)
+            await remote.close()
+            await served.dispose()
+            return value
+        } catch {
+            await remote.close()
+            await served.dispose()
+            throw error
+        }
+    }
+
+    @Test(
+        "PROGRAM-1: nonsense from a program is an error that says what it sent, and a line without an end does not fill memory",
+        arguments: [
+            ("garbage", "is not JSON-RPC 2.0 ('Traceback"), ("unknown-id", "answered call 4711"),
+            ("wrong-type", "a response to 'list'"), ("bad-code", "oops"), ("long-line", "more than 8 MB"),
+        ])
+    func nonsense(fault: String, words: String) async throws {
+        let error = try await failure(fault)
+        #expect(
+            error?.code == .malformedResponse && error?.message.contains(words) == true, "\(String(describing: error))")
+    }
+
+    @Test("PROGRAM-2: a program that hangs is ended at the inactivity limit") func hangs() async throws {
+        let error = try await failure("hang", limit: .seconds(1))
+        #expect(error?.code == .timedOut, "\(String(describing: error))")
+    }
+
+    @Test("PROGRAM-2: a program that crashes is started again, and a call that changes nothing is repeated")
+    func crashes() async throws {
+        #expect(try await failure("crash") == nil)
+    }
+
+    @Test("PROGRAM-2: one that crashes again and again is started with pauses, and the error says so")
+    func crashesAgain() async throws {
+        try await with(ServedByProgram(fault: "crashes")) { remote, _ in
+            var messages: [String] = []
+            for _ in 0..<4 {
+                do {
+                    _ = try await remote.entries(in: .root, from: nil, limit: 10)
+                } catch let error as FileProviderError { messages.append("\(error.code) \(error.message)") }
+            }
+            #expect(messages.first?.contains("has ended (exit status 3)") == true, "\(messages)")
+            #expect(messages.last?.hasPrefix("serverUnreachable") == true, "\(messages)")
+            #expect(messages.last?.contains("is started again in") == true, "\(messages)")
+        }
+    }
+
+    @Test("PROGRAM-3: a lie about a size is an error, and no byte counts as read") func sizes() async throws {
+        try await with(ServedByProgram(fault: "size")) { remote, served in
+            try await served.write(Array("hello".utf8), to: "file")
+            let sink = CountingSink()
+            await #expect(throws: FileProviderError.self) {
+                try await remote.read(RemotePath(["file"]), tag: nil, range: nil, into: sink)
+            }
+            #expect(sink.count == 0)
+        }
+    }
+
+    @Test("'retryAfter' makes a call wait and succeed") func retries() async throws {
+        #expect(try await failure("retry") == nil)
+    }
+
+    @Test("a program of another version of the protocol, and one that is missing, are not mounted") func refusals()
+        async throws
+    {
+        let served = try ServedByProgram(fault: "version")
+        do {
+            _ = try await served.factory.probe(served.domain.source, served.settings)
+            Issue.record("version 99 was accepted")
+        } catch { #expect("\(error)".contains("version 99"), "\(error)") }
+        do {
+            _ = try await served.factory.probe("nothing:here", served.settings)
+            Issue.record("a program that is missing was started")
+        } catch { #expect("\(error)".contains("there is no program 'yonder-provider-nothing'"), "\(error)") }
+        await served.dispose()
+    }
+
+    @Test("lines are split wherever the reads end, and cut at their limit") func lines() {
+        var found: [String] = []
+        var buffer = LineBuffer(limit: 5, cutting: true)
+        for part in ["ab", "c\nde", "f\n\nlonger line", " yet\nx\n"] {
+            #expect(buffer.take(Array(part.utf8)) { found.append(String(decoding: $0, as: UTF8.self)) })
+        }
+        #expect(found == ["abc", "def", "", "longe", "x"])
+        var strict = LineBuffer(limit: 5, cutting: false)
+        #expect(!strict.take(Array("longer".utf8)) { _ in })
+    }
+}
+
+/// Counts the bytes of a download.
+final class CountingSink: ContentSink {
+    private let total = Mutex<Int64>(0)
+    var count: Int64 { total.withLock { $0 } }
+
+    func write(_ bytes: RawSpan, at offset: Int64) throws { total.withLock { $0 += Int64(bytes.byteCount) } }
+
+    func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+        total.withLock { $0 += count }
+    }
+}

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Serves a folder by the paths level of Docs/Protocol.md, to read and write. For tests; its location is the folder.
+
+Option `fault`: what is wrong with this program, see FAULTS.
+"""
+import json, os, shutil, stat, sys, time
+
+root, options, faults = "", {}, set()
+
+
+class Failure(Exception):
+    def __init__(self, code, message, **data):
+        super().__init__(message)
+        self.data = {"code": code, **data}
+
+
+def place(path):
+    return os.path.join(root, path) if path else root
+
+
+def entry(path):
+    try:
+        status = os.lstat(place(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise Failure("noSuchItem", f"no '{path}'")
+    kind = {stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}.get(stat.S_IFMT(status.st_mode), "file")
+    result = {
+        "name": os.path.basename(path), "kind": kind, "modified": status.st_mtime_ns // 1000 / 1e6,
+        "permissions": stat.S_IMODE(status.st_mode),
+    }
+    if kind == "file":
+        result["size"] = status.st_size
+        result["tag"] = f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
+        if "size" in faults:
+            result["size"] += 5
+    if kind == "symlink":
+        result["target"] = os.readlink(place(path))
+    return result
+
+
+def present(path):
+    try:
+        return entry(path)
+    except Failure:
+        return None
+
+
+def require(params, path):
+    """The conditions of a change."""
+    found = present(path)
+    if params.get("ifAbsent") and found:
+        raise Failure("filenameCollision", f"'{path}' exists", entry=found)
+    if "ifTag" in params and (found or {}).get("tag") != params["ifTag"]:
+        raise Failure("localVersionConflictingWithServer", f"'{path}' is another", **({"entry": found} if found else {}))
+    if params.get("ifEmpty") and any(not n.startswith(".yonder-partial-") for n in os.listdir(place(path))):
+        raise Failure("directoryNotEmpty", f"'{path}' has items", entry=found)
+    parent = os.path.dirname(path)
+    if not os.path.isdir(place(parent)):
+        raise Failure("noSuchItem", f"no '{parent}'")
+
+
+def dress(path, params):
+    if "permissions" in params and not os.path.islink(place(path)):
+        os.chmod(place(path), params["permissions"])
+    if "modified" in params:
+        time = round(params["modified"] * 1e6) * 1000
+        os.utime(place(path), ns=(time, time), follow_symlinks=False)
+    return {"entry": entry(path)}
+
+
+def initialize(params):
+    global root, options
+    root, options = params["location"], params["options"]
+    faults.update(options.get("fault", "").split(","))
+    if "dump" in faults:
+        with open(root + ".dump", "w") as dump:
+            print(dict(os.environ), sys.argv, json.dumps(params["secrets"]), sep="\n", file=dump)
+    if "version" in faults:
+        return {"version": 99, "level": "paths"}
+    features = dict(
+        writing="readonly" not in faults, ranges="whole" not in faults, conditions="unconditional" not in faults,
+        symbolicLinks=True, modified=True, permissions=True, strongTags=True, quota=True, calls=8)
+    return {"version": 1, "level": "paths", "features": features}
+
+
+def listing(params):
+    if not os.path.isdir(place(params["path"])) or os.path.islink(place(params["path"])):
+        raise Failure("noSuchItem", "no such directory")
+    names = sorted(os.listdir(place(params["path"])))
+    after = params.get("page")
+    rest = [name for name in names if after is None or name > after]
+    page = rest[: params["limit"]]
+    entries = [found for name in page if (found := present(os.path.join(params["path"], name)))]
+    return {"entries": entries, **({"next": page[-1]} if len(rest) > len(page) else {})}
+
+
+def read(params):
+    found = entry(params["path"])
+    if "tag" in params and found["tag"] != params["tag"]:
+        raise Failure("versionNoLongerAvailable", "another version")
+    with open(place(params["path"]), "rb") as source, open(params["into"], "r+b") as into:
+        source.seek(params["offset"])
+        into.seek(params["offset"])
+        into.write(source.read(params.get("length", -1)))
+    return {"entry": entry(params["path"])}
+
+
+def write(params):
+    path = params["path"]
+    require(params, path)
+    hidden = os.path.join(os.path.dirname(place(path)), f".yonder-partial-{os.getpid()}-{time.monotonic_ns():x}")
+    shutil.copyfile(params["from"], hidden)
+    if "permissions" in params:
+        os.chmod(hidden, params["permissions"])
+    os.rename(hidden, place(path))
+    return dress(path, params)
+
+
+def make_directory(params):
+    require(params, params["path"])
+    os.mkdir(place(params["path"]))
+    return dress(params["path"], params)
+
+
+def make_link(params):
+    require(params, params["path"])
+    os.symlink(params["target"], place(params["path"]))
+    return dress(params["path"], params)
+
+
+def move(params):
+    entry(params["path"])
+    require(params, params["to"])
+    os.rename(place(params["path"]), place(params["to"]))
+    return {"entry": entry(params["to"])}
+
+
+def delete(params):
+    if not present(params["path"]):
+        return {}
+    require(params, params["path"])
+    if params["kind"] == "directory":
+        shutil.rmtree(place(params["path"]))
+    else:
+        os.unlink(place(params["path"]))
+    return {}
+
+
+def quota(params):
+    usage = shutil.disk_usage(root)
+    return {"free": usage.free, "total": usage.total}
+
+
+METHODS = dict(
+    initialize=initialize, stat=lambda p: {"entry": entry(p["path"])}, list=listing, read=read, write=write,
+    makeDirectory=make_directory, makeLink=make_link, move=move, delete=delete, quota=quota,
+    setAttributes=lambda p: (entry(p["path"]), dress(p["path"], p))[1])
+
+
+def misbehave(request):
+    """The faults, each but those of an entry or of the start once per marker file in the folder."""
+    for fault in faults - {""}:
+        if request["method"] != "list" or fault in ("readonly", "whole", "unconditional", "size", "dump", "version"):
+            continue
+        if fault == "crash":
+            marker = root + ".crashed"
+            if not os.path.exists(marker):
+                open(marker, "w").close()
+                os.kill(os.getpid(), 9)
+        elif fault == "crashes":
+            os._exit(3)
+        elif fault == "hang":
+            time.sleep(3600)
+        elif fault == "long-line":
+            piece = "x" * (1 << 20)
+            while True:
+                sys.stdout.write(piece)
+        elif fault == "garbage":
+            print("Traceback (most recent call last):", flush=True)
+        elif fault == "unknown-id":
+            print(json.dumps({"jsonrpc": "2.0", "id": 4711, "result": {}}), flush=True)
+        elif fault == "wrong-type":
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"entries": 5}}), flush=True)
+            return True
+        elif fault == "bad-code":
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
+                              "error": {"code": 1, "message": "oops", "data": {"code": "posix"}}}), flush=True)
+            return True
+        elif fault == "retry" and not os.path.exists(root + ".retried"):
+            open(root + ".retried", "w").close()
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": {
+                "code": 1, "message": "busy", "data": {"code": "serverUnreachable", "retryAfter": 0.1}}}), flush=True)
+            return True
+    return False
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request or misbehave(request):
+        continue
+    answer = {"jsonrpc": "2.0", "id": request["id"]}
+    try:
+        answer["result"] = METHODS[request["method"]](request["params"])
+    except Failure as failure:
+        answer["error"] = {"code": 1, "message": str(failure), "data": failure.data}
+    except OSError as error:
+        answer["error"] = {"code": 1, "message": str(error), "data": {"code": "cannotSynchronize"}}
+    print(json.dumps(answer), flush=True)
