@@ -101,8 +101,8 @@ extension RealMount {
         }
 
         @Test(
-            "'yonder provider check' names each requirement that a program does not meet, and deletes nothing of others"
-        )
+            "'yonder provider check' names each requirement that a program does not meet, and deletes nothing of others",
+            .tags(.long))
         func check() async throws {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let source = "folder:\(yonder.source)"
