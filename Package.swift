@@ -88,6 +88,13 @@ let targets: [Target] = [
         dependencies: ["FileProvider", "PathAddressing", "ProviderDescriptors", "Syscalls", logging, system],
         path: "Sources/Providers/ProgramProvider"),
 
+    .target(
+        name: "ProgramConformance",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors", system,
+        ],
+        path: "Sources/Providers/ProgramConformance"),
+
     // The programs.
     .target(name: "Keeper", dependencies: ["CSyscalls"]),
     // Without the shared libraries of Swift, which would double its memory. No test target may depend on it: the flag would
@@ -108,7 +115,11 @@ let targets: [Target] = [
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
     .executableTarget(
         name: "yonder",
-        dependencies: ["Control", "FileNames", "ProviderDescriptors", "Syscalls", argumentParser, system]),
+        dependencies: [
+            "Control", "FileNames", "FileProvider", "ProgramConformance", "ProviderDescriptors", "Syscalls",
+            argumentParser,
+            logging, system,
+        ]),
 
     // The proofs.
     .target(

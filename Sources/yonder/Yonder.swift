@@ -12,7 +12,8 @@ struct Yonder: AsyncParsableCommand {
             "Mounts a remote as a directory. All items are visible at once; content is downloaded when it is read.",
         version: Version.current,
         subcommands: [
-            Mount.self, Unmount.self, Domains.self, Providers.self, Status.self, List.self, Info.self, Why.self,
+            Mount.self, Unmount.self, Domains.self, Providers.self, Provider.self, Status.self, List.self, Info.self,
+            Why.self,
             Download.self,
             Upload.self,
             Evict.self, MakeDirectory.self, Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self,

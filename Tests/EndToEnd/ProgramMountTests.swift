@@ -100,6 +100,27 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "'yonder provider check' names each requirement that a program does not meet, and deletes nothing of others",
+            .tags(.long))
+        func check() async throws {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                let source = "folder:\(yonder.source)"
+                let good = try await yonder.yonder("provider", "check", source)
+                #expect(good.status == 0 && good.output.contains("35 of 35"), "\(good.output)\(good.errors)")
+                for (fault, failing) in [
+                    ("size", "contentIsExact"), ("overwrites", "takenNamesCollide"), ("half", "newItemsAreStored"),
+                ] {
+                    let bad = try await yonder.yonder("provider", "check", source, "fault=\(fault)", seconds: 120)
+                    #expect(bad.status == 1 && bad.errors.contains(failing), "\(fault): \(bad.errors)")
+                }
+                try yonder.write("mine", to: "file")
+                let full = try await yonder.yonder("provider", "check", source)
+                #expect(full.status == 1 && full.errors.contains("not empty"), "\(full.errors)")
+                #expect(yonder.sourceText("file") == "mine")
+            }
+        }
+
         /// The interpreter that has pyftpdlib.
         private static let python: String? = {
             let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")

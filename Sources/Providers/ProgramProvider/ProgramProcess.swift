@@ -22,7 +22,7 @@ final class ProgramProcess: Sendable {
     ///
     /// - Parameters:
     ///   - onLine: called with each line of the output, one after the other on a thread of this process.
-    ///   - onEnd: called once, after the last line.
+    ///   - onEnd: called after the last line, and again when the process has ended.
     init(
         _ program: String, environment: [String: String], logger: Logger,
         onLine: @escaping @Sendable ([UInt8]) -> Void, onEnd: @escaping @Sendable (End) -> Void
@@ -38,10 +38,15 @@ final class ProgramProcess: Sendable {
         process.standardOutput = output
         process.standardError = errors
         self.input = input.fileHandleForWriting
+        // A process that the program has left behind may keep the output open.
+        process.terminationHandler = { process in
+            DispatchQueue.global().asyncAfter(deadline: .now() + 1) { onEnd(.exited(Self.status(of: process))) }
+        }
         try process.run()
         let process = process
+        let rate = LogRate(limit: 100)
         Self.readLines(of: errors, limit: 1000, cutting: true) { line in
-            logger.notice("\(String(decoding: line, as: UTF8.self))")
+            rate.log(String(decoding: line, as: UTF8.self), in: logger)
         } onEnd: { _ in
         }
         Self.readLines(of: output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
@@ -49,9 +54,12 @@ final class ProgramProcess: Sendable {
             // A program that has closed its output and goes on is of no use.
             if process.isRunning { Self.kill(process.processIdentifier) }
             process.waitUntilExit()
-            let how = process.terminationReason == .exit ? "exit status" : "signal"
-            onEnd(.exited("\(how) \(process.terminationStatus)"))
+            onEnd(.exited(Self.status(of: process)))
         }
+    }
+
+    private static func status(of process: Process) -> String {
+        "\(process.terminationReason == .exit ? "exit status" : "signal") \(process.terminationStatus)"
     }
 
     var isRunning: Bool { process.isRunning }
@@ -115,6 +123,33 @@ final class ProgramProcess: Sendable {
         }
         thread.stackSize = 1 << 20
         thread.start()
+    }
+}
+
+/// Limits the lines of a program in the log to a number per minute.
+final class LogRate: Sendable {
+    private struct State {
+        var minute: Int64 = 0
+        var count = 0
+    }
+
+    private let limit: Int
+    private let state = Mutex(State())
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    func log(_ line: String, in logger: Logger) {
+        let minute = Int64(Date.now.timeIntervalSince1970 / 60)
+        let (count, dropped) = state.withLock { state in
+            let dropped = state.minute == minute ? 0 : max(0, state.count - limit)
+            if state.minute != minute { state = State(minute: minute) }
+            state.count += 1
+            return (state.count, dropped)
+        }
+        if dropped > 0 { logger.notice("\(dropped) lines of the program were left out") }
+        if count <= limit { logger.notice("\(line)") }
     }
 }
 

@@ -7,10 +7,14 @@ import SystemPackage
 
 /// Makes the providers of `NAME:ANYTHING` sources, which programs serve.
 package struct ProgramProviderFactory: ProviderFactory {
+    private let program: String?
     private let inactivityLimit: Duration
 
-    /// - Parameter inactivityLimit: the time without progress after which a program has hung.
-    package init(inactivityLimit: Duration = .seconds(60)) {
+    /// - Parameters:
+    ///   - program: the path of the executable; nil to search it by the name in the source.
+    ///   - inactivityLimit: the time without progress after which a program has hung.
+    package init(program: String? = nil, inactivityLimit: Duration = .seconds(60)) {
+        self.program = program
         self.inactivityLimit = inactivityLimit
     }
 
@@ -23,6 +27,8 @@ package struct ProgramProviderFactory: ProviderFactory {
         if let found = findings as? ProgramFeatures { Self.keep(found, in: records) }
         let known = SharedFeatures(Self.kept(in: records))
         let directory = manager.stateDirectory.appending("transfer")
+        // Files of an earlier process are of no use.
+        try? FileManager.default.removeItem(atPath: directory.string)
         try? FileManager.default.createDirectory(
             atPath: directory.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         var launch = try launch(
@@ -44,11 +50,7 @@ package struct ProgramProviderFactory: ProviderFactory {
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(at: directory) }
         let known = SharedFeatures(ProgramFeatures())
-        var launch = try launch(source, settings, directory: FilePath(directory.path), isReadOnly: false)
-        launch.onFeatures = { known.value = $0 }
-        let remote = ProgramRemote(
-            host: ProgramHost(launch), files: TransferFiles(in: launch.directory), features: { known.value },
-            report: { _ in })
+        let remote = try remote(source, settings, in: FilePath(directory.path), known)
         do {
             _ = try await remote.entry(at: .root)
         } catch {
@@ -59,13 +61,32 @@ package struct ProgramProviderFactory: ProviderFactory {
         return known.value
     }
 
+    /// Makes the remote of a source without a domain.
+    ///
+    /// - Parameter directory: for content files; exists.
+    package func remote(
+        _ source: String, _ settings: ProviderSettings, in directory: FilePath
+    ) throws -> any PathRemote {
+        try remote(source, settings, in: directory, SharedFeatures(ProgramFeatures()))
+    }
+
+    private func remote(
+        _ source: String, _ settings: ProviderSettings, in directory: FilePath, _ known: SharedFeatures
+    ) throws -> ProgramRemote {
+        var launch = try launch(source, settings, directory: directory, isReadOnly: false)
+        launch.onFeatures = { known.value = $0 }
+        return ProgramRemote(
+            host: ProgramHost(launch), files: TransferFiles(in: directory), features: { known.value },
+            report: { _ in })
+    }
+
     private func launch(
         _ source: String, _ settings: ProviderSettings, directory: FilePath, isReadOnly: Bool
     ) throws(FileProviderError) -> ProgramHost.Launch {
         guard let named = ProgramSource(source) else {
             throw FileProviderError(.providerNotFound, "'\(source)' is no NAME:ANYTHING")
         }
-        guard let program = named.program(in: settings.environment()) else {
+        guard let program = program ?? named.program(in: settings.environment()) else {
             throw FileProviderError(
                 .providerNotFound,
                 "no provider serves '\(source)': no kind of source begins so, and there is no program "

@@ -47,6 +47,8 @@ def present(path):
 
 def require(params, path):
     """The conditions of a change."""
+    if "overwrites" in faults:
+        return
     found = present(path)
     if params.get("ifAbsent") and found:
         raise Failure("filenameCollision", f"'{path}' exists", entry=found)
@@ -110,6 +112,8 @@ def write(params):
     require(params, path)
     hidden = os.path.join(os.path.dirname(place(path)), f".yonder-partial-{os.getpid()}-{time.monotonic_ns():x}")
     shutil.copyfile(params["from"], hidden)
+    if "half" in faults:
+        os.truncate(hidden, params["size"] // 2)
     if "permissions" in params:
         os.chmod(hidden, params["permissions"])
     os.rename(hidden, place(path))
@@ -160,7 +164,7 @@ METHODS = dict(
 def misbehave(request):
     """The faults, each but those of an entry or of the start once per marker file in the folder."""
     for fault in faults - {""}:
-        if request["method"] != "list" or fault in ("readonly", "whole", "unconditional", "size", "dump", "version"):
+        if request["method"] != "list" or fault in ("readonly", "whole", "unconditional", "size", "dump", "version", "overwrites", "half"):
             continue
         if fault == "crash":
             marker = root + ".crashed"

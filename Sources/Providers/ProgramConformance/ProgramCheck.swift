@@ -1,0 +1,60 @@
+import FileProvider
+import FileProviderTesting
+import ProgramProvider
+import ProviderDescriptors
+
+/// Runs the conformance suite against a program, over its standard input and output.
+package struct ProgramCheck: Sendable {
+    /// The result of one check.
+    package struct Result: Encodable, Sendable {
+        package var check: String
+        /// What is wrong; nil if the check succeeded.
+        package var failure: String?
+    }
+
+    private let source: String
+    private let factory: ProgramProviderFactory
+    private let settings: ProviderSettings
+
+    /// - Parameters:
+    ///   - source: `NAME:LOCATION`; the location must be empty, and is emptied after each check.
+    ///   - program: the path of the executable; nil to search it by name.
+    package init(_ source: String, program: String?, _ settings: ProviderSettings) {
+        self.source = source
+        self.settings = settings
+        factory = ProgramProviderFactory(program: program)
+    }
+
+    /// Runs all checks, one after the other.
+    ///
+    /// - Throws: `FileProviderError` if the program cannot be started, or its remote is not empty or cannot be written; nothing
+    ///   is changed then.
+    package func run(_ onResult: (Result) throws -> Void) async throws {
+        let first = try await ProgramUnderTest(source, factory, settings)
+        do {
+            guard try await first.items().isEmpty else {
+                throw FileProviderError(
+                    .directoryNotEmpty,
+                    "the remote is not empty; the checks delete all that they find, so give an empty one")
+            }
+            guard first.isWritable else {
+                throw FileProviderError(
+                    .featureUnsupported, "the program cannot write ('writing'), and so no items can be made to check it"
+                )
+            }
+        } catch {
+            await first.close()
+            throw error
+        }
+        await first.close()
+        let suite = ProviderConformance { try await ProgramUnderTest(source, factory, settings) }
+        for check in ProviderConformance.Check.allCases {
+            do {
+                try await suite.run(check)
+                try onResult(Result(check: check.rawValue))
+            } catch {
+                try onResult(Result(check: check.rawValue, failure: "\(error)"))
+            }
+        }
+    }
+}

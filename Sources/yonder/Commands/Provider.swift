@@ -1,0 +1,75 @@
+import ArgumentParser
+import FileProvider
+import Foundation
+import Logging
+import ProgramConformance
+import ProviderDescriptors
+
+extension Yonder {
+    struct Provider: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Check a program that provides a source.", subcommands: [CheckProgram.self])
+    }
+}
+
+extension Yonder.Provider {
+    struct CheckProgram: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "check", abstract: "Run the conformance suite against a program.",
+            discussion: """
+                PROGRAM is NAME:LOCATION, or the path of an executable, whose location is then the OPTION 'location'. The \
+                location must be empty: the checks make items and delete all of them. Prints a line for each requirement \
+                that is not met, and exits with 1 if there is any.
+                """)
+
+        @Argument(help: "The program.", completion: .file())
+        var program: String
+
+        @Argument(help: ArgumentHelp("Options of the program.", valueName: "option=value"))
+        var options: [String] = []
+
+        @Option(
+            help: ArgumentHelp("Read a secret from standard input, one line each. May be repeated.", valueName: "name"))
+        var secret: [String] = []
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            var values: [String: String] = [:]
+            for text in options {
+                guard let equals = text.firstIndex(of: "=") else {
+                    throw ValidationError("'\(text)' is not OPTION=VALUE")
+                }
+                values[String(text[..<equals])] = String(text[text.index(after: equals)...])
+            }
+            let location = values.removeValue(forKey: "location")
+            let secrets = Dictionary(secret.map { ($0, readLine() ?? "") }) { $1 }
+            let settings = ProviderSettings(
+                options: values, secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
+                logger: Logger(label: "yonder"))
+            let isPath = program.contains("/") && FileManager.default.isExecutableFile(atPath: program)
+            let check = ProgramCheck(
+                isPath ? "check:\(location ?? "")" : program, program: isPath ? AbsolutePath.resolving(program) : nil,
+                settings)
+            let output = Output(output)
+            var failures = 0
+            var count = 0
+            do {
+                try await check.run { result in
+                    count += 1
+                    if result.failure != nil { failures += 1 }
+                    if output.isJSON {
+                        try output.printLine(result) { "" }
+                    } else if let failure = result.failure {
+                        Output.complain("\(result.check): \(failure)")
+                    }
+                }
+            } catch let error as FileProviderError {
+                Output.complain("\(program): \(error.message)")
+                throw ExitCode(1)
+            }
+            if !output.isJSON { Output.write("\(count - failures) of \(count) checks passed\n", to: .standardOutput) }
+            if failures > 0 { throw ExitCode(1) }
+        }
+    }
+}
