@@ -44,20 +44,7 @@ package final class ReplicaDatabase: Sendable {
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)
         }
-        let migrator = Schema.migrator
-        let (isNewer, isComplete) = try reserve.using {
-            try connections.writer.read { db in
-                // Every version applies the migrations in their order.
-                let applied = try migrator.appliedIdentifiers(db)
-                return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
-            }
-        }
-        if isNewer {
-            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
-            throw FileProviderError(
-                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
-        }
-        try reserve.using { try migrator.migrate(connections.writer) }
+        try reserve.using { try connections.migrate(with: Schema.migrator) }
         self.connections = Mutex(connections)
     }
 
