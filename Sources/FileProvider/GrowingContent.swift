@@ -11,6 +11,8 @@ package final class GrowingContent: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Notified when the upload is cancelled, and by the provider after changes of its own.
+    package let changes = ChangeSignal()
     private let bytes: @Sendable (Int64, Int) throws -> [UInt8]
 
     /// - Parameter bytes: returns the bytes at an offset, at most a number of them.
@@ -24,7 +26,10 @@ package final class GrowingContent: Sendable {
     package func read(at offset: Int64, count: Int) throws -> [UInt8] { try bytes(offset, count) }
 
     /// Cancels the early upload.
-    package func giveUp() { state.withLock { $0.isGivenUp = true } }
+    package func giveUp() {
+        state.withLock { $0.isGivenUp = true }
+        changes.notify()
+    }
 
     package var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
 

@@ -65,18 +65,15 @@ extension SyncEngine {
         }
     }
 
-    /// Asks whether something is complete until it is, while nothing is held back from the remote.
+    /// Waits until something is complete, while nothing is held back from the remote.
     ///
     /// - Returns: false when the time was over before.
     private func hurried(within time: Duration?, until isComplete: () async throws -> Bool) async throws -> Bool {
         let deadline = time.map { ContinuousClock.now + $0 }
         await uploads.hurry(true)
         defer { Task { await uploads.hurry(false) } }
-        while try await !isComplete() {
-            if let deadline, ContinuousClock.now >= deadline { return false }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        return true
+        return try await replica.database.changes.wait(
+            until: deadline, interval: .milliseconds(10), for: isComplete)
     }
 
     /// Has something that failed before tried again now.

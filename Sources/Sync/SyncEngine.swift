@@ -67,7 +67,7 @@ package final class SyncEngine: SyncPart {
 
         // What wakes a worker is made before the worker, so each part below needs only those above it.
         let (uploadsSignal, materializerSignal, reimportSignal) = (WakeSignal(), WakeSignal(), WakeSignal())
-        let connection = Connection(logger: logger)
+        let connection = Connection(logger: logger, changes: replica.database.changes)
         let schedule = RefreshSchedule(replica: replica, connection: connection, polling: polling)
         self.schedule = schedule
         let calls = ProviderCalls(

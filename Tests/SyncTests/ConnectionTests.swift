@@ -79,6 +79,15 @@ extension EngineTests {
             }
         }
 
+        @Test func aLatchAndAPauseResumeThoseThatWait() {
+            let connection = Connection(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            let before = connection.changes.count
+            connection.failed(with: FileProviderError(.serverUnreachable))
+            #expect(connection.changes.count == before + 1)
+            connection.pause(true)
+            #expect(connection.changes.count == before + 2)
+        }
+
         @Test(
             "ERROR-3: however often it fails, the next try is soon, and the first success resets all",
             arguments: [

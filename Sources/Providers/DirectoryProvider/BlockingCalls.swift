@@ -20,33 +20,11 @@ struct BlockingCalls: Sendable {
     /// Runs a body on a Dispatch thread. When cancelled, it returns at once, even if the body hangs.
     func run<Value: Sendable>(_ body: @escaping @Sendable (Cancellation) throws -> Value) async throws -> Value {
         let cancellation = Cancellation()
-        let answer = Answer<Value>()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                answer.hold(continuation)
-                if Task.isCancelled { return answer.give(.failure(FileProviderError(.userCancelled))) }
-                queue.async { answer.give(Result { try body(cancellation) }) }
-            }
-        } onCancel: {
+        let answer = OneShot<Value>()
+        if !Task.isCancelled { queue.async { answer.give(Result { try body(cancellation) }) } }
+        return try await answer.value {
             cancellation.request()
             answer.give(.failure(FileProviderError(.userCancelled)))
-        }
-    }
-
-    /// A continuation that is resumed by the first of two results.
-    private final class Answer<Value: Sendable>: Sendable {
-        private let continuation = Mutex<CheckedContinuation<Value, any Error>?>(nil)
-
-        func hold(_ continuation: CheckedContinuation<Value, any Error>) {
-            self.continuation.withLock { $0 = continuation }
-        }
-
-        func give(_ result: Result<Value, any Error>) {
-            let first = continuation.withLock { continuation in
-                defer { continuation = nil }
-                return continuation
-            }
-            first?.resume(with: result)
         }
     }
 }

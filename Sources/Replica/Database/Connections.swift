@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import GRDB
 
@@ -34,6 +35,23 @@ final class Connections: @unchecked Sendable {
         let reader = try take()
         defer { giveBack(reader) }
         return try reader.unsafeRead(body)
+    }
+
+    /// Brings the schema up to date.
+    ///
+    /// - Throws: `newerExtensionVersionFound` for a database of a newer Yonder, ``ReplicaDamage``.
+    func migrate(with migrator: DatabaseMigrator) throws {
+        let (isNewer, isComplete) = try writer.read { db in
+            // Every version applies the migrations in their order.
+            let applied = try migrator.appliedIdentifiers(db)
+            return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
+        }
+        if isNewer {
+            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
+            throw FileProviderError(
+                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
+        }
+        try migrator.migrate(writer)
     }
 
     private func take() throws -> DatabaseQueue {

@@ -16,6 +16,8 @@ package final class ReplicaDatabase: Sendable {
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
     let group = WriteGroup()
+    /// Notified after each commit, and by Sync after changes of other state that the same tasks wait for.
+    package let changes = ChangeSignal()
     /// The creation log: files that were created and are not in the database yet.
     let newFileLog: FilePath
     let reserve: MetadataReserve
@@ -42,20 +44,7 @@ package final class ReplicaDatabase: Sendable {
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)
         }
-        let migrator = Schema.migrator
-        let (isNewer, isComplete) = try reserve.using {
-            try connections.writer.read { db in
-                // Every version applies the migrations in their order.
-                let applied = try migrator.appliedIdentifiers(db)
-                return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
-            }
-        }
-        if isNewer {
-            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
-            throw FileProviderError(
-                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
-        }
-        try reserve.using { try migrator.migrate(connections.writer) }
+        try reserve.using { try connections.migrate(with: Schema.migrator) }
         self.connections = Mutex(connections)
     }
 
@@ -82,7 +71,8 @@ package final class ReplicaDatabase: Sendable {
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
-        try reserve.using {
+        defer { changes.notify() }
+        return try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     try WriteTurn.run(reach, of: newFiles, in: db) { db, _ in try body(db) }
@@ -103,6 +93,7 @@ package final class ReplicaDatabase: Sendable {
     func write<Value: Sendable>(
         async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
+        defer { changes.notify() }
         do {
             return try await reserve.using {
                 try await group.write(with: current().writer, newFiles, reach, body)
@@ -118,6 +109,7 @@ package final class ReplicaDatabase: Sendable {
     /// - Throws: what the database says: then they wait on.
     package func settle() throws {
         guard !newFiles.isEmpty else { return }
+        defer { changes.notify() }
         try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
@@ -169,6 +161,7 @@ package final class ReplicaDatabase: Sendable {
             defer { connections = nil }
             return connections
         }
+        changes.notify()
         do {
             try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         } catch Errno.noSpace {

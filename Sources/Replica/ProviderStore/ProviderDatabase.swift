@@ -29,17 +29,7 @@ package final class ProviderDatabase: ProviderStore {
         let connections = try reserve.using {
             try Connections(path: path.string, readers: Self.readers, configuration: configuration)
         }
-        let migrator = ProviderSchema.migrator
-        let (isNewer, isComplete) = try connections.writer.read { db in
-            let applied = try migrator.appliedIdentifiers(db)
-            return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
-        }
-        if isNewer {
-            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
-            throw FileProviderError(
-                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
-        }
-        try reserve.using { try migrator.migrate(connections.writer) }
+        try reserve.using { try connections.migrate(with: ProviderSchema.migrator) }
         self.connections = Mutex(connections)
     }
 

@@ -40,6 +40,9 @@ package struct Reimports: Sendable {
         }
     }
 
+    /// Whether the items of a reimport are still being found.
+    package var isMarking: Bool { get throws { try database.glance { try $0.isMarkingReimport() } } }
+
     /// How far the reimports are; nil when none is under way.
     package func progress() throws -> ReimportProgress? {
         try database.read { db in

@@ -1,3 +1,4 @@
+import FileProvider
 import Synchronization
 
 /// Limits the concurrent calls of a provider. Calls that a process waits for go first, and a quarter of the places is

@@ -28,6 +28,8 @@ package final class Connection: Sendable {
 
     private let guarded = Mutex(Guarded())
     private let logger: Logger
+    /// Notified after each change that ``check(isAttempt:)`` shows.
+    let changes: ChangeSignal
     private let clock = ContinuousClock()
     /// While the remote is unreachable, at most one caller per interval is let through as the probe.
     private static let shortestPause = Duration.seconds(1)
@@ -35,8 +37,9 @@ package final class Connection: Sendable {
     /// Servers lock accounts after repeated attempts with wrong credentials.
     private static let longestPauseBetweenCredentials = Duration.seconds(60)
 
-    package init(logger: Logger) {
+    package init(logger: Logger, changes: ChangeSignal = ChangeSignal()) {
         self.logger = logger
+        self.changes = changes
     }
 
     package var state: State {
@@ -99,6 +102,7 @@ package final class Connection: Sendable {
                 nextAttempt: now + Self.shortestPause)
             return previous == nil
         }
+        changes.notify()
         if isNew { logger.warning("the remote is not asked for now: \(error)") }
         return isNew
     }
@@ -117,6 +121,7 @@ package final class Connection: Sendable {
     /// No calls from now on, or calls again.
     package func pause(_ isPaused: Bool) {
         guarded.withLock { $0.isPaused = isPaused }
+        changes.notify()
     }
 
     /// Removes the latch, so that the next call is made.

@@ -346,6 +346,7 @@ final class Download: Sendable {
         if let end { onEvent(self, end) }
         pump()
         idleSoon()
+        calls.connection.changes.notify()
     }
 
     /// A reader that found everything here starts no timer that would end the transfer.

@@ -28,10 +28,14 @@ final class OfferQueue: SyncPart {
     /// - Throws: what keeps the item from being offered.
     func settle(_ number: InodeNumber) async throws {
         var last: Int64?
-        while try replica.database.reimports.isToBeOffered(number) {
-            try Task.checkCancellation()
+        guard try replica.database.reimports.isToBeOffered(number) else { return }
+        _ = try await replica.database.changes.wait(interval: Self.pause) {
+            guard try replica.database.reimports.isToBeOffered(number) else { return true }
             try connection.check()
-            if try await replica.continueReimport() { continue }
+            // A commit each, and so done only when there is something to do: a commit wakes this.
+            while try replica.database.reimports.isMarking, try await replica.continueReimport() {
+                try Task.checkCancellation()
+            }
             // A directory comes before what it holds.
             let row = try replica.database.reimports.rowsToOffer(downTo: number).first
             if let failure = try failure(ofRow: row) { throw failure }
@@ -40,7 +44,7 @@ final class OfferQueue: SyncPart {
                 preferred.withLock { if !$0.contains(row) { $0.append(row) } }
                 uploads.wake()
             }
-            try await Task.sleep(for: Self.pause)
+            return false
         }
     }
 

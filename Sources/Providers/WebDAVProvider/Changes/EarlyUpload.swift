@@ -33,6 +33,7 @@ final class EarlyUpload: Sendable {
     private static let piece = 256 << 10
     /// The upload is aborted when there is no new content for this time.
     private static let patience = Duration.seconds(10)
+    /// How often a file is read that has no complete piece yet. The kernel writes it without a message to the daemon.
     private static let pause = Duration.milliseconds(5)
 
     init(_ content: GrowingContent, hidden: RemotePath) {
@@ -44,23 +45,24 @@ final class EarlyUpload: Sendable {
 
     /// The next piece to send; nil at the end. Calls must not overlap.
     func next() async throws -> [UInt8]? {
-        let start = ContinuousClock.now
+        let deadline = ContinuousClock.now + Self.patience
         while true {
             try Task.checkCancellation()
+            let seen = content.changes.count
             let (position, source, offered) = state.withLock { ($0.position, $0.source, $0.offered) }
             if let source { return try await next(of: source, at: position) }
-            guard !content.isGivenUp, ContinuousClock.now - start < Self.patience else { throw GivenUp() }
+            guard !content.isGivenUp, ContinuousClock.now < deadline else { throw GivenUp() }
             if let offered {
                 // Not the last piece: the file must not be complete before finish(with:).
                 if position + Int64(Self.piece) < offered.size { return try await next(of: offered, at: position) }
-                try await Task.sleep(for: Self.pause)
+                _ = try await content.changes.wait(after: seen, until: deadline)
                 continue
             }
             let bytes = try await BlockingWork.run { [content] in
                 try content.read(at: position, count: Self.piece)
             }
             guard bytes.count == Self.piece else {
-                try await Task.sleep(for: Self.pause)
+                _ = try await content.changes.wait(after: seen, until: min(deadline, .now + Self.pause))
                 continue
             }
             let digest = SHA256.hash(data: bytes)
@@ -115,6 +117,7 @@ final class EarlyUpload: Sendable {
             state.compared = Task { try await self.compare(from: 0, with: source) }
             state.offered = source
         }
+        content.changes.notify()
     }
 
     /// Sends the rest.
@@ -128,6 +131,7 @@ final class EarlyUpload: Sendable {
             return false
         }
         if isOver { return false }
+        content.changes.notify()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isSent = state.withLock { state in

@@ -13,20 +13,12 @@ final class ListingStream: Sendable {
         var isDirectory: Bool?
         var leavesOut = false
         var result: Result<Void, any Error>?
-        var waiter: CheckedContinuation<Void, Never>?
         /// The number of entries that the consumer waits for.
         var wanted = 0
         var task: Task<Void, Never>?
 
         /// Whether the consumer can continue.
         var isReady: Bool { result != nil || isDirectory == false || isDirectory == true && spool.count >= wanted }
-
-        /// The waiting consumer, if it can continue.
-        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
-            guard isReady else { return nil }
-            defer { waiter = nil }
-            return waiter
-        }
     }
 
     /// A part of a listing.
@@ -37,6 +29,8 @@ final class ListingStream: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Notified when the consumer can continue.
+    private let changes = ChangeSignal()
     /// After this time a part has the entries that have arrived, even if they are few.
     private static let patience = Duration.milliseconds(100)
 
@@ -56,31 +50,27 @@ final class ListingStream: Sendable {
             } catch {
                 result = .failure(error)
             }
-            wake { $0.result = result }
+            change { $0.result = result }
         }
         state.withLock { $0.task = task }
     }
 
     func add(_ entry: RemoteEntry) throws {
-        let waiter = try state.withLock { state in
-            try state.spool.append(entry)
-            return state.takeWaiter()
-        }
-        waiter?.resume()
+        try change { try $0.spool.append(entry) }
     }
 
     /// Records whether the listed item is a directory.
-    func noteOwn(isDirectory: Bool) { wake { $0.isDirectory = $0.isDirectory ?? isDirectory } }
+    func noteOwn(isDirectory: Bool) { change { $0.isDirectory = $0.isDirectory ?? isDirectory } }
 
     /// Records that the directory has a member that is left out.
     func noteLeftOut() { state.withLock { $0.leavesOut = true } }
 
-    private func wake(_ change: (inout State) -> Void) {
-        let waiter = state.withLock { state in
-            change(&state)
-            return state.takeWaiter()
+    private func change(_ body: (inout State) throws -> Void) rethrows {
+        let isReady = try state.withLock { state in
+            try body(&state)
+            return state.isReady
         }
-        waiter?.resume()
+        if isReady { changes.notify() }
     }
 
     // MARK: - Taking
@@ -96,6 +86,7 @@ final class ListingStream: Sendable {
         var isLate = false
         while true {
             try Task.checkCancellation()
+            let seen = changes.count
             let (result, isDirectory, count) = state.withLock { state in
                 state.wanted = limit
                 return (state.result, state.isDirectory, state.spool.count)
@@ -109,7 +100,7 @@ final class ListingStream: Sendable {
                 throw FileProviderError(.malformedResponse, "\(host) does not say what '\(what)' is")
             case nil: break
             }
-            isLate = await !wait() && limit < .max
+            isLate = try await !changes.wait(after: seen, until: .now + Self.patience) && limit < .max
         }
     }
 
@@ -123,40 +114,6 @@ final class ListingStream: Sendable {
         }
     }
 
-    /// Waits until the consumer can continue, or for ``patience``.
-    ///
-    /// - Returns: false when the time is over.
-    private func wait() async -> Bool {
-        let isLate = Mutex(false)
-        let timer = Task {
-            try await Task.sleep(for: Self.patience)
-            isLate.withLock { $0 = true }
-            resume()
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    if state.isReady || Task.isCancelled || isLate.withLock({ $0 }) { return true }
-                    state.waiter = continuation
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            resume()
-        }
-        timer.cancel()
-        return !isLate.withLock { $0 }
-    }
-
-    private func resume() {
-        let waiter = state.withLock { state in
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
-    }
-
     /// Ends the listing.
     func cancel() {
         let task = state.withLock { state in
@@ -164,7 +121,7 @@ final class ListingStream: Sendable {
             return state.task
         }
         task?.cancel()
-        resume()
+        changes.notify()
     }
 
     deinit { state.withLock { $0.spool.close() } }

@@ -11,9 +11,10 @@ actor DeletionTimes {
     }
 
     private var last: [[UInt8]: Last] = [:]
+    /// Notified at the end of each deletion.
+    private let ends = ChangeSignal()
     /// More than a second, so that the server's clock has advanced.
     private static let distance = Duration.milliseconds(1100)
-    private static let step = Duration.milliseconds(20)
     /// Bins truncate longer names.
     private static let longestName = 230
 
@@ -25,15 +26,23 @@ actor DeletionTimes {
     {
         let key = name.utf8.count > Self.longestName ? [] : Array(name.utf8)
         while let before = last[key] {
-            let isFar = before.inFlight == 0 && ContinuousClock.now - before.endedAt > Self.distance
-            if isFar || !isKept && !before.isKept { break }
-            try await Task.sleep(for: Self.step)
+            if !isKept && !before.isKept { break }
+            if before.inFlight > 0 {
+                _ = try await ends.wait(after: ends.count)
+            } else {
+                let due = before.endedAt + Self.distance
+                if ContinuousClock.now > due { break }
+                try await Task.sleep(until: due, clock: .continuous)
+            }
         }
         if last.count > 1000 {
             last = last.filter { $0.value.inFlight > 0 || .now - $0.value.endedAt <= Self.distance }
         }
         last[key] = Last(inFlight: (last[key]?.inFlight ?? 0) + 1, isKept: isKept, endedAt: .now)
-        defer { last[key] = Last(inFlight: (last[key]?.inFlight ?? 1) - 1, isKept: isKept, endedAt: .now) }
+        defer {
+            last[key] = Last(inFlight: (last[key]?.inFlight ?? 1) - 1, isKept: isKept, endedAt: .now)
+            ends.notify()
+        }
         return try await body()
     }
 }

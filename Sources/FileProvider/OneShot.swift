@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A result that is given once and awaited once, in either order. Later results are dropped.
-final class OneShot<Value: Sendable>: Sendable {
+package final class OneShot<Value: Sendable>: Sendable {
     private enum State {
         case open
         case awaited(CheckedContinuation<Value, any Error>)
@@ -11,7 +11,9 @@ final class OneShot<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.open)
 
-    func give(_ result: Result<Value, any Error>) {
+    package init() {}
+
+    package func give(_ result: Result<Value, any Error>) {
         let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
             switch state {
             case .open:
@@ -30,7 +32,7 @@ final class OneShot<Value: Sendable>: Sendable {
     /// Waits for the result.
     ///
     /// - Parameter onCancel: called when the task is cancelled; it has to see to it that a result is given.
-    func value(onCancel: @Sendable () -> Void) async throws -> Value {
+    package func value(onCancel: @Sendable () -> Void) async throws -> Value {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<Value, any Error>? = state.withLock { state in
