@@ -40,7 +40,9 @@ extension SyncEngine {
     }
 
     /// Returns when no transaction relies on an inode being closed.
-    package func waitForClaims(of number: InodeNumber) async { await open.waitForClaims(of: number) }
+    package func waitForClaims(of number: InodeNumber) async {
+        await withCheckedContinuation { continuation in open.whenUnclaimed(number) { continuation.resume() } }
+    }
 
     /// Records writes to open files, which the kernel makes without a request to the daemon.
     package func noteWrittenFiles() throws {

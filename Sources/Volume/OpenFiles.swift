@@ -88,7 +88,7 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     private var files: [InodeNumber: OpenFile] = [:]
     private struct Claim {
         var count = 0
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [@Sendable () -> Void] = []
     }
     /// The inodes that running transactions have claimed.
     private var claims: [InodeNumber: Claim] = [:]
@@ -201,24 +201,22 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     package func endClaims(_ numbers: [InodeNumber]) {
         guard !numbers.isEmpty else { return }
         let waiters = lock.withLock {
-            numbers.flatMap { number -> [CheckedContinuation<Void, Never>] in
+            numbers.flatMap { number -> [@Sendable () -> Void] in
                 claims[number]?.count -= 1
                 guard let claim = claims[number], claim.count == 0 else { return [] }
                 claims[number] = nil
                 return claim.waiters
             }
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter() }
     }
 
-    package func waitForClaims(of number: InodeNumber) async {
-        await withCheckedContinuation { continuation in
-            let isFree = lock.withLock {
-                claims[number]?.waiters.append(continuation)
-                return claims[number] == nil
-            }
-            if isFree { continuation.resume() }
+    package func whenUnclaimed(_ number: InodeNumber, _ body: @escaping @Sendable () -> Void) {
+        let isFree = lock.withLock {
+            claims[number]?.waiters.append(body)
+            return claims[number] == nil
         }
+        if isFree { body() }
     }
 
     /// Whether a running transaction has claimed an inode.

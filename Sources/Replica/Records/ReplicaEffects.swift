@@ -72,8 +72,8 @@ package protocol OpenInodes: Sendable {
     /// - Parameter numbers: those that it has claimed, each as often as it did.
     func endClaims(_ numbers: [InodeNumber])
 
-    /// Returns when no transaction has claimed the inode.
-    func waitForClaims(of number: InodeNumber) async
+    /// Calls a closure, once, when no transaction has claimed the inode: at once or from another thread.
+    func whenUnclaimed(_ number: InodeNumber, _ body: @escaping @Sendable () -> Void)
 }
 
 extension OpenInodes {
@@ -81,7 +81,7 @@ extension OpenInodes {
 
     package func endClaims(_ numbers: [InodeNumber]) {}
 
-    package func waitForClaims(of number: InodeNumber) async {}
+    package func whenUnclaimed(_ number: InodeNumber, _ body: @escaping @Sendable () -> Void) { body() }
 
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { isOpen(number) }
 
