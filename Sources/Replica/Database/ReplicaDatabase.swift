@@ -42,21 +42,23 @@ package final class ReplicaDatabase: Sendable {
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)
         }
-        let migrator = Schema.migrator
-        let (isNewer, isComplete) = try reserve.using {
-            try connections.writer.read { db in
-                // Every version applies the migrations in their order.
-                let applied = try migrator.appliedIdentifiers(db)
-                return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
-            }
+        try reserve.using {
+            try connections.writer.read { db in try Self.refuseNewer(db, at: path) }
+            try Schema.migrator.migrate(connections.writer)
         }
-        if isNewer {
-            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
-            throw FileProviderError(
-                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
-        }
-        try reserve.using { try migrator.migrate(connections.writer) }
         self.connections = Mutex(connections)
+    }
+
+    /// Throws for a database with migrations that this program does not know.
+    static func refuseNewer(_ db: Database, at path: FilePath) throws {
+        let migrator = Schema.migrator
+        guard try migrator.hasBeenSuperseded(db) else { return }
+        // Every version applies the migrations in their order.
+        let applied = try migrator.appliedIdentifiers(db)
+        guard migrator.migrations.allSatisfy({ applied.contains($0) }) else {
+            throw ReplicaDamage("its list of migrations is damaged")
+        }
+        throw FileProviderError(.newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
     }
 
     // MARK: - Reading
