@@ -120,6 +120,38 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "TAKEOVER-8: while the daemon crashes in a loop, calls fail with EIO, and what was closed meanwhile is closed afterwards",
+            .enabled(if: canContinueMounts, "Linux before 6.9 does not send unanswered requests again"))
+        func crashLoop() async throws {
+            try await Installation.run { yonder in
+                let (program, flag) = (yonder.directory["yonderd"].string, yonder.directory["broken"].string)
+                try Self.install(
+                    "[ -e '\(flag)' ] && exit 3\nexec -a \"$0\" '\(Installation.program)d' \"$@\"", as: program)
+                _ = try BackgroundProgram(
+                    [
+                        Installation.program + "-keeper", "--longest-pause", "3", "--crash-report",
+                        yonder.directory["state/crash-loop"].string, "--", program,
+                    ], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                try await yonder.mountSource()
+                let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                    .appendingPathComponent("Programs/takeover/crash_loop.py").path
+                let worked = try await Command(
+                    [
+                        "python3", script, yonder.mount.string, flag, String(try #require(yonder.daemon)),
+                        Installation.program,
+                    ], environment: yonder.environment, seconds: 100
+                ).run()
+                #expect(worked.status == 0, "\(worked.output)\n\(worked.errors)")
+                // The content of a file without a name is removed with its last close and its last lookup.
+                #expect(await eventually { yonder.contentFiles.count == 1 }, "\(yonder.contentFiles)")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(yonder.sourceText("written") == "before")
+                #expect(try await report(yonder).restarts >= 5)
+            }
+        }
+
         /// Replaces a program with a script, as a package manager would.
         private static func install(_ script: String, as program: String) throws {
             try Data("#!/bin/bash\n\(script)\n".utf8).write(to: URL(fileURLWithPath: program + ".new"))
