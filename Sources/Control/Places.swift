@@ -38,6 +38,9 @@ package struct Places: Hashable, Sendable {
     /// The directory of crash reports.
     package var crashes: String { stateDirectory + "/crashes" }
 
+    /// Tells of a daemon that crashes in a loop. The keeper writes it.
+    package var crashLoop: String { stateDirectory + "/crash-loop" }
+
     /// The value of SWIFT_BACKTRACE for the daemon: crash reports in files. Nil for a path that the format cannot hold.
     package var backtraceSettings: String? {
         guard !crashes.contains(",") else { return nil }

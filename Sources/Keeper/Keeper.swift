@@ -12,6 +12,9 @@ package struct Keeper: ~Copyable {
     private var store = DescriptorStore()
     private var schedule: RestartSchedule
     private var worker: Worker?
+    /// While workers crash in a loop.
+    private var refusal: RequestRefusal?
+    private let crashReport: CrashReport
     /// The time of the next start in milliseconds, while no worker runs.
     private var nextStart: Int?
     private var restarts = 0
@@ -34,6 +37,7 @@ package struct Keeper: ~Copyable {
         for name in ["LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"] { unsetenv(name) }
         setenv("NOTIFY_SOCKET", address, 1)
         self.options = options
+        crashReport = CrashReport(path: options.crashReport)
         schedule = RestartSchedule(longest: options.longestPause)
     }
 
@@ -67,6 +71,7 @@ package struct Keeper: ~Copyable {
 
     private mutating func end(_ status: Int32) -> Int32 {
         store.removeAll()
+        crashReport.remove()
         return status
     }
 
@@ -74,6 +79,7 @@ package struct Keeper: ~Copyable {
 
     private mutating func startWorker() {
         nextStart = nil
+        refusal = nil
         setenv("YONDER_RESTARTS", "\(restarts)", 1)
         worker = Worker.start(options.worker, descriptors: store.entries, watchdog: options.watchdog)
         if worker == nil {
@@ -104,10 +110,16 @@ package struct Keeper: ~Copyable {
         }
         let pause = schedule.pause(afterCrashAt: now, readySince: worker.readySince)
         nextStart = now + pause
+        // SIGKILL is not the program's own failure: an administrator has sent it, or the kernel for want of memory.
+        if schedule.isLooping, end != .signal(SIGKILL) {
+            refusal = RequestRefusal()
+            crashReport.write(crashes: schedule.streak, end: end.description, pause: pause)
+        }
         Log.write(
             "the worker \(worker.process) has ended with \(end), and is started again "
                 + (pause == 0 ? "at once" : "in \(pause) ms")
-                + (schedule.isLooping ? "; it has crashed five times within a minute" : ""))
+                + (schedule.isLooping ? "; it has crashed five times within a minute" : "")
+                + (refusal != nil ? ", and calls on its mounts fail with EIO" : ""))
         return nil
     }
 
@@ -147,12 +159,37 @@ package struct Keeper: ~Copyable {
                 due = last + options.watchdog
             }
         }
+        let refused = store.entries.filter(isRefused)
         var polled = [
             pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
             pollfd(fd: socket, events: Int16(POLLIN), revents: 0),
         ]
+        polled += refused.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
         let timeout = due.map { Int32(clamping: max(0, $0 - Clock.now)) } ?? -1
-        poll(&polled, nfds_t(polled.count), timeout)
+        guard poll(&polled, nfds_t(polled.count), timeout) > 0 else { return }
+        for (entry, state) in zip(refused, polled.dropFirst(2)) where state.revents != 0 {
+            // POLLERR: the mount has ended.
+            if Int32(state.revents) == POLLIN { refuse(entry) } else { store.remove(entry.name) }
+        }
+    }
+
+    /// Whether the keeper answers the requests of a device.
+    private func isRefused(_ entry: DescriptorStore.Entry) -> Bool {
+        refusal != nil && worker == nil && entry.name.hasPrefix("device-")
+    }
+
+    /// Answers the requests of a device, and notes what the next worker has to count in the file `missed-N`.
+    private mutating func refuse(_ device: DescriptorStore.Entry) {
+        let name = "missed-" + device.name.dropFirst("device-".count)
+        var missed = store.entries.first { $0.name == name }?.descriptor
+        if missed == nil, let made = RequestRefusal.makeMissed(), store.store(made, as: name)
+        {
+            missed = made
+        }
+        if let missed, refusal?.answer(device.descriptor, missed: missed) == true { return }
+        // The requests wait for the next worker.
+        Log.write("the requests of '\(device.name)' cannot be answered: error \(errno)")
+        refusal = nil
     }
 
     private mutating func handleSignals() {
@@ -208,6 +245,7 @@ package struct Keeper: ~Copyable {
             worker.readySince = Clock.now
             worker.lastSignOfLife = Clock.now
             wasReady = true
+            crashReport.remove()
         }
         if message.isStopping { worker.isStopping = true }
         if let status = message.status { Log.write("the worker \(worker.process): \(status)") }

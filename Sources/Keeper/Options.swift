@@ -1,16 +1,19 @@
-/// The command line of the keeper: `yonder-keeper [--background] [--watchdog SECONDS] [--longest-pause SECONDS] --
-/// PROGRAM ARGUMENTS...`.
+/// The command line of the keeper: `yonder-keeper [--background] [--watchdog SECONDS] [--longest-pause SECONDS]
+/// [--crash-report FILE] -- PROGRAM ARGUMENTS...`.
 package struct Options: Hashable, Sendable {
     package var isInBackground = false
     /// The time in milliseconds within which the worker must report that it is alive; 0 for no limit.
     package var watchdog = 60_000
     /// The longest pause before a restart, in milliseconds.
     package var longestPause = 5000
+    /// The file that tells of workers that crash in a loop.
+    package var crashReport: String?
     /// The worker's program and its arguments.
     package var worker: [String]
 
     package static let usage =
-        "usage: yonder-keeper [--background] [--watchdog SECONDS] [--longest-pause SECONDS] -- PROGRAM [ARGUMENT...]"
+        "usage: yonder-keeper [--background] [--watchdog SECONDS] [--longest-pause SECONDS] [--crash-report FILE] "
+        + "-- PROGRAM [ARGUMENT...]"
 
     /// - Parameter arguments: without the keeper's own name.
     /// - Returns: nil for wrong usage.
@@ -28,6 +31,9 @@ package struct Options: Hashable, Sendable {
             case "--longest-pause":
                 guard let time = Self.milliseconds(options.popFirst()) else { return nil }
                 longestPause = time
+            case "--crash-report":
+                guard let path = options.popFirst(), path.hasPrefix("/") else { return nil }
+                crashReport = path
             default: return nil
             }
         }

@@ -9,7 +9,7 @@ package struct RestartSchedule: Sendable {
 
     private let longest: Int
     /// The number of crashes in a row that came early.
-    private var streak = 0
+    package private(set) var streak = 0
     /// The times of the early crashes of the last minute, in milliseconds.
     private var crashes: [Int] = []
     /// Whether the worker has crashed early more than five times within a minute.

@@ -32,6 +32,16 @@ final class VolumeFileSystem: FileSystem {
         }
     }
 
+    /// Counts a request that the kernel has sent to no daemon.
+    func count(_ missed: MissedRequests.Record) {
+        switch missed {
+        case .forget(let node, let lookups): volume.forget(node, lookups: lookups)
+        case .release(let node, let flags, let request):
+            release(
+                node: NodeID(node), flags: OpenFlags(rawValue: flags), RequestNumber(rawValue: request, isResent: true))
+        }
+    }
+
     // MARK: - Names
 
     /// The answer for a missing name. The kernel caches it briefly only, because no invalidation is sent for a new item in
@@ -125,13 +135,16 @@ final class VolumeFileSystem: FileSystem {
     }
 
     func release(_ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply) {
-        if flags.canWrite {
-            closedFiles.add(node, request: request.number)
-        } else {
-            volume.close(
-                node.rawValue, wasWriting: false, registry: passthrough.registry, request: request.number)
-        }
+        release(node: node, flags: flags, request.number)
         reply.succeed()
+    }
+
+    private func release(node: NodeID, flags: OpenFlags, _ request: RequestNumber?) {
+        if flags.canWrite {
+            closedFiles.add(node, request: request)
+        } else {
+            volume.close(node.rawValue, wasWriting: false, registry: passthrough.registry, request: request)
+        }
     }
 
     func seek(

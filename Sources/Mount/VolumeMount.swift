@@ -64,6 +64,13 @@ package final class VolumeMount: Sendable {
         try serve()
     }
 
+    /// Counts the requests that no process has counted yet, after ``takeOver(_:of:)``.
+    ///
+    /// - Throws: the error of reading the file.
+    package func count(_ missed: MissedRequests) throws(Errno) {
+        try missed.takeAll { [fileSystem] record in fileSystem.count(record) }
+    }
+
     /// What a successor of this process needs to take over the mount, with ``device``.
     package var record: SessionRecord? { session.record }
 

@@ -19,9 +19,21 @@ struct Yonderd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How much to log: debug, info, notice, warning or error.", valueName: "level"))
     var logLevel = "notice"
 
+    @Flag(help: "Check whether this program could take over from the running daemon, and exit with 1 if not.")
+    var checkUpgrade = false
+
     func run() async throws {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")
+        }
+        let places = Places(environment: ProcessInfo.processInfo.environment)
+        if checkUpgrade {
+            do {
+                return try Daemon.checkUpgrade(places)
+            } catch let error as ControlError {
+                FileHandle.standardError.write(Data("\(error)\n".utf8))
+                throw ExitCode(error.code.exitStatus)
+            }
         }
         // Before anything is opened, and before the variables are removed.
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
@@ -38,7 +50,7 @@ struct Yonderd: AsyncParsableCommand {
         }
         do {
             let end = try await Daemon(
-                places: Places(environment: ProcessInfo.processInfo.environment), manager: manager, logger: logger
+                places: places, manager: manager, logger: logger
             ).run()
             // At once: the mounts are served until the process has ended, and nothing may be taken down below them.
             if end == .restart { _exit(end.exitStatus) }

@@ -71,6 +71,95 @@ extension RealMount {
             }
         }
 
+        @Test("TAKEOVER-7: a daemon that is too old for a database does not replace the running one")
+        func refusesOlderDaemon() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                func change(_ statement: String) async throws {
+                    let changed = try await Command.shell(
+                        "python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).execute(sys.argv[2])' "
+                            + "\"$1\"/*/replica.sqlite \"$2\"", yonder.directory["state/domains"].string, statement)
+                    #expect(changed.status == 0, "\(changed.errors)")
+                }
+                try await change("INSERT INTO grdb_migrations VALUES ('9999 of a later version')")
+                let refused = try await yonder.yonder("daemon", "restart")
+                #expect(refused.status == 1 && refused.errors.contains("newer Yonder"), "\(refused.errors)")
+                #expect(try await report(yonder).worker == before.worker)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                try await change("DELETE FROM grdb_migrations WHERE identifier LIKE '9999%'")
+                #expect(try await yonder.yonder("daemon", "restart").status == 0)
+                #expect(try await report(yonder).worker != before.worker)
+            }
+        }
+
+        @Test("TAKEOVER-7: a daemon that does not start does not replace the running one")
+        func refusesBrokenDaemon() async throws {
+            try await Installation.run { yonder in
+                let program = yonder.directory["yonderd"].string
+                let good = "exec -a \"$0\" '\(Installation.program)d' \"$@\""
+                try Self.install(good, as: program)
+                _ = try BackgroundProgram(
+                    [Installation.program + "-keeper", "--", program], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                for (broken, reason) in [("echo is broken >&2; exit 1", "is broken"), ("kill -9 $$", "signal 9")] {
+                    try Self.install(broken, as: program)
+                    let refused = try await yonder.yonder("daemon", "restart")
+                    #expect(refused.status == 1 && refused.errors.contains(reason), "\(refused.errors)")
+                    #expect(try await report(yonder).worker == before.worker)
+                }
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                try Self.install(good, as: program)
+                #expect(try await yonder.yonder("daemon", "restart").status == 0)
+                let after = try await report(yonder)
+                #expect(after.worker != before.worker && after.keeper == before.keeper)
+            }
+        }
+
+        @Test(
+            "TAKEOVER-8: while the daemon crashes in a loop, calls fail with EIO, and what was closed meanwhile is closed afterwards",
+            .enabled(if: canContinueMounts, "Linux before 6.9 does not send unanswered requests again"))
+        func crashLoop() async throws {
+            try await Installation.run { yonder in
+                let (program, flag) = (yonder.directory["yonderd"].string, yonder.directory["broken"].string)
+                try Self.install(
+                    "[ -e '\(flag)' ] && exit 3\nexec -a \"$0\" '\(Installation.program)d' \"$@\"", as: program)
+                _ = try BackgroundProgram(
+                    [
+                        Installation.program + "-keeper", "--longest-pause", "3", "--crash-report",
+                        yonder.directory["state/crash-loop"].string, "--", program,
+                    ], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                try await yonder.mountSource()
+                let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                    .appendingPathComponent("Programs/takeover/crash_loop.py").path
+                let worked = try await Command(
+                    [
+                        "python3", script, yonder.mount.string, flag, String(try #require(yonder.daemon)),
+                        Installation.program,
+                    ], environment: yonder.environment, seconds: 100
+                ).run()
+                #expect(worked.status == 0, "\(worked.output)\n\(worked.errors)")
+                // The content of a file without a name is removed with its last close and its last lookup.
+                #expect(await eventually { yonder.contentFiles.count == 1 }, "\(yonder.contentFiles)")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(yonder.sourceText("written") == "before")
+                #expect(try await report(yonder).restarts >= 5)
+            }
+        }
+
+        /// Replaces a program with a script, as a package manager would.
+        private static func install(_ script: String, as program: String) throws {
+            try Data("#!/bin/bash\n\(script)\n".utf8).write(to: URL(fileURLWithPath: program + ".new"))
+            guard chmod(program + ".new", 0o755) == 0, rename(program + ".new", program) == 0 else {
+                throw Errno(rawValue: errno)
+            }
+        }
+
         @Test("without a keeper the daemon serves, and refuses a restart") func withoutKeeper() async throws {
             try await Installation.run { yonder in
                 _ = try BackgroundProgram([Installation.program + "d"], environment: yonder.environment)

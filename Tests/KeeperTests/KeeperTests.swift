@@ -134,3 +134,41 @@ import Testing
         #expect(ProcessEnd(waitStatus: 6 | 0x80) == .signal(6))
     }
 }
+
+@Suite struct KernelRequests {
+    /// A request as the kernel writes it.
+    private func request(_ operation: UInt64, number: UInt64 = 7, _ body: [UInt8] = []) -> KernelRequest? {
+        let header =
+            [UInt8](word: UInt64(40 + body.count), length: 4) + [UInt8](word: operation, length: 4)
+            + [UInt8](word: number) + [UInt8](word: 99) + [UInt8](repeating: 0, count: 16)
+        return KernelRequest((header + body)[...])
+    }
+
+    @Test func answersWithEIO() throws {
+        let lookup = try #require(request(1))
+        #expect(lookup.response == [16, 0, 0, 0, 0xFB, 0xFF, 0xFF, 0xFF, 7, 0, 0, 0, 0, 0, 0, 0])
+        #expect(lookup.missed.isEmpty)
+        #expect(request(16, [UInt8](repeating: 0, count: 40))?.answer == .ioError)
+        #expect(request(25)?.answer == .success)
+    }
+
+    @Test func leavesToTheNextWorkerWhatItMayHaveDoneOrWouldLose() {
+        #expect(request(1, number: 1 << 63 | 7)?.answer == KernelRequest.Answer.none)
+        #expect(request(18, number: 1 << 63 | 7, [UInt8](repeating: 0, count: 24))?.missed == [])
+        // A WRITE of a page of a mapping.
+        let body = [UInt8](repeating: 0, count: 20) + [1] + [UInt8](repeating: 0, count: 19)
+        #expect(request(16, body)?.answer == KernelRequest.Answer.none)
+    }
+
+    @Test func notesWhatHasToBeCounted() {
+        let release = request(18, [UInt8](word: 5) + [UInt8](word: 2, length: 4) + [UInt8](word: 0, length: 12))
+        #expect(release?.answer == .success && release?.missed == [[18, 99, 2, 7]])
+        let forget = request(2, [UInt8](word: 3))
+        #expect(forget?.response == nil && forget?.missed == [[2, 99, 3, 7]])
+        let batch = [UInt8](word: 2) + [4, 1, 5, 2].flatMap { [UInt8](word: $0) }
+        #expect(request(42, batch)?.missed == [[2, 4, 1, 7], [2, 5, 2, 7]])
+        // A count beyond the bytes.
+        #expect(request(42, [UInt8](word: 9) + [UInt8](word: 4) + [UInt8](word: 1))?.missed == [[2, 4, 1, 7]])
+        #expect(request(42)?.missed == [] && KernelRequest([1, 2, 3]) == nil)
+    }
+}

@@ -153,6 +153,7 @@ struct DaemonService: ControlService {
                 throw ControlError(
                     .failed, "no process would start the daemon again; use 'yonder shutdown', then 'yonder mount'")
             }
+            try await UpgradeCheck.run()
             end(.restart)
             await domains.waitUntilShutDown()
             return .done

@@ -102,6 +102,7 @@ package final class DomainHost: Sendable {
             do {
                 if let previous {
                     try mounted.takeOver(try previous.device.duplicateCloseOnExec(), of: previous.description.session)
+                    if let missed = previous.missed { try mounted.count(MissedRequests(in: missed)) }
                 } else {
                     try mounted.mount(at: mountpoint)
                 }
@@ -181,8 +182,7 @@ package final class DomainHost: Sendable {
             let description = PreviousMount.Description(domain: name, session: record)
             files.mountDescription = try Array(JSONEncoder().encode(description))
             let names = InheritedMount.names(record.deviceNumber)
-            manager.remove(names.device)
-            manager.remove(names.handles)
+            InheritedMount.remove(record.deviceNumber, from: manager)
             try manager.store(files.tableDescriptor, as: names.handles)
             try manager.store(mounted.device, as: names.device)
             stored.withLock { $0 = record.deviceNumber }
@@ -194,9 +194,7 @@ package final class DomainHost: Sendable {
     /// The mount has ended: the service manager need not keep it any more.
     func remove(from manager: ServiceManager) {
         guard let number = stored.withLock({ $0 }) else { return }
-        let names = InheritedMount.names(number)
-        manager.remove(names.device)
-        manager.remove(names.handles)
+        InheritedMount.remove(number, from: manager)
     }
 
     /// The inodes that processes have open.

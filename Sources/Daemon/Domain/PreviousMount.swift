@@ -18,12 +18,15 @@ package struct PreviousMount: Sendable {
     /// The open files, as the earlier process left them.
     let files: OpenFiles
     let description: Description
+    /// The requests that the keeper has read since; nil for none.
+    let missed: FileDescriptor?
 
-    /// Takes the table of open files from the inherited descriptors. The caller keeps the ownership of the device.
+    /// Takes the table of open files from the inherited descriptors. The caller keeps the ownership of the others.
     ///
     /// - Throws: `HandleTableError` for a table that this program cannot read; `DecodingError` for its description.
     init(_ inherited: InheritedMount) throws {
         device = inherited.device
+        missed = inherited.missed
         files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
         description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
     }

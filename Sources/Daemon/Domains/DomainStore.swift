@@ -46,6 +46,21 @@ struct DomainStore: Sendable {
         return (known, unreadable)
     }
 
+    /// Verifies that this program can open the domains. A damaged database is no reason to refuse: every version treats it alike.
+    ///
+    /// - Throws: `FileProviderError` for a domain that a newer Yonder has written.
+    func refuseNewerDomains() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.string) {
+            do {
+                try DomainRecord.refuseNewerReplica(in: directory(of: name))
+            } catch let error as FileProviderError where error.code == .newerExtensionVersionFound {
+                throw error
+            } catch {
+                continue
+            }
+        }
+    }
+
     /// A known domain; nil if there is none with this name. If its database is damaged, the sidecar file beside it is
     /// used.
     ///

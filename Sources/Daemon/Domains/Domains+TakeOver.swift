@@ -19,6 +19,7 @@ extension Domains {
                         self.end(mount)
                     }
                     try? mount.device.close()
+                    try? mount.missed?.close()
                 }
             }
         }
@@ -43,9 +44,7 @@ extension Domains {
     }
 
     private nonisolated func end(_ mount: InheritedMount) {
-        let names = InheritedMount.names(mount.number)
-        manager.remove(names.device)
-        manager.remove(names.handles)
+        InheritedMount.remove(mount.number, from: manager)
     }
 
     private func remountDeadDomains() async {

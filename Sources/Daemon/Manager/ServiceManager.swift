@@ -115,13 +115,23 @@ package struct InheritedMount: Hashable, Sendable {
     package var device: FileDescriptor
     /// The table of open files.
     package var handles: FileDescriptor
+    /// The requests that the keeper has read; nil for none.
+    package var missed: FileDescriptor?
 
     /// The names under which a mount's descriptors are stored.
-    package static func names(_ number: UInt32) -> (device: String, handles: String) {
-        ("device-\(number)", "handles-\(number)")
+    package static func names(_ number: UInt32) -> (device: String, handles: String, missed: String) {
+        ("device-\(number)", "handles-\(number)", "missed-\(number)")
     }
 
-    /// The mounts whose two descriptors are both there exactly once, by number, and all other descriptors.
+    /// Removes what the service manager has stored of a mount.
+    package static func remove(_ number: UInt32, from manager: ServiceManager) {
+        let names = names(number)
+        manager.remove(names.device)
+        manager.remove(names.handles)
+        manager.remove(names.missed)
+    }
+
+    /// The mounts whose device and table are both there exactly once, by number, and all other descriptors.
     static func pairs(in all: [InheritedDescriptor]) -> (mounts: [InheritedMount], rest: [InheritedDescriptor]) {
         let byName = Dictionary(grouping: all, by: \.name).compactMapValues { $0.count == 1 ? $0[0].descriptor : nil }
         let mounts = byName.keys.compactMap { name -> InheritedMount? in
@@ -130,9 +140,9 @@ package struct InheritedMount: Hashable, Sendable {
             guard name == names.device, let device = byName[name], let handles = byName[names.handles] else {
                 return nil
             }
-            return InheritedMount(number: number, device: device, handles: handles)
+            return InheritedMount(number: number, device: device, handles: handles, missed: byName[names.missed])
         }
-        let taken = Set(mounts.flatMap { [$0.device, $0.handles] })
+        let taken = Set(mounts.flatMap { [$0.device, $0.handles, $0.missed].compactMap(\.self) })
         return (mounts.sorted { $0.number < $1.number }, all.filter { !taken.contains($0.descriptor) })
     }
 }

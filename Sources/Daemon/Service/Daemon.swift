@@ -1,4 +1,5 @@
 import Control
+import FileProvider
 import Foundation
 import Logging
 import Synchronization
@@ -85,6 +86,17 @@ package final class Daemon: Sendable {
         _ = await serving.result
         logger.notice("yonderd ends")
         return ended
+    }
+
+    /// Verifies that this program could take over from a running daemon.
+    ///
+    /// - Throws: ``ControlError`` for a domain that a newer Yonder has written.
+    package static func checkUpgrade(_ places: Places) throws {
+        do {
+            try DomainStore(in: FilePath(places.stateDirectory)).refuseNewerDomains()
+        } catch let error as FileProviderError {
+            throw ControlError(.failed, error.message)
+        }
     }
 
     /// The name under which the service manager stores the control socket.

@@ -41,17 +41,19 @@ final class Connections: @unchecked Sendable {
     ///
     /// - Throws: `newerExtensionVersionFound` for a database of a newer Yonder, ``ReplicaDamage``.
     func migrate(with migrator: DatabaseMigrator) throws {
-        let (isNewer, isComplete) = try writer.read { db in
-            // Every version applies the migrations in their order.
-            let applied = try migrator.appliedIdentifiers(db)
-            return (try migrator.hasBeenSuperseded(db), migrator.migrations.allSatisfy { applied.contains($0) })
-        }
-        if isNewer {
-            guard isComplete else { throw ReplicaDamage("its list of migrations is damaged") }
-            throw FileProviderError(
-                .newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
-        }
+        try writer.read { db in try Self.refuseNewer(db, than: migrator, at: path) }
         try migrator.migrate(writer)
+    }
+
+    /// - Throws: as ``migrate(with:)``, for a database with migrations that a migrator does not know.
+    static func refuseNewer(_ db: Database, than migrator: DatabaseMigrator, at path: String) throws {
+        guard try migrator.hasBeenSuperseded(db) else { return }
+        // Every version applies the migrations in their order.
+        let applied = try migrator.appliedIdentifiers(db)
+        guard migrator.migrations.allSatisfy({ applied.contains($0) }) else {
+            throw ReplicaDamage("its list of migrations is damaged")
+        }
+        throw FileProviderError(.newerExtensionVersionFound, "'\(path)' was written by a newer Yonder; run that one")
     }
 
     private func take() throws -> DatabaseQueue {

@@ -36,6 +36,19 @@ package struct DomainRecord: Hashable, Sendable {
         self = found
     }
 
+    /// Verifies that no newer Yonder has written the replica in a folder.
+    ///
+    /// - Throws: `FileProviderError` with the code `newerExtensionVersionFound`; other errors for a database that cannot be read.
+    package static func refuseNewerReplica(in directory: FilePath) throws {
+        let path = directory.appending(ReplicaDatabase.fileName)
+        guard FileManager.default.fileExists(atPath: path.string) else { return }
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        let queue = try DatabaseQueue(path: path.string, configuration: configuration)
+        defer { try? queue.close() }
+        try queue.read { db in try Connections.refuseNewer(db, than: Schema.migrator, at: path.string) }
+    }
+
     private init(source: String, mountpoint: String?, options: String?, importedFrom: String?) {
         self.importedFrom = importedFrom
         self.source = source

@@ -15,6 +15,11 @@ extension Yonder {
         func run() async throws {
             let daemon = DaemonConnection()
             while true {
+                // A request would wait for a daemon that runs.
+                if let loop = daemon.crashLoop {
+                    Output.complain(loop.description)
+                    throw ExitCode(ControlError.Code.unavailable.exitStatus)
+                }
                 let result = try await daemon.perform(.status(domain.name))
                 guard case .status(let report) = result else { throw unexpected(result) }
                 if watch, Terminal.isStandardOutput, !domain.output.json {

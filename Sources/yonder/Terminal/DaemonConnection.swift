@@ -58,6 +58,9 @@ struct DaemonConnection: Sendable {
         return try await perform(command, onEvent: line.show)
     }
 
+    /// A daemon that crashes again and again; nil while it runs.
+    var crashLoop: CrashLoop? { CrashLoop(in: places) }
+
     /// Whether a daemon listens.
     func answers() async -> Bool { await ControlClient.answers(at: places.socket) }
 
@@ -85,7 +88,8 @@ struct DaemonConnection: Sendable {
         // Without the keeper the daemon runs, too, and is not restarted after a crash.
         if let keeper = Self.program(named: "yonder-keeper") {
             process.executableURL = URL(fileURLWithPath: keeper)
-            process.arguments = (inForeground ? [] : ["--background"]) + ["--", program]
+            let report = places.crashLoop.hasPrefix("/") ? ["--crash-report", places.crashLoop] : []
+            process.arguments = (inForeground ? [] : ["--background"]) + report + ["--", program]
         } else {
             process.executableURL = URL(fileURLWithPath: program)
             process.arguments = inForeground ? [] : ["--background"]
