@@ -60,6 +60,25 @@ extension EngineTests {
             }
         }
 
+        @Test("ERROR-5: a file of the same name that cannot be read is not compared again and again")
+        func unreadableCollision() async throws {
+            try await Machine.run(isInteractive: false) { machine async throws in
+                #expect(try await machine.names(in: .root) == [])
+                machine.provider.changeSilently {
+                    _ = $0.addFile("file", content: RemoteContent("them"), identifier: "theirs")
+                }
+                machine.provider.faults.fail(
+                    .fetch, of: "theirs", with: FileProviderError(.noSuchItem, "not known"), times: nil)
+                try await machine.write("mine", to: "file")
+                _ = try await machine.engine.waitUntilSynced(within: .seconds(2))
+                #expect(machine.provider.log.count(of: .fetch) < 5)
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(Set(machine.provider.tree.entries().values.map(\.content)) == ["them", "mine"])
+                #expect(!machine.engine.warnings.texts.contains { $0.contains("cannot be recorded") })
+            }
+        }
+
         @Test("ERROR-5: the domain goes offline when its root cannot be asked for either", arguments: codes)
         func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in

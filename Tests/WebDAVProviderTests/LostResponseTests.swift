@@ -52,6 +52,35 @@ struct LostResponseTests {
     }
 
     @Test(
+        "PATH-10: an upload that is in flight when the daemon is killed is recognized by the next one",
+        arguments: ["", "pathtags"], [3, 300 << 10])
+    func inFlight(_ habit: String, _ size: Int) async throws {
+        try await PlainServer.run(habit) { server async throws in
+            let session = try server.session { $0.retries.attempts = 1 }
+            let remote = try #require(session.webDAV)
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            let content = try TestContent([UInt8](repeating: 7, count: size))
+            let date = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 5)
+            try await server.request(".lose")
+            let upload = Task {
+                try await remote.write(
+                    content.source, to: RemotePath(["file"]),
+                    attributes: RemoteAttributes(contentModificationDate: date), if: .always)
+            }
+            // The server has made the move, and has not answered it. The next daemon reads what this one has stored.
+            #expect(await eventually { (try? await server.state())?.isLosing == false })
+            let next = try server.session()
+            let found = try await #require(next.webDAV).entry(at: RemotePath(["file"]))
+            #expect(found.size == Int64(size))
+            #expect(found.attributes.contentModificationDate == date)
+            await next.provider.invalidate()
+            try await server.request(".release")
+            _ = try? await upload.value
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test(
         "PATH-10: content of a refused upload is not taken for another client's with the same tag or date",
         arguments: ["", "pathtags"])
     func refused(_ habit: String) async throws {

@@ -11,7 +11,7 @@ extension Executor {
         }
         let remote = try await found(remote, whereWasSent: sent)
         // Equal content on both sides is no conflict, nor is our own content under another identifier.
-        if let remote, sent.identifier == nil, try await isSame(remote, as: sent) {
+        if let remote, sent.identifier == nil, try await isSameCollision(remote, as: sent) {
             return try await record(
                 .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
         }
@@ -21,6 +21,18 @@ extension Executor {
             return try ingestion.conflicts.resolveCollision(of: sent.row, with: remote, label: label)
         }
         if !isResolved { try await parkConflictCopy(sent) }
+    }
+
+    /// Whether what has the name is the very content that was sent.
+    ///
+    /// - Throws: `noSuchItem` where the provider cannot read an item that was never listed. The repeated creation lets the
+    ///   provider compare it (`mayAlreadyExist`): after that it differs.
+    private func isSameCollision(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
+        do {
+            return try await isSame(remote, as: sent)
+        } catch let error as FileProviderError where error.code == .noSuchItem && sent.isReplay {
+            return false
+        }
     }
 
     /// What has the name that was sent; looked for where the provider does not say.

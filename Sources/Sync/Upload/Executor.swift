@@ -188,6 +188,13 @@ struct Executor: SyncPart {
                 try await postpone(sent, failure)
             }
         } catch {
+            if error is CancellationError { return }
+            // A request that was to resolve the failure can fail as well: without a pause it would be repeated at once.
+            if let failure = error as? FileProviderError, ![.userCancelled, .domainDisabled].contains(failure.code),
+                failure.code.reaction != .latchDomain, (try? await postpone(sent, failure)) != nil
+            {
+                return
+            }
             warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
         }
     }

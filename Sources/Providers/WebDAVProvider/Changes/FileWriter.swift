@@ -51,7 +51,8 @@ struct FileWriter: Sendable {
         var mark = bytes.map { LostUploads.digest(of: $0) }
         let hidden = try early ?? server.hiddenFiles.make(in: path.parent)
         var stored: StoredAttributes?
-        var isOnlyRecord = false
+        var sent: WebDAVServer.Found?
+        let etag: String?
         do {
             if early == nil {
                 try await changes.put(bytes.map { .bytes($0) } ?? .content(contents), at: hidden, for: path)
@@ -59,7 +60,7 @@ struct FileWriter: Sendable {
             // Not every server reports that it has lost a part. Where a move keeps the tag, this look-up replaces the one
             // after the move. Where it does not, large content is recognized by the date that it has now.
             let isLookedUp = bytes == nil || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
-            let sent = isLookedUp ? try await server.propfind(hidden) : nil
+            if isLookedUp { sent = try await server.propfind(hidden) }
             guard !isLookedUp || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken all of '\(name)'")
             }
@@ -70,31 +71,30 @@ struct FileWriter: Sendable {
                 mark =
                     capabilities.tagsSurviveMoves
                     ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
-                isOnlyRecord = server.lostUploads.note(mark, of: contents, named: name, attributes)
             }
-            try await publish(hidden, at: path, if: condition, capabilities)
+            let isCheckedByMove = condition == .absent && capabilities.refusesOverwriting
+            let there = isCheckedByMove ? nil : try await server.require(condition, at: path)
+            etag = capabilities.movesConditionally ? there?.etag : nil
+        } catch {
+            server.hiddenFiles.delete(hidden)
+            throw error
+        }
+        return try await recordingOutcome(of: contents, mark, named: name, attributes) {
+            do {
+                try await publish(hidden, at: path, if: condition, ifTargetHas: etag)
+            } catch {
+                server.hiddenFiles.delete(hidden)
+                throw error
+            }
             server.hiddenFiles.remove(hidden)
             if let sent, capabilities.tagsSurviveMoves {
-                server.lostUploads.forget(mark, named: name)
                 var entry = sent.entry.with(stored)
                 entry.name = name
                 return entry
             }
-        } catch {
-            server.hiddenFiles.delete(hidden)
-            if isOnlyRecord, !OperationLedger.isOutcomeUnknown(after: error) {
-                // Another client's content may have the same mark. The record of an earlier upload stays.
-                server.lostUploads.forget(mark, named: name)
-            }
-            server.lostUploads.note(mark, of: contents, named: name, attributes, because: error)
-            throw error
-        }
-        let entry = try await recordingLoss(of: contents, mark, named: name, attributes) {
             guard let found = try await lookUp(path, capabilities) else { throw RemoteConditionFailure(present: nil) }
             return try Self.requireSize(of: contents, found.entry).with(stored)
         }
-        server.lostUploads.forget(mark, named: name)
-        return entry
     }
 
     /// Creates a small file directly, where the server shows only complete files and does not overwrite.
@@ -104,7 +104,7 @@ struct FileWriter: Sendable {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         let bytes = try await Self.bytes(of: contents)
-        return try await recordingLoss(of: contents, LostUploads.digest(of: bytes), named: name, attributes) {
+        return try await recordingOutcome(of: contents, LostUploads.digest(of: bytes), named: name, attributes) {
             try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
             guard let made = try await lookUp(path, capabilities) else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken '\(name)'")
@@ -129,11 +129,12 @@ struct FileWriter: Sendable {
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         let mark = attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
-        return try await recordingLoss(of: contents, mark, named: path.name ?? "/", attributes) {
+        return try await recordingOutcome(of: contents, mark, named: path.name ?? "/", attributes) {
             if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 try await changes.put(.content(contents), at: path, fields)
             }
-            return try Self.requireSize(of: contents, try await server.entry(at: path))
+            guard let found = try await server.lookUp(path) else { throw RemoteConditionFailure(present: nil) }
+            return try Self.requireSize(of: contents, found.entry)
         }
     }
 
@@ -161,8 +162,9 @@ struct FileWriter: Sendable {
         try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
     }
 
+    /// Looks up what was just written. A record of the upload in flight must not cost a request here.
     private func lookUp(_ path: RemotePath, _ capabilities: ServerCapabilities) async throws -> WebDAVServer.Found? {
-        capabilities.headsAreTrue ? try await server.head(path) : try await server.propfind(path)
+        capabilities.headsAreTrue ? try await server.head(path) : try await server.lookUp(path)
     }
 
     /// - Throws: ``RemoteConditionFailure`` for an item that is not the content that was sent.
@@ -171,28 +173,33 @@ struct FileWriter: Sendable {
         return entry
     }
 
-    /// Runs the part of an upload after which the content may be at its path, and records it when there is no response.
-    private func recordingLoss(
+    /// Runs the part of an upload during which the content may arrive at its path. It is recorded before, because the daemon
+    /// may be killed meanwhile, and the record stays when the outcome is unknown.
+    private func recordingOutcome(
         of contents: ContentSource, _ mark: SentContents.Mark?, named name: String, _ attributes: RemoteAttributes,
         _ body: () async throws -> RemoteEntry
     ) async throws -> RemoteEntry {
+        let isOnlyRecord = server.lostUploads.note(mark, of: contents, named: name, attributes)
         do {
-            return try await body()
+            let entry = try await body()
+            server.lostUploads.forget(mark, named: name)
+            return entry
         } catch {
-            server.lostUploads.note(mark, of: contents, named: name, attributes, because: error)
+            // Another client's content may have the same mark. The record of an earlier upload stays.
+            if isOnlyRecord, !OperationLedger.isOutcomeUnknown(after: error) {
+                server.lostUploads.forget(mark, named: name)
+            }
             throw error
         }
     }
 
     /// Moves a hidden file to its path.
     private func publish(
-        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ capabilities: ServerCapabilities
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?
     ) async throws {
-        let isAbsent = condition == .absent
-        let there = isAbsent && capabilities.refusesOverwriting ? nil : try await server.require(condition, at: path)
-        let etag = capabilities.movesConditionally ? there?.etag : nil
         do {
-            try await changes.move(hidden, to: path, kind: .file, overwriting: !isAbsent, ifTargetHas: etag)
+            try await changes.move(
+                hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag)
         } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
             // The server refuses the ETag that the file has: no other client has changed the file.
             try await changes.move(hidden, to: path, kind: .file, overwriting: true)

@@ -12,19 +12,14 @@ struct LostUploads: Sendable {
 
     static func digest(of bytes: [UInt8]) -> SentContents.Mark { .digest(Array(SHA256.hash(data: bytes))) }
 
-    /// Records an upload whose content may be at its path, or arrive there later. An upload that is in flight is recorded
-    /// where the daemon may be killed before it ends.
+    /// Records an upload that is about to be sent: its content may be at its path, or arrive there later.
     ///
-    /// - Parameters:
-    ///   - mark: what the content is recognized by; nil records nothing.
-    ///   - error: why the upload failed; nil while it is in flight.
+    /// - Parameter mark: what the content is recognized by; nil records nothing.
     /// - Returns: whether this is the only upload that the record is of.
-    @discardableResult
     func note(
-        _ mark: SentContents.Mark?, of content: ContentSource, named name: String, _ attributes: RemoteAttributes,
-        because error: (any Error)? = nil
+        _ mark: SentContents.Mark?, of content: ContentSource, named name: String, _ attributes: RemoteAttributes
     ) -> Bool {
-        guard let mark, error.map(OperationLedger.isOutcomeUnknown) ?? true else { return false }
+        guard let mark else { return false }
         var size: Int64?
         if case .tag = mark {} else { size = content.size }
         return contents.note(name, mark, size: size, date: attributes.contentModificationDate)

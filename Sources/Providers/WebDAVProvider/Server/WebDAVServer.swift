@@ -117,17 +117,24 @@ final class WebDAVServer: Sendable {
         var etag: String? { resource.etag }
     }
 
+    /// Looks an item up, and recognizes an upload without a response.
+    ///
     /// - Returns: nil when nothing is at the path.
     func propfind(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
+        guard var found = try await lookUp(path, isDirectory: isDirectory) else { return nil }
+        found.entry = try await lostUploads.recognized(found.entry, at: path)
+        return found
+    }
+
+    /// - Returns: nil when nothing is at the path.
+    func lookUp(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
         try await connect()
         let answer = try await client.ifExists {
             try await client.resource(
                 at: client.root.url(of: path, isDirectory: isDirectory), properties, what: path.name ?? "/")
         }
         guard let (resource, head) = answer, !resource.isMissing else { return nil }
-        var found = found(resource, named: path.name ?? "", at: head)
-        found.entry = try await lostUploads.recognized(found.entry, at: path)
-        return found
+        return found(resource, named: path.name ?? "", at: head)
     }
 
     /// Looks a file up by a request that costs less, where ``ServerCapabilities/headsAreTrue``.
@@ -139,7 +146,7 @@ final class WebDAVServer: Sendable {
         guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
         // Some servers send no length of an empty file, and a login page has no ETag.
         guard response.head.contentLength != nil, response.head.fields["ETag"] != nil else {
-            return try await propfind(path)
+            return try await lookUp(path)
         }
         return found(DAVResource(response.head), named: path.name ?? "", at: response.head)
     }
