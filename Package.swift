@@ -74,6 +74,9 @@ let targets: [Target] = [
         name: "S3Provider",
         dependencies: ["FileProvider", "HTTPTransport", "PathAddressing", crypto, logging, system],
         path: "Sources/Providers/S3Provider"),
+    .target(
+        name: "SFTPProvider", dependencies: ["FileNames", "FileProvider", "PathAddressing", system],
+        path: "Sources/Providers/SFTPProvider"),
 
     // The programs.
     .target(name: "Keeper", dependencies: ["CSyscalls"]),
@@ -88,7 +91,8 @@ let targets: [Target] = [
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
             "PathAddressing",
-            "Replica", "S3Provider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider", logging, system,
+            "Replica", "S3Provider", "SFTPProvider", "Sync", "Syscalls", "TarArchive", "Volume", "WebDAVProvider",
+            logging, system,
             toml,
         ]),
     .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
@@ -149,6 +153,11 @@ let targets: [Target] = [
             logging, system,
         ],
         exclude: ["Programs"]),
+    .testTarget(
+        name: "SFTPProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "PathAddressing", "SFTPProvider", "TestSupport", system,
+        ]),
     .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
     .testTarget(name: "ControlTests", dependencies: ["Control", "Syscalls", "TestSupport", logging, system]),
     .testTarget(

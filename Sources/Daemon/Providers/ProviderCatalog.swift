@@ -6,6 +6,7 @@ import HTTPTransport
 import Logging
 import PathAddressing
 import S3Provider
+import SFTPProvider
 import SystemPackage
 import TarArchive
 import WebDAVProvider
@@ -39,6 +40,11 @@ struct ProviderCatalog: Sendable {
             return try S3Provider.make(
                 S3Provider.Options(options), for: manager,
                 environment: { Self.environment(credentials.credentials(of: domain.identifier)) }, logger: logger)
+        }
+        if SFTPProvider.serves(domain.source) {
+            return try SFTPProvider.make(for: manager) {
+                Self.environment(credentials.credentials(of: domain.identifier))
+            }
         }
         if domain.source.utf8.starts(with: TarArchiveProvider.scheme.utf8) {
             return try TarArchiveProvider(manager: manager)
@@ -77,6 +83,10 @@ struct ProviderCatalog: Sendable {
                 environment: Self.environment(given), logger: logger)
             return nil
         }
+        if SFTPProvider.serves(domain.source) {
+            try await SFTPProvider.tryOut(domain.source, environment: Self.environment(given))
+            return nil
+        }
         guard WebDAVSource.isOne(domain.source) else { return nil }
         return try await WebDAVProvider.tryOut(
             domain.source, configuration: Self.configuration(given), credentials: { given?.webDAV }, logger: logger)
@@ -86,7 +96,7 @@ struct ProviderCatalog: Sendable {
         FileProviderError(
             .providerNotFound,
             "no provider serves '\(source)': a source is the absolute path of a folder, webdav://HOST/PATH, "
-                + "webdavs://HOST/PATH, s3://BUCKET/PREFIX, or tar:// and the path of an archive")
+                + "webdavs://HOST/PATH, s3://BUCKET/PREFIX, sftp://HOST/PATH, or tar:// and the path of an archive")
     }
 }
 

@@ -16,9 +16,10 @@ enum RemoteEnvironment {
         return variables
     }
 
-    private static let schemes = ["s3://", "webdav://", "webdavs://"]
+    private static let schemes = ["s3://", "sftp://", "webdav://", "webdavs://"]
     private static let plain: Set<String> = [
         "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+        "SSH_AUTH_SOCK",
     ]
     private static let files: Set<String> = [
         "SSL_CERT_FILE", "SSL_CERT_DIR", "NETRC", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE",
