@@ -84,6 +84,11 @@ let targets: [Target] = [
         path: "Sources/Providers/S3Provider"),
 
     .target(
+        name: "SFTPProvider",
+        dependencies: ["FileNames", "FileProvider", "PathAddressing", "ProviderDescriptors", system],
+        path: "Sources/Providers/SFTPProvider"),
+
+    .target(
         name: "ProgramProvider",
         dependencies: ["FileProvider", "PathAddressing", "ProviderDescriptors", "Syscalls", logging, system],
         path: "Sources/Providers/ProgramProvider"),
@@ -107,7 +112,8 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
-            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Replica", "S3Provider", "Sync", "Syscalls",
+            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Replica", "S3Provider",
+            "SFTPProvider", "Sync", "Syscalls",
             "TarArchive",
             "Volume",
             "WebDAVProvider", logging, system, toml,
@@ -186,6 +192,11 @@ let targets: [Target] = [
             logging, system,
         ],
         exclude: ["Programs"]),
+    .testTarget(
+        name: "SFTPProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "PathAddressing", "SFTPProvider", "TestSupport", system,
+        ]),
     .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
     .testTarget(
         name: "ControlTests",

@@ -182,8 +182,7 @@ package struct Keeper: ~Copyable {
     private mutating func refuse(_ device: DescriptorStore.Entry) {
         let name = "missed-" + device.name.dropFirst("device-".count)
         var missed = store.entries.first { $0.name == name }?.descriptor
-        if missed == nil, let made = RequestRefusal.makeMissed(), store.store(made, as: name)
-        {
+        if missed == nil, let made = RequestRefusal.makeMissed(), store.store(made, as: name) {
             missed = made
         }
         if let missed, refusal?.answer(device.descriptor, missed: missed) == true { return }

@@ -6,6 +6,7 @@ import Logging
 import ProgramProvider
 import ProviderDescriptors
 import S3Provider
+import SFTPProvider
 import WebDAVProvider
 
 /// Maps sources to providers. A new kind of remote is a line in ``factories`` and its descriptor; no other code knows the kinds.
@@ -19,6 +20,7 @@ struct ProviderCatalog: Sendable {
         DirectoryProviderFactory(),
         WebDAVProviderFactory(),
         S3ProviderFactory(),
+        SFTPProviderFactory(),
         TarArchiveFactory(),
         ProgramProviderFactory(),
     ]

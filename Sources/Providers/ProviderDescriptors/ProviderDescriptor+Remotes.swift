@@ -1,6 +1,6 @@
 extension ProviderDescriptor {
     /// All kinds of remote, in the order in which they are listed and in which a source is matched.
-    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .tar, .program]
+    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .sftp, .tar, .program]
 
     /// The kind of a source; nil if there is none.
     package static func serving(_ source: String) -> ProviderDescriptor? {
@@ -50,6 +50,10 @@ extension ProviderDescriptor {
                     "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
                 ],
             ], option: "profile"))
+
+    package static let sftp = ProviderDescriptor(
+        name: "sftp", summary: "A directory on an SSH server. ssh connects, with its own configuration and keys.",
+        forms: ["sftp://[USER@]HOST/PATH"], prefixes: ["sftp://"], pathVariables: ["SSH_AUTH_SOCK"])
 
     package static let tar = ProviderDescriptor(
         name: "tar", summary: "An uncompressed tar archive, read-only.", forms: ["tar:///PATH"], prefixes: ["tar://"])

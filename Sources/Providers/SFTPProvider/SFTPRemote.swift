@@ -1,0 +1,234 @@
+import FileNames
+import FileProvider
+import Foundation
+import PathAddressing
+import Synchronization
+
+/// A directory on an SFTP server.
+final class SFTPRemote: PathRemote {
+    /// A listing whose rest has not been requested yet.
+    private struct OpenListing {
+        var session: SFTPSession
+        var handle: [UInt8]
+        var rest: [SFTPName]
+    }
+
+    let connection: SFTPConnection
+    private let root: [UInt8]
+    private let listings = Mutex<(last: UInt64, open: [UInt64: OpenListing])>((0, [:]))
+    /// The most listings that are open at once.
+    private static let mostListings = 64
+
+    init(connection: SFTPConnection, root: [UInt8]) {
+        (self.connection, self.root) = (connection, root)
+    }
+
+    var traits: RemoteTraits {
+        var traits = RemoteTraits()
+        traits.checksEmptiness = true
+        traits.hasSymbolicLinks = true
+        traits.storesModificationDates = true
+        traits.storesPermissions = true
+        return traits
+    }
+
+    func close() async { await connection.close() }
+
+    /// The bytes of a path on the server.
+    func bytes(_ path: RemotePath) -> [UInt8] {
+        var bytes = root
+        for name in path.names {
+            if bytes != [UInt8(ascii: "/")] { bytes.append(UInt8(ascii: "/")) }
+            bytes += FileNameText.bytes(of: name)
+        }
+        return bytes
+    }
+
+    // MARK: - Reading
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry {
+        try await connection.reading { try await present(path, $0) }
+    }
+
+    /// The entry as it is now. The root may be a symbolic link to a directory; nothing below it is followed.
+    func present(_ path: RemotePath, _ session: SFTPSession) async throws -> RemoteEntry {
+        let type = path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat
+        let attributes = try await session.request(type) { $0.append(bytes(path)) }.attributes()
+        guard let entry = try await entry(path.name ?? "", attributes, at: bytes(path), session) else {
+            throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is neither a file, a directory nor a link")
+        }
+        return entry
+    }
+
+    /// The entry at a path, if there is one.
+    func presentIfAny(_ path: RemotePath, _ session: SFTPSession) async throws -> RemoteEntry? {
+        do {
+            return try await present(path, session)
+        } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
+            return nil
+        }
+    }
+
+    /// - Returns: nil for a device, a pipe or a socket.
+    private func entry(
+        _ name: String, _ attributes: SFTPAttributes, at path: [UInt8], _ session: SFTPSession
+    ) async throws -> RemoteEntry? {
+        guard var entry = RemoteEntry(name, attributes) else { return nil }
+        if entry.kind == .symbolicLink {
+            let target = try await session.request(SFTPMessage.readlink) { $0.append(path) }.names().first
+            guard let target else { throw SFTPReader.Malformed() }
+            entry.attributes.symbolicLinkTarget = FileNameText.text(of: target.name)
+        }
+        return entry
+    }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        guard let token else {
+            return try await connection.reading { session in
+                async let present = present(path, session)
+                let handle: [UInt8]
+                do {
+                    handle = try await session.request(SFTPMessage.opendir) { $0.append(bytes(path)) }.handle()
+                } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
+                    guard try await present.kind != .directory else { throw status }
+                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+                }
+                guard try await present.kind == .directory else {
+                    session.closeHandle(handle)
+                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+                }
+                return try await part(of: OpenListing(session: session, handle: handle, rest: []), path, limit)
+            }
+        }
+        guard let listing = take(token) else { throw FileProviderError(.pageExpired) }
+        do {
+            return try await SFTPStatus.translating { try await part(of: listing, path, limit) }
+        } catch  where !listing.session.isOpen && !Task.isCancelled {
+            throw FileProviderError(.pageExpired)
+        }
+    }
+
+    func endListing(_ token: [UInt8]) {
+        guard let listing = take(token) else { return }
+        listing.session.closeHandle(listing.handle)
+    }
+
+    private func take(_ token: [UInt8]) -> OpenListing? {
+        guard let number = UInt64(String(decoding: token, as: UTF8.self)) else { return nil }
+        return listings.withLock { $0.open.removeValue(forKey: number) }
+    }
+
+    private func part(of listing: OpenListing, _ path: RemotePath, _ limit: Int) async throws -> RemoteListing {
+        var listing = listing
+        let session = listing.session
+        var isAtEnd = false
+        do {
+            while listing.rest.count < limit, !isAtEnd {
+                do {
+                    let names = try await session.request(SFTPMessage.readdir) { $0.append(listing.handle) }.names()
+                    listing.rest += names.filter { $0.name != Array(".".utf8) && $0.name != Array("..".utf8) }
+                } catch let status as SFTPStatus where status.code == SFTPStatus.endOfFile {
+                    isAtEnd = true
+                }
+            }
+            let names = listing.rest.prefix(limit)
+            listing.rest.removeFirst(names.count)
+            var part = RemoteListing(entries: [])
+            try await withThrowingTaskGroup(of: (Int, RemoteEntry?).self) { group in
+                var entries: [RemoteEntry?] = Array(repeating: nil, count: names.count)
+                for (index, name) in names.enumerated() {
+                    let text = FileNameText.text(of: name.name)
+                    guard !name.name.isEmpty, !name.name.contains(UInt8(ascii: "/")) else {
+                        throw SFTPReader.Malformed()
+                    }
+                    guard RemoteEntry(text, name.attributes)?.kind == .symbolicLink else {
+                        entries[index] = RemoteEntry(text, name.attributes)
+                        part.leavesOut = part.leavesOut || entries[index] == nil
+                        continue
+                    }
+                    group.addTask { [self] in
+                        do {
+                            return (
+                                index,
+                                try await entry(
+                                    text, name.attributes, at: bytes(path.appending(text)), session)
+                            )
+                        } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
+                            return (index, nil)
+                        }
+                    }
+                }
+                for try await (index, entry) in group { entries[index] = entry }
+                part.entries = entries.compactMap { $0 }
+            }
+            if isAtEnd, listing.rest.isEmpty {
+                session.closeHandle(listing.handle)
+            } else {
+                part.next = keep(listing)
+            }
+            return part
+        } catch {
+            session.closeHandle(listing.handle)
+            throw error
+        }
+    }
+
+    private func keep(_ listing: OpenListing) -> [UInt8] {
+        let (number, oldest) = listings.withLock { listings in
+            listings.last += 1
+            listings.open[listings.last] = listing
+            let oldest = listings.open.count > Self.mostListings ? listings.open.keys.min() : nil
+            return (listings.last, oldest.flatMap { listings.open.removeValue(forKey: $0) })
+        }
+        if let oldest { oldest.session.closeHandle(oldest.handle) }
+        return Array(String(number).utf8)
+    }
+
+    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
+        throw FileProviderError(.featureUnsupported)
+    }
+
+    func quota() async throws -> RemoteQuota? {
+        try await connection.reading { try await quota($0) }
+    }
+
+    func quota(_ session: SFTPSession) async throws -> RemoteQuota? {
+        guard session.has("statvfs@openssh.com") else { return nil }
+        let numbers = try await session.request(SFTPMessage.extended) { [root] in
+            $0.append(Array("statvfs@openssh.com".utf8))
+            $0.append(root)
+        }.numbers(5)
+        func bytes(_ blocks: UInt64) -> Int64 {
+            let (product, overflow) = blocks.multipliedReportingOverflow(by: numbers[1])
+            return overflow ? .max : Int64(clamping: product)
+        }
+        return RemoteQuota(free: bytes(numbers[4]), total: bytes(numbers[2]))
+    }
+}
+
+extension RemoteEntry {
+    /// The seconds for which a file may still be written without another time.
+    private static let settlingTime: Int64 = 3
+
+    /// - Returns: nil for a device, a pipe or a socket.
+    init?(_ name: String, _ attributes: SFTPAttributes) {
+        let kind: ItemKind
+        switch (attributes.permissions ?? 0o100000) & 0o170000 {
+        case 0o100000, 0: kind = .file
+        case 0o040000: kind = .directory
+        case 0o120000: kind = .symbolicLink
+        default: return nil
+        }
+        let modified = attributes.modified.map(Int64.init)
+        let size = Int64(clamping: attributes.size ?? 0)
+        self.init(
+            name: name, kind: kind, tag: kind == .file ? Array("\(modified ?? 0)-\(size)".utf8) : [],
+            isTagStrong: false, size: kind == .file ? size : nil,
+            attributes: RemoteAttributes(
+                contentModificationDate: modified.map { FileTimestamp(seconds: $0) },
+                permissions: attributes.permissions.map { UInt16($0 & 0o7777) }))
+        if kind == .file, let modified {
+            isTagUnsettled = abs(Int64(Date().timeIntervalSince1970) - modified) < Self.settlingTime
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SFTPProvider
+
+@Suite(.tags(.server), .enabled(if: SFTPFolder.isInstalled)) struct SFTPSafetyTests {
+    private static let plain = SFTPFolder.program + " -P posix-rename,fsync,statvfs,lsetstat"
+
+    private static func remote(_ folder: SFTPFolder) throws -> SFTPRemote {
+        let (environment, source) = (folder.environment, try SFTPSource(folder.domain.source))
+        return SFTPRemote(
+            connection: SFTPConnection {
+                try await SFTPSession.open(
+                    [environment["YONDER_SSH"] ?? "ssh"], environment: environment, host: source.host)
+            }, root: source.path)
+    }
+
+    private static func withContents<Value>(
+        _ bytes: [UInt8], in folder: SFTPFolder, _ body: (ContentSource) async throws -> Value
+    ) async throws -> Value {
+        let path = try folder.directory.makeFile("contents", bytes)
+        let descriptor = try FileDescriptor.open(path, .readOnly)
+        defer { try? descriptor.close() }
+        return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
+    }
+
+    @Test("SFTP-2: others' writes stay, and no hidden file is left", arguments: [SFTPFolder.program, plain])
+    func othersWritesStay(_ server: String) async throws {
+        let folder = try SFTPFolder(server)
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        try await folder.write(Array("old".utf8), to: "file")
+        let path = RemotePath(["file"])
+        let old = try await remote.entry(at: path)
+        try await folder.write(Array("another's".utf8), to: "file")
+        for condition in [RemoteCondition.unchanged(tag: old.tag), .absent] {
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await Self.withContents(Array("mine".utf8), in: folder) {
+                    try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
+                }
+            }
+        }
+        #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "another's")
+        let now = try await remote.entry(at: path)
+        _ = try await Self.withContents(Array("mine".utf8), in: folder) {
+            try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .unchanged(tag: now.tag))
+        }
+        #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "mine")
+        #expect(
+            await eventually { (try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) == ["file"] })
+        await remote.close()
+    }
+
+    @Test("SFTP-4: a server that permits no changes says so")
+    func readOnlyServer() async throws {
+        let folder = try SFTPFolder(SFTPFolder.program + " -R")
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        let error = await #expect(throws: FileProviderError.self) {
+            try await remote.makeDirectory(at: RemotePath(["new"]), attributes: RemoteAttributes())
+        }
+        #expect(error?.code == .fileReadNoPermission)
+        await remote.close()
+    }
+
+    @Test(
+        "SFTP-4: what is wrong with a connection is said in words",
+        arguments: [
+            ("echo 'me@server: Permission denied (publickey).' >&2; exit 255", FileProviderError.Code.notAuthenticated),
+            ("echo 'Host key verification failed.' >&2; exit 255", .notAuthenticated),
+            ("echo 'ssh: connect to host server port 22: Connection refused' >&2; exit 255", .serverUnreachable),
+            ("echo Welcome to this server", .malformedResponse),
+        ])
+    func connectionFailures(_ words: String, _ code: FileProviderError.Code) async throws {
+        let folder = try SFTPFolder("sh -c \"\(words)\"")
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        let error = await #expect(throws: FileProviderError.self) { try await remote.entry(at: .root) }
+        #expect(error?.code == code)
+        await remote.close()
+    }
+
+    @Test("SFTP-4: a session that has ended is opened again")
+    func sessionsAreOpenedAgain() async throws {
+        let folder = try SFTPFolder()
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        _ = try await remote.entry(at: .root)
+        try await remote.connection.session().close()
+        #expect(try await remote.entry(at: .root).kind == .directory)
+        await remote.close()
+    }
+
+    @Test("SFTP-4: a cancelled call does not wait for a connection")
+    func cancelledCallsReturn() async throws {
+        let folder = try SFTPFolder("sleep 20")
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        let start = ContinuousClock.now
+        let call = Task { try await remote.entry(at: .root) }
+        try await Task.sleep(for: .milliseconds(300))
+        call.cancel()
+        _ = await call.result
+        #expect(start.duration(to: .now) < .seconds(10))
+        await remote.close()
+    }
+
+    @Test func largeContentsComeAndGo() async throws {
+        let folder = try SFTPFolder()
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        let bytes = (0..<5_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
+        try await Self.withContents(bytes, in: folder) { source in
+            let path = RemotePath(["large"])
+            let made = try await remote.write(source, to: path, attributes: RemoteAttributes(), if: .absent)
+            #expect(made.size == Int64(bytes.count))
+            #expect(
+                try await source.equals { _ = try await remote.read(path, tag: made.tag, range: nil, into: $0) })
+        }
+        await remote.close()
+    }
+
+    @Test func sources() throws {
+        let source = try SFTPSource("sftp://me@[::1]:2222/a b/")
+        #expect(source.user == "me" && source.host == "::1" && source.port == 2222)
+        #expect(source.path == Array("/a b".utf8))
+        #expect(try SFTPSource("sftp://alias").path == Array(".".utf8))
+        for wrong in ["sftp://", "sftp://-oProxyCommand=x/", "sftp://me:secret@host/", "sftp://host:x/"] {
+            #expect(throws: FileProviderError.self) { try SFTPSource(wrong) }
+        }
+    }
+}
