@@ -159,7 +159,7 @@ package struct Keeper: ~Copyable {
                 due = last + options.watchdog
             }
         }
-        let refused = store.entries.filter(isRefused)
+        let refused = store.entries.filter { isRefused($0) }
         var polled = [
             pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
             pollfd(fd: socket, events: Int16(POLLIN), revents: 0),

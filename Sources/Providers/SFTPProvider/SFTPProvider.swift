@@ -4,7 +4,6 @@ import PathAddressing
 /// A directory on a server that is reached through the user's own `ssh`.
 package enum SFTPProvider {
     /// Whether a source is one of SFTP.
-    
 
     /// Makes the provider. Starts no program.
     ///

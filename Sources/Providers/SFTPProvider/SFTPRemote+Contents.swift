@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import PathAddressing
@@ -210,11 +211,12 @@ extension SFTPRemote {
     }
 
     /// Without `posix-rename@openssh.com`: keeps the old content aside until the new one has the name. What took the name
-    /// meanwhile stays.
+    /// meanwhile stays. The other name is an ordinary one: where the connection breaks in between, no clean-up removes the old
+    /// content, which another client may have written.
     private func replace(
         _ path: RemotePath, by hidden: RemotePath, if condition: RemoteCondition, _ session: SFTPSession
     ) async throws {
-        let aside = path.parent.appending(HiddenName.make())
+        let aside = path.parent.appending(Self.asideName(of: path.name ?? ""))
         try await rename(path, to: aside, session)
         do {
             try await check(condition, aside, session)
@@ -224,6 +226,15 @@ extension SFTPRemote {
             throw error
         }
         try await session.request(SFTPMessage.remove) { $0.append(bytes(aside)) }.checkStatus()
+    }
+
+    private static func asideName(of name: String) -> String {
+        let suffix = " (previous version \(String(UInt32.random(in: .min ... .max), radix: 16)))"
+        var start = name[...]
+        while FileNameText.byteCount(of: start + suffix) > FileProviderItem.maximumFilenameLength {
+            start = start.dropLast()
+        }
+        return start + suffix
     }
 
     /// The draft's rename, which refuses an existing target; not every server does, so that the caller looks before.
