@@ -136,6 +136,26 @@ import Testing
         #expect(second.date("answered", tag: [2]) == nil)
     }
 
+    @Test("PATH-10: the record of an acknowledged upload outlives a SIGKILL directly after it, and no orderly end")
+    func acknowledged() throws {
+        let store = ReportingStore.temporary
+        let date = FileTimestamp(seconds: 1_700_000_000)
+        let mark = SentContents.Mark.seconds(5)
+        let first = SentContents(in: store)
+        for name in ["once", "again"] {
+            first.note(name, mark, size: 3, date: date)
+            first.acknowledge(name, mark)
+            #expect(first.candidates(name, size: 3, tag: [1]).isEmpty)
+        }
+        #expect(SentContents(in: store).candidates("once", size: 3, tag: [1]).map(\.date) == [date])
+        // Sent once more, and not acknowledged this time.
+        first.note("again", mark, size: 3, date: date)
+        first.close()
+        let next = SentContents(in: store)
+        #expect(next.candidates("once", size: 3, tag: [1]).isEmpty)
+        #expect(next.candidates("again", size: 3, tag: [1]).count == 1)
+    }
+
     @Test("PATH-10: records outlive the process, and one that cannot be read is reported and left in the store")
     func records() throws {
         let memory = InMemoryProviderStore()

@@ -25,13 +25,20 @@ struct Provisioner: Provisioning {
                 do {
                     completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
+                    if error.code == .cannotSynchronize { reportInputOutputError(error, caller) }
                     completion(error.readerErrno)
                 } catch is CancellationError {
                     completion(.interrupted)
                 } catch {
+                    reportInputOutputError(error, caller)
                     completion(.ioError)
                 }
             })
+    }
+
+    /// The process learns no more than EIO.
+    private func reportInputOutputError(_ error: any Error, _ caller: Requester) {
+        engine.warnings.report("process \(caller.processIdentifier) gets an input/output error: \(error)")
     }
 
     private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {

@@ -50,6 +50,7 @@ package final class WebDAVRemote: PathRemote {
 
     package func close() async {
         server.hiddenFiles.close()
+        server.lostUploads.contents.close()
         listings.endAll()
         server.cancelConnecting()
         let probe = prober.cancel()

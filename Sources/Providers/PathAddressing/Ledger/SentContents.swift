@@ -42,6 +42,8 @@ package final class SentContents: Sendable {
         var contents: [[UInt8]: [Content]] = [:]
         /// The oldest first.
         var order: [(name: [UInt8], mark: Mark)] = []
+        /// The acknowledged contents whose records are still stored, the oldest first.
+        var acknowledged: [(content: Content, at: ContinuousClock.Instant)] = []
 
         /// - Returns: the content that had this name and mark.
         mutating func remove(_ name: [UInt8], _ mark: Mark) -> Content? {
@@ -64,6 +66,8 @@ package final class SentContents: Sendable {
     private let state: Mutex<State>
     private let kept: SurvivingRecords<Content>
     private static let most = 2000
+    /// The system has stored an acknowledgement by then.
+    private static let patience = Duration.seconds(10)
 
     /// - Parameter store: keeps the contents across a restart.
     package init(in store: ReportingStore) {
@@ -108,7 +112,43 @@ package final class SentContents: Sendable {
         }
     }
 
-    /// The upload was acknowledged.
+    /// The upload was acknowledged. Its record stays for a moment: a daemon that is killed before the system has stored the
+    /// acknowledgement leaves it to the next one.
+    package func acknowledge(_ name: String, _ mark: Mark) {
+        let isFirst = state.withLock { state in
+            guard let content = state.remove(Array(name.utf8), mark) else { return false }
+            state.acknowledged.append((content, .now))
+            return state.acknowledged.count == 1
+        }
+        if isFirst { removeAcknowledgedLater() }
+    }
+
+    private func removeAcknowledgedLater() {
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.patience)
+            if let self, self.removeAcknowledged(until: .now - Self.patience / 2) { self.removeAcknowledgedLater() }
+        }
+    }
+
+    /// No request is under way any more, and no acknowledgement will be stored.
+    package func close() { _ = removeAcknowledged(until: .now) }
+
+    /// - Returns: whether there are later ones.
+    private func removeAcknowledged(until end: ContinuousClock.Instant) -> Bool {
+        let (keys, isMore) = state.withLock { state in
+            let passed = state.acknowledged.prefix { $0.at <= end }.map(\.content)
+            state.acknowledged.removeFirst(passed.count)
+            // The same content may have been sent again.
+            let keys = passed.filter { content in
+                state.contents[content.name]?.contains { $0.mark == content.mark } != true
+            }.map(\.key)
+            return (keys, !state.acknowledged.isEmpty)
+        }
+        for key in keys { kept.remove(key) }
+        return isMore
+    }
+
+    /// The upload has certainly not reached its path.
     package func forget(_ name: String, _ mark: Mark) {
         let removed = state.withLock { $0.remove(Array(name.utf8), mark) }
         if let removed { kept.remove(removed.key) }

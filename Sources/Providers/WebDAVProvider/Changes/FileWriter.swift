@@ -182,7 +182,7 @@ struct FileWriter: Sendable {
         let isOnlyRecord = server.lostUploads.note(mark, of: contents, named: name, attributes)
         do {
             let entry = try await body()
-            server.lostUploads.forget(mark, named: name)
+            server.lostUploads.acknowledge(mark, named: name)
             return entry
         } catch {
             // Another client's content may have the same mark. The record of an earlier upload stays.

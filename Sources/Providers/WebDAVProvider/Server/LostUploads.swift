@@ -25,7 +25,11 @@ struct LostUploads: Sendable {
         return contents.note(name, mark, size: size, date: attributes.contentModificationDate)
     }
 
-    /// The upload was acknowledged, or certainly did not reach its path.
+    func acknowledge(_ mark: SentContents.Mark?, named name: String) {
+        if let mark { contents.acknowledge(name, mark) }
+    }
+
+    /// The upload has certainly not reached its path.
     func forget(_ mark: SentContents.Mark?, named name: String) {
         if let mark { contents.forget(name, mark) }
     }
