@@ -26,7 +26,6 @@ extension RealMount {
         func onARemote(_ kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
                 try await remote.mount(yonder)
-                // On WebDAV a kill during the upload of a file that is then replaced can still make a conflict copy.
                 try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
                 if let folder = remote.folder { try await expectSame(yonder, folder) }
             }

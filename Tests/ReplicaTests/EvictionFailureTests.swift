@@ -52,6 +52,25 @@ import Testing
         #expect(try replica.database.inode(number)?.content == .dataless)
     }
 
+    @Test("E10: content whose eviction was not committed is put back, and that of a committed one is deleted")
+    func interruptedEviction() async throws {
+        try await replica.list([.file("a", size: 100), .file("b", size: 100)], open: fixture.open)
+        let (kept, gone) = (try #require(try replica.number("a")), try #require(try replica.number("b")))
+        for number in [kept, gone] {
+            try await replica.fill(number)
+            let generation = try #require(try replica.database.inode(number)).contentGeneration
+            try EvictedContent(number, generation: generation, in: replica.contents).withdraw()
+        }
+        #expect(fixture.contentFiles.isEmpty)
+        try await replica.database.write { db in try db.dropContent(of: gone) }
+        let reopened = try fixture.replica()
+        #expect(reopened.findings == [])
+        #expect(try reopened.database.inode(kept)?.content == .materialized)
+        #expect(fixture.contentFiles == [kept.description])
+        let left = try FileManager.default.contentsOfDirectory(atPath: replica.contents.evicted.string)
+        #expect(left.isEmpty)
+    }
+
     @Test("SEND-8: a file with a pending chmod is not evicted, and no candidate for making room")
     func pendingChmodIsNotEvicted() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)

@@ -67,6 +67,24 @@ import Testing
         #expect(length(of: number) == nil)
     }
 
+    @Test("a recovery that a crash ends before it removes a content file leaves no file without a row")
+    func interruptedRecovery() async throws {
+        let number = try await leave { replica, number in
+            _ = try replica.change(open: Opened(reading: [number])) { try $0.names.unlink("a", in: .root) }
+        }
+        // A directory in its place cannot be unlinked, so the recovery ends where the crash would have ended it.
+        let content = path(of: number).string
+        try FileManager.default.removeItem(atPath: content)
+        try FileManager.default.createDirectory(atPath: content, withIntermediateDirectories: false)
+        #expect(try reopen(Opened(), finishesRecovery: false).findings.count == 1)
+        try FileManager.default.removeItem(atPath: content)
+        #expect(FileManager.default.createFile(atPath: content, contents: Data(count: 100)))
+        let replica = try reopen(Opened())
+        #expect(replica.findings == [])
+        #expect(try replica.database.inode(number) == nil)
+        #expect(length(of: number) == nil && fixture.recoveredFiles == [])
+    }
+
     @Test("a removed directory that the kernel knows stays") func namelessDirectoryStays() async throws {
         var directory = InodeNumber.root
         _ = try await leave { replica, _ in

@@ -155,7 +155,7 @@ struct ReplicaCheck {
             place = try setAside(number) ?? place
             // Items that still name it as their directory are found by the next rule, or the next check.
             try database.write { db in
-                try db.repairEmptyContent(of: InodeNumber(rawValue: number))
+                try db.dropContent(of: InodeNumber(rawValue: number))
                 try db.deleteNameless(InodeNumber(rawValue: number))
             }
         }

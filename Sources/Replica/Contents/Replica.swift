@@ -62,7 +62,7 @@ package final class Replica: Sendable {
         try database.write { db in try Self.remove(effects.obsoleteContents, from: contents, in: db) }
     }
 
-    private static func remove(_ obsolete: [ObsoleteContent], from contents: ContentStore, in db: Database) throws {
+    static func remove(_ obsolete: [ObsoleteContent], from contents: ContentStore, in db: Database) throws {
         for content in obsolete {
             // Content that was begun anew meanwhile has a file of its own by now, and the old one is gone.
             let generation = try db.one(

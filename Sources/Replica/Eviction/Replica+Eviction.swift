@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import Synchronization
 import SystemPackage
 
 /// Why an item stays materialized. Each has its own errno and its own words.
@@ -37,21 +38,28 @@ extension Replica {
     /// - Returns: how many bytes were given back, and what is left to tell the kernel.
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
+        let content = Mutex<EvictedContent?>(nil)
         do {
-            return try await ClaimingOpenInodes.run(open) { [database, contents] open in
+            let outcome = try await ClaimingOpenInodes.run(open) { [database, contents] open in
                 try await database.write { db in
-                    try Self.evictFile(number, open: open, from: contents, in: db)
+                    try Self.evictFile(number, open: open, from: contents, in: db) { evicted in
+                        content.withLock { $0 = evicted }
+                    }
                 }
             }
+            // What cannot be deleted now is deleted at the next start.
+            try? content.withLock { $0 }?.delete()
+            return outcome
         } catch {
-            if !(error is EvictionRefusal) { try? await forgetContentIfMissing(of: number) }
+            try? content.withLock { $0 }?.putBack()
             throw error
         }
     }
 
-    /// The content file goes inside the transaction: where it cannot be removed the item stays as it is.
+    /// - Parameter withdrawing: gets the content whose file this moves out of the way.
     private static func evictFile(
-        _ number: InodeNumber, open: any OpenInodes, from contents: ContentStore, in db: Database
+        _ number: InodeNumber, open: any OpenInodes, from contents: ContentStore, in db: Database,
+        withdrawing: (EvictedContent) -> Void
     ) throws -> (Int64, ReplicaEffects) {
         guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
         var effects = ReplicaEffects()
@@ -61,23 +69,15 @@ extension Replica {
             return (0, effects)
         }
         try db.dropContent(of: number)
+        let content = EvictedContent(number, generation: item.inode.contentGeneration, in: contents)
         do {
-            try contents.remove(number)
+            try content.withdraw()
         } catch {
             throw EvictionRefusal.failed(error)
         }
+        withdrawing(content)
         effects.invalidations.append(.contents(number))
         return (item.inode.localBytes, effects)
-    }
-
-    /// A transaction that could not be committed may have removed the file already.
-    private func forgetContentIfMissing(of number: InodeNumber) async throws {
-        try await database.write { [contents] db in
-            guard try db.hasContentFile(number), let item = try db.item(ofInode: number), item.changedFields.isEmpty,
-                item.identifier != nil, (try? contents.status(of: number)) == nil
-            else { return }
-            try db.dropContent(of: number)
-        }
     }
 
     /// Drops a directory's listing once everything below it is dataless. Its items are remembered, so that they are the

@@ -27,6 +27,7 @@ struct Recovery {
     mutating func run() throws {
         try makeRoot()
         try database.recoverNewFiles()
+        try endEvictions()
         try correctWhatWouldCostContent()
         try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
@@ -60,6 +61,24 @@ struct Recovery {
         findings += named.map { "inode \($0) has names and a count of 0 links: the count was corrected" }
         findings += written.map {
             "inode \($0) was written here and its row said that its content is not here: the row was corrected"
+        }
+    }
+
+    /// Puts back the content whose eviction was not committed, and deletes that of the others.
+    private func endEvictions() throws {
+        let directory = try FileDescriptor.openDirectory(contents.evicted)
+        defer { try? directory.close() }
+        let left = try DirectoryStream(of: directory)
+        while let name = try left.next() {
+            guard let content = EvictedContent(left: String(decoding: name, as: UTF8.self), in: contents) else {
+                continue
+            }
+            let inode = try database.inode(content.number)
+            if inode?.contentGeneration == content.generation, inode?.content != .dataless {
+                try content.putBack()
+            } else {
+                try content.delete()
+            }
         }
     }
 
@@ -109,28 +128,46 @@ struct Recovery {
         }
     }
 
-    private func endWhatWasUnderWay() throws {
-        // The files go after the commit: a transaction that fails has removed nothing.
-        let obsolete = try database.write { db -> [Int64] in
+    /// Content files go after the commit of a transaction whose rows still name them: a crash between the two leaves no
+    /// file without a row.
+    private mutating func endWhatWasUnderWay() throws {
+        let obsolete = try database.write { db -> [ObsoleteContent] in
             try db.abandonListings()
+            var obsolete: [ObsoleteContent] = []
             // Inodes that were removed while a process had them open. The check handles directories that have children.
-            let nameless = try db.all(Recovery.nameless, [], { $0[0] as Int64 })
-                .filter { !open.keepsNameless(InodeNumber(rawValue: $0)) }
-            for number in nameless { try db.deleteNameless(InodeNumber(rawValue: number)) }
+            let nameless = Set(
+                try db.all(Recovery.nameless, [], { InodeNumber(rawValue: $0[0]) })
+                    .filter { !open.keepsNameless($0) })
+            for number in nameless {
+                if try db.hasContentFile(number) {
+                    obsolete.append(try db.forgetContent(of: number))
+                } else {
+                    try db.deleteNameless(number)
+                }
+            }
             let empty = try db.all(
-                Recovery.empty, [], { (number: $0[0] as Int64, isBegun: $0[1] as Bool) }
+                Recovery.empty, [],
+                { (number: InodeNumber(rawValue: $0[0]), isBegun: $0[1] as Bool, isFetchedAgain: $0[2] as Bool) }
             ).filter { row in
                 // A process that has the file open may have been told to read from its content file.
-                let number = InodeNumber(rawValue: row.number)
-                return !(row.isBegun && open.isOpen(number) && contents.hasFile(number))
-            }.map(\.number)
-            for number in empty {
-                try db.repairEmptyContent(of: InodeNumber(rawValue: number))
+                !(row.isBegun && open.isOpen(row.number) && contents.hasFile(row.number))
             }
-            return nameless + empty
+            for row in empty where !nameless.contains(row.number) {
+                obsolete.append(try db.forgetContent(of: row.number))
+                try db.setFetchedAgain(row.isFetchedAgain, row.number)
+            }
+            return obsolete
         }
-        for number in obsolete where contents.hasFile(InodeNumber(rawValue: number)) {
-            try contents.remove(InodeNumber(rawValue: number))
+        guard !obsolete.isEmpty else { return }
+        findings += try database.write { db in
+            try obsolete.compactMap { content in
+                do {
+                    try Replica.remove([content], from: contents, in: db)
+                    return nil
+                } catch let error as Errno {
+                    return "the content file of inode \(content.inode) is of no use and cannot be removed: \(error)"
+                }
+            }
         }
     }
 }
@@ -156,9 +193,10 @@ extension Recovery {
             AND kind = \(kind: .file) AND \(isUnsent)
         """
 
-    /// Files with a content file in which nothing is recorded, and whether their content was begun.
+    /// Files with a content file in which nothing is recorded, whether their content was begun, and whether they are fetched
+    /// without a reader.
     static let empty = """
-        SELECT number, content = \(content: .partial) FROM inode
+        SELECT number, content = \(content: .partial), fetchAgain FROM inode
         WHERE hasContentFile = 1 AND content <> \(content: .materialized)
             AND (content = \(content: .dataless) OR localBytes = 0 AND size > 0) AND NOT \(isUnsent)
         """

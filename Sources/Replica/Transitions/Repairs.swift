@@ -93,13 +93,6 @@ extension Database {
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
     }
 
-    /// Makes a file dataless of which nothing is here. The caller removes its content file after the commit.
-    func repairEmptyContent(of number: InodeNumber) throws {
-        try run(
-            "UPDATE inode SET hasContentFile = 0, content = \(content: .dataless) WHERE number = ?", [number.rawValue])
-        try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
-    }
-
     /// Inserts a row that was read from a damaged database.
     ///
     /// - Parameter table: `inode` or `item`.
