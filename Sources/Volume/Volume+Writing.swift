@@ -79,7 +79,12 @@ extension Volume {
             return try takePrivileges(of: number, caller: caller, request: request)
         }
         if let size = changes.size { try checkExtent(at: 0, length: size) }
-        let inode = try change(request, .inode) {
+        if !isReadOnly,
+            let inode = replica.changeAhead(number, to: changes, caller: LocalCaller(caller), request: request)
+        {
+            return attributes(for: inode)
+        }
+        let inode = try change(request, .inode, changingNames: false) {
             try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
@@ -93,7 +98,7 @@ extension Volume {
     ) throws(VolumeError) -> Attributes {
         let isWritten = files.isOpenForWriting(number)
         let usualOwner = ownership.user
-        let inode = try change(request, .inode) {
+        let inode = try change(request, .inode, changingNames: false) {
             try $0.contents.takeSetID(
                 of: number, caller: LocalCaller(caller), isWriting: isWritten, usualOwner: usualOwner)
         }

@@ -106,12 +106,12 @@ extension RealMount {
         func check() async throws {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let source = "folder:\(yonder.source)"
-                let good = try await yonder.yonder("provider", "check", source)
+                let good = try await yonder.yonder("provider", "check", source, seconds: 300)
                 #expect(good.status == 0 && good.output.contains("35 of 35"), "\(good.output)\(good.errors)")
                 for (fault, failing) in [
                     ("size", "contentIsExact"), ("overwrites", "takenNamesCollide"), ("half", "newItemsAreStored"),
                 ] {
-                    let bad = try await yonder.yonder("provider", "check", source, "fault=\(fault)", seconds: 120)
+                    let bad = try await yonder.yonder("provider", "check", source, "fault=\(fault)", seconds: 300)
                     #expect(bad.status == 1 && bad.errors.contains(failing), "\(fault): \(bad.errors)")
                 }
                 try yonder.write("mine", to: "file")

@@ -22,18 +22,23 @@ import Testing
         var claims = 0
         var look: NewFiles.Look?
         var added = 0
+        var changes = 0
+        var last = InodeNumber.root
         var nextReserved: Int64 = 200
         for step in 0..<3000 {
             let directory = directories.randomElement(using: &numbers) ?? .root
             let name = "name \(Int.random(in: 0..<40, using: &numbers))"
-            switch Int.random(in: 0..<12, using: &numbers) {
+            switch Int.random(in: 0..<13, using: &numbers) {
             case 0...4:
                 guard let ticket = files.ticket() else {
                     files.reserve(nextReserved..<(nextReserved + 50))
                     nextReserved += 50
                     break
                 }
-                if Self.add(name, in: directory, ticket, to: files) { added += 1 }
+                if Self.add(name, in: directory, ticket, to: files) {
+                    added += 1
+                    last = ticket.number
+                }
             case 5 where claims == 0:
                 files.claim()
                 claims += 1
@@ -50,13 +55,22 @@ import Testing
                 look = files.beginLook()
             case 10:
                 if let look, !files.holds(name, in: directory) { files.noteAbsence(of: name, in: directory, look) }
+            case 11:
+                let changed = files.change(last, for: nil) { creation in
+                    creation.new.permissions = 0o600
+                    return true
+                }
+                if let changed {
+                    changes += 1
+                    try #require(files.inode(last) == changed && changed.permissions == 0o600)
+                }
             default:
                 if let look = files.beginLook(at: directory) { files.endLook(look, at: directory, names: []) }
             }
             let violations = files.violations()
             try #require(violations.isEmpty, "seed \(seed), step \(step): \(violations)")
         }
-        #expect(added > 50)
+        #expect(added > 50 && changes > 5)
     }
 
     private static func add(

@@ -65,7 +65,7 @@ import Testing
     }
 
     /// What a crash leaves on the disk while no transaction has written the new files, in a folder of its own.
-    private func crash(
+    func crash(
         _ replica: Replica, afterMaking make: @escaping @Sendable () throws -> Void
     ) async throws -> ReplicaFixture {
         let image = try ReplicaFixture()

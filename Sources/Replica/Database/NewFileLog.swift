@@ -8,14 +8,15 @@ struct NewFile: Hashable, Sendable {
     var sequence: Int64
     var number: InodeNumber
     var creation: Creation
-    /// The kernel's request that made it.
+    /// The kernel's request that made it, or changed it last.
     var request: RequestNumber?
 }
 
 /// The files that were made and are not in the database yet, on the disk: what is in it survives the daemon's death.
 ///
-/// A header that says of which database it is, then a record for each file: its length, a checksum, and the file. A record
-/// that was not written to its end is as if it had not been begun.
+/// A header that says of which database it is, then a record for each file and each change of its attributes: its length, a
+/// checksum, and the file. Of several records of one file the last counts. A record that was not written to its end is as if it
+/// had not been begun.
 struct NewFileLog: Sendable {
     private let file: FileDescriptor
     private let begin: Int64
@@ -30,7 +31,7 @@ struct NewFileLog: Sendable {
         let file = try FileDescriptor.open(
             path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
         do {
-            let header = Array("yonder new files 2 \(identity)\n".utf8)
+            let header = Array("yonder new files 3 \(identity)\n".utf8)
             let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
             var log = NewFileLog(file: file, begin: Int64(header.count), size: Int64(header.count))
             guard bytes.starts(with: header) else {
@@ -105,6 +106,10 @@ extension NewFile {
         put(creation.owner)
         put(creation.group)
         put(creation.new.permissions)
+        let inode = creation.inode(number)
+        put(inode.modifiedAt.nanosecondsSince1970)
+        put((inode.accessedAt ?? inode.modifiedAt).nanosecondsSince1970)
+        put(inode.changedAt.nanosecondsSince1970)
         fields += creation.item.name.utf8
         let payload = fields[RecordReader.headerSize...]
         let (length, checksum) = (UInt32(payload.count), RecordReader.checksum(of: payload))
@@ -120,7 +125,9 @@ extension NewFile {
             let parent: Int64 = reader.next(),
             let madeAt: Int64 = reader.next(), let template: Int64 = reader.next(),
             let capabilities: UInt32 = reader.next(), let owner: UInt32 = reader.next(),
-            let group: UInt32 = reader.next(), let permissions: UInt16 = reader.next()
+            let group: UInt32 = reader.next(), let permissions: UInt16 = reader.next(),
+            let modifiedAt: Int64 = reader.next(), let accessedAt: Int64 = reader.next(),
+            let changedAt: Int64 = reader.next()
         else { return nil }
         let item = NewItem(
             kind: .file, name: String(decoding: reader.rest, as: UTF8.self), parent: InodeNumber(rawValue: parent),
@@ -130,7 +137,9 @@ extension NewFile {
             sequence: sequence, number: InodeNumber(rawValue: number),
             creation: Creation(
                 item: item, new: NewInode(kind: .file, permissions: permissions), owner: owner, group: group,
-                isWritten: true),
+                isWritten: true, modifiedAt: FileTimestamp(nanosecondsSince1970: modifiedAt),
+                accessedAt: FileTimestamp(nanosecondsSince1970: accessedAt),
+                changedAt: FileTimestamp(nanosecondsSince1970: changedAt)),
             request: hasRequest != 0 ? RequestNumber(rawValue: request) : nil)
     }
 }

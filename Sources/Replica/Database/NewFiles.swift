@@ -229,16 +229,45 @@ final class NewFiles: Sendable {
         }
     }
 
+    /// Changes the attributes of a file that waits: when this returns the change survives the daemon's death.
+    ///
+    /// - Parameters:
+    ///   - request: the kernel's request that changes them, which is recorded with the file.
+    ///   - body: returns false to change nothing.
+    /// - Returns: nil where they have to be changed in a transaction.
+    func change(
+        _ number: InodeNumber, for request: RequestNumber?, _ body: (inout Creation) -> Bool
+    ) -> InodeRecord? {
+        guard !isEmpty else { return nil }
+        return state.withLock { state in
+            guard !state.isStuck, let size = state.log?.size, size < Self.longestLog, state.numbers.contains(number),
+                let index = state.waiting.lastIndex(where: { $0.number == number })
+            else { return nil }
+            var file = state.waiting[index]
+            file.request = request
+            guard body(&file.creation), (try? state.log?.append(file)) != nil else { return nil }
+            state.waiting[index] = file
+            if request != nil { state.noteAnswered([file]) }
+            return file.creation.inode(number)
+        }
+    }
+
     // MARK: - Reading
+
+    /// A file as it is before the database has it.
+    func inode(_ number: InodeNumber) -> InodeRecord? {
+        guard !isEmpty else { return nil }
+        return state.withLock { state in
+            guard state.numbers.contains(number) else { return nil }
+            let file =
+                state.waiting.last(where: { $0.number == number }) ?? state.taken.last(where: { $0.number == number })
+            return file?.creation.inode(number)
+        }
+    }
 
     /// Whether a name is one of theirs.
     func holds(_ name: String, in directory: InodeNumber) -> Bool {
         !isEmpty && state.withLock { $0.places.contains(Place(directory: directory, name: Array(name.utf8))) }
-    }
-
-    /// Whether an inode is one of theirs.
-    func holds(_ number: InodeNumber) -> Bool {
-        !isEmpty && state.withLock { $0.numbers.contains(number) }
     }
 
     /// When a directory got the last of those that are in it.

@@ -7,10 +7,11 @@ extension ReplicaDatabase {
         guard let identity = try value(of: .identity) else { return }
         let written = try value(of: .newFilesWritten).flatMap(Int64.init) ?? 0
         let (log, files) = try NewFileLog.open(at: newFileLog, of: identity)
-        let missing = files.filter { $0.sequence > written }
+        let newest = Dictionary(files.map { ($0.sequence, $0) }, uniquingKeysWith: { $1 })
+        let missing = newest.values.filter { $0.sequence > written }.sorted { $0.sequence < $1.sequence }
         if !missing.isEmpty { try write { db in try db.insert(missing) } }
         let answered = files.suffix(2 * Int(RecordedAnswers.most)).filter { $0.request != nil }
         if !answered.isEmpty { try write { db in try db.recordAnswers(of: answered) } }
-        newFiles.begin(log, with: files, after: max(written, files.last?.sequence ?? 0))
+        newFiles.begin(log, with: files, after: max(written, newest.keys.max() ?? 0))
     }
 }

@@ -7,7 +7,7 @@ extension ReplicaDatabase {
     /// The inode with this number, or nil.
     package func inode(_ number: InodeNumber) throws -> InodeRecord? {
         if let directory = newFiles.directory(number) { return directory }
-        if newFiles.holds(number) { try settle() }
+        if let file = newFiles.inode(number) { return file }
         // Asked before: what is written meanwhile is in the row.
         let lastMade = newFiles.lastMade(in: number)
         guard var inode = try peek({ db in try db.inode(number) }) else { return nil }
@@ -142,7 +142,8 @@ extension ReplicaDatabase {
     ///
     /// - Parameter name: its key (``ExtendedAttributeName``).
     package func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
-        try peek { db in try db.extendedAttribute(name, of: number) }
+        if newFiles.inode(number) != nil { return nil }
+        return try peek { db in try db.extendedAttribute(name, of: number) }
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.

@@ -120,7 +120,7 @@ package final class ReplicaDatabase: Sendable {
     }
 
     /// As ``settle()``, soon, on another thread.
-    func settleSoon(after pause: DispatchTimeInterval = .milliseconds(1)) {
+    func settleSoon(after pause: DispatchTimeInterval = .milliseconds(20)) {
         DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + pause) { [weak self] in
             guard let self else { return }
             self.newFiles.beginScheduled()

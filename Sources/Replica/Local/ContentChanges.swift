@@ -88,6 +88,7 @@ package struct ContentChanges: LocalPart {
         of number: InodeNumber, caller: LocalCaller, isWriting: Bool, usualOwner: UInt32
     ) throws -> InodeRecord {
         let record = try inode(number)
+        try checkMayChange(record)
         if let cleared = record.permissions(afterChangeBy: caller) {
             guard isWriting || caller.isPrivileged || caller.user == record.owner ?? usualOwner else {
                 throw LocalObstacle.refused(.notPermitted)

@@ -90,6 +90,12 @@ extension LocalPart {
         return inode
     }
 
+    /// A transaction that may not change names may not change directories either: new files are made on what is remembered
+    /// of them. (``NewFiles``)
+    func checkMayChange(_ inode: InodeRecord) throws {
+        if inode.kind == .directory, !transaction.mayChangeNames { throw NamesNeeded() }
+    }
+
     func child(_ name: String, of directory: InodeNumber) throws -> ItemRecord {
         guard let item = try db.item(named: name, in: directory) else {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)

@@ -38,42 +38,20 @@ package struct MetadataChanges: LocalPart {
     ) throws -> InodeRecord {
         if let size = changes.size { try writing.truncate(number, to: size, caller: caller) }
         if changes.changesWhatTheRemoteHas { try checkChangeable(number) }
-        var record = try inode(number)
-        let before = record
-        var fields: ItemFields = []
-        if let permissions = changes.permissions {
-            record.permissions = permissions & 0o7777
-            try access.permissionsWereSet(to: permissions, of: number)
-            fields.insert(.permissions)
-        }
-        if changes.owner != nil || changes.group != nil {
-            record.owner = changes.owner ?? record.owner
-            record.group = changes.group ?? record.group
-            fields.insert(.ownership)
-            try access.takeCapabilities(of: number)
-            if changes.permissions == nil, let cleared = before.permissions(afterChangeBy: caller) {
-                record.permissions = cleared
-                fields.insert(.permissions)
-            }
-        }
-        if let time = changes.modifiedAt {
-            try writing.compareContent(number)
-            record.modifiedAt = moment(time)
-            fields.insert(.contentModificationDate)
-            try writing.setContentTime(of: number, to: record.modifiedAt)
-        }
-        if let time = changes.accessedAt { record.accessedAt = moment(time) }
-        if record != before || changes != LocalAttributes() {
-            let current = try inode(number)
-            record.size = current.size
-            if changes.modifiedAt == nil { record.modifiedAt = current.modifiedAt }
-            record.changedAt = now
-            try db.writeAttributes(of: record)
-        }
+        let before = try inode(number)
+        try checkMayChange(before)
+        if let permissions = changes.permissions { try access.permissionsWereSet(to: permissions, of: number) }
+        if changes.owner != nil || changes.group != nil { try access.takeCapabilities(of: number) }
+        if changes.modifiedAt != nil { try writing.compareContent(number) }
+        var record = changes.modifiedAt == nil ? before : try inode(number)
+        record.setAttributes(to: changes, caller: caller, at: now)
+        if changes.modifiedAt != nil { try writing.setContentTime(of: number, to: record.modifiedAt) }
+        try db.writeAttributes(of: record)
         // An attribute that has not changed is not sent.
-        if record.permissions == before.permissions { fields.remove(.permissions) }
-        if record.owner == before.owner, record.group == before.group { fields.remove(.ownership) }
-        if record.modifiedAt == before.modifiedAt { fields.remove(.contentModificationDate) }
+        var fields: ItemFields = []
+        if record.permissions != before.permissions { fields.insert(.permissions) }
+        if record.owner != before.owner || record.group != before.group { fields.insert(.ownership) }
+        if changes.modifiedAt != nil, record.modifiedAt != before.modifiedAt { fields.insert(.contentModificationDate) }
         if !fields.isEmpty { try mark(fields, of: number) }
         return try inode(number)
     }
@@ -130,10 +108,26 @@ package struct MetadataChanges: LocalPart {
         try mark(.extendedAttributes, of: number)
     }
 
-    private func moment(_ time: LocalAttributes.Time) -> FileTimestamp {
-        switch time {
-        case .now: now
-        case .at(let time): time
+}
+
+extension InodeRecord {
+    /// Sets attributes, but not the size.
+    mutating func setAttributes(to changes: LocalAttributes, caller: LocalCaller, at now: FileTimestamp) {
+        func moment(_ time: LocalAttributes.Time) -> FileTimestamp {
+            switch time {
+            case .now: now
+            case .at(let time): time
+            }
         }
+        if changes.owner != nil || changes.group != nil {
+            let cleared = permissions(afterChangeBy: caller)
+            owner = changes.owner ?? owner
+            group = changes.group ?? group
+            if let cleared { permissions = cleared }
+        }
+        if let set = changes.permissions { permissions = set & 0o7777 }
+        if let time = changes.modifiedAt { modifiedAt = moment(time) }
+        if let time = changes.accessedAt { accessedAt = moment(time) }
+        changedAt = now
     }
 }

@@ -43,6 +43,24 @@ extension Replica {
         return nil
     }
 
+    /// Changes attributes of a file that was made and is not in the database yet, without waiting for the database.
+    ///
+    /// - Parameter request: as of ``createAhead(_:in:permissions:caller:usualGroup:request:)``.
+    /// - Returns: the file; nil where it has to be changed in a transaction
+    ///   (``MetadataChanges/setAttributes(of:to:caller:)``), which also says what is wrong.
+    package func changeAhead(
+        _ number: InodeNumber, to changes: LocalAttributes, caller: LocalCaller, request: RequestNumber? = nil
+    ) -> InodeRecord? {
+        guard request?.isResent != true else { return nil }
+        let now = FileTimestamp.now
+        return database.newFiles.change(number, for: request) { creation in
+            guard creation.setAttributes(to: changes, caller: caller, at: now) else { return false }
+            // The content file's time is the truth while it is written.
+            guard changes.modifiedAt != nil, let time = creation.modifiedAt else { return true }
+            return (try? contents.setModificationTime(of: number, to: time)) != nil
+        }
+    }
+
     /// Nil where there are no ordinary files of the remote's, and where the name is taken.
     private func ground(
         of name: String, in parent: InodeNumber, _ ticket: NewFiles.Ticket

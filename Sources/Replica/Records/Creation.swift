@@ -34,7 +34,7 @@ struct NewItem: Hashable, Sendable {
 }
 
 /// A file, directory, link or node that is about to be made: all that was decided about it, so that making it needs no
-/// more looking.
+/// further query.
 struct Creation: Hashable, Sendable {
     var item: NewItem
     /// Its permissions are final.
@@ -43,14 +43,35 @@ struct Creation: Hashable, Sendable {
     var group: UInt32
     /// Whether it is open for writing from the beginning.
     var isWritten: Bool
+    /// Times that were set since it was made; nil: when it was made.
+    var modifiedAt: FileTimestamp?
+    var accessedAt: FileTimestamp?
+    var changedAt: FileTimestamp?
 
     /// The inode that is made by it.
     func inode(_ number: InodeNumber) -> InodeRecord {
         InodeRecord(
             number: number, kind: new.kind, size: size, permissions: new.permissions, owner: owner, group: group,
-            linkCount: 1, modifiedAt: item.madeAt, changedAt: item.madeAt, createdAt: item.madeAt,
-            accessedAt: item.madeAt, device: new.device, subdirectories: 0, content: .materialized, contentVersion: [],
+            linkCount: 1, modifiedAt: modifiedAt ?? item.madeAt, changedAt: changedAt ?? item.madeAt,
+            createdAt: item.madeAt, accessedAt: accessedAt ?? item.madeAt, device: new.device, subdirectories: 0,
+            content: .materialized, contentVersion: [],
             contentGeneration: 0, localBytes: 0, contentStamp: stamp)
+    }
+
+    /// Sets attributes, as ``MetadataChanges`` does on a row.
+    ///
+    /// - Returns: false for a change that only a transaction can make, or refuse.
+    mutating func setAttributes(to changes: LocalAttributes, caller: LocalCaller, at now: FileTimestamp) -> Bool {
+        guard changes.size == nil, item.capabilities.contains(.allowsWriting) else { return false }
+        var inode = inode(.root)
+        inode.setAttributes(to: changes, caller: caller, at: now)
+        guard let permissions = inode.permissions, let owner = inode.owner, let group = inode.group else {
+            return false
+        }
+        new.permissions = permissions
+        (self.owner, self.group) = (owner, group)
+        (modifiedAt, accessedAt, changedAt) = (inode.modifiedAt, inode.accessedAt, now)
+        return true
     }
 
     private var size: Int64 { Int64(new.linkTarget.map(FileNameText.byteCount) ?? 0) }
@@ -58,11 +79,12 @@ struct Creation: Hashable, Sendable {
 
     /// The arguments of ``Database/insertInode(_:as:)``.
     func inodeValues(_ number: InodeNumber?) -> StatementArguments {
-        let now = item.madeAt.nanosecondsSince1970
+        let inode = inode(number ?? .root)
         return [
-            number?.rawValue, new.kind.rawValue, size, Int64(new.permissions), Int64(owner), Int64(group), now, now,
-            now,
-            now, new.linkTarget, Int64(new.device), new.kind == .file, stamp,
+            number?.rawValue, new.kind.rawValue, size, Int64(new.permissions), Int64(owner), Int64(group),
+            inode.modifiedAt.nanosecondsSince1970, inode.changedAt.nanosecondsSince1970,
+            inode.createdAt.nanosecondsSince1970, inode.accessedAt?.nanosecondsSince1970, new.linkTarget,
+            Int64(new.device), new.kind == .file, stamp,
         ]
     }
 }
