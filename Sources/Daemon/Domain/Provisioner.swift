@@ -25,7 +25,7 @@ struct Provisioner: Provisioning {
                 do {
                     completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
-                    if error.code == .cannotSynchronize { reportInputOutputError(error, caller) }
+                    if error.readerErrno == .ioError { reportInputOutputError(error, caller) }
                     completion(error.readerErrno)
                 } catch is CancellationError {
                     completion(.interrupted)
