@@ -4,17 +4,6 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// Work that may block, outside of Swift's cooperative thread pool.
-enum BlockingWork {
-    private static let queue = DispatchQueue(label: "yonder.sftp.disk", attributes: .concurrent)
-
-    static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result(catching: body)) }
-        }
-    }
-}
-
 /// A connection to an SFTP server through a child process. Any number of requests may be in flight.
 ///
 /// `@unchecked`: Foundation's `Process` and `Pipe` are not Sendable; they are only read after `init`.
