@@ -22,11 +22,12 @@ let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 // `scripts/fuzz` builds the program around the parsers, and the parsers with what libFuzzer counts.
 let isFuzzing = Context.environment["YONDER_FUZZ"] != nil
 let fuzzed: Set = [
-    "Control", "Daemon", "FileNames", "Fuzz", "HTTPTransport", "S3Provider", "TarArchive", "WebDAVProvider",
+    "Control", "Daemon", "FileNames", "Fuzz", "HTTPTransport", "S3Provider", "SFTPProvider", "TarArchive",
+    "WebDAVProvider",
 ]
 let parsers: [Target.Dependency] = [
-    "Control", "Daemon", "FileNames", "HTTPTransport", "S3Provider", "TarArchive", "WebDAVProvider", nioCore,
-    nioEmbedded,
+    "Control", "Daemon", "FileNames", "HTTPTransport", "PathAddressing", "S3Provider", "SFTPProvider", "TarArchive",
+    "WebDAVProvider", nioCore, nioEmbedded,
 ]
 
 let targets: [Target] = [

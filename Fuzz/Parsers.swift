@@ -3,11 +3,13 @@ import Foundation
 import HTTPTransport
 import NIOCore
 import NIOEmbedded
+import PathAddressing
 import WebDAVProvider
 
 @testable import Control
 @testable import Daemon
 @testable import S3Provider
+@testable import SFTPProvider
 @testable import TarArchive
 @testable import WebDAVProvider
 
@@ -35,6 +37,8 @@ enum Parser: String, CaseIterable, Sendable {
     case netrc
     /// `~/.aws/credentials`.
     case credentials
+    /// The messages of an SFTP server.
+    case sftp
 
     /// A result that contradicts itself.
     struct Contradiction: Error {
@@ -67,6 +71,7 @@ enum Parser: String, CaseIterable, Sendable {
         case .tar: tar(bytes)
         case .name: try name(bytes)
         case .netrc: _ = Netrc.credentials(for: "host", user: nil, in: String(decoding: bytes, as: UTF8.self))
+        case .sftp: try sftp(bytes)
         case .credentials: _ = AWSFile(text: String(decoding: bytes, as: UTF8.self))
         }
     }
@@ -114,6 +119,40 @@ enum Parser: String, CaseIterable, Sendable {
             let archive = try? TarArchive(at: path)
         else { return }
         _ = try? TarIndex(reading: archive, warn: { _ in })
+    }
+
+    /// Messages do not depend on how they were cut, and each can be read as every kind of response.
+    private func sftp(_ bytes: [UInt8]) throws {
+        func messages(_ size: Int) -> [SFTPReply] {
+            var buffer = SFTPBuffer()
+            var found: [SFTPReply] = []
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                buffer.append(Array(bytes[start..<min(start + size, bytes.count)]))
+                do {
+                    while let message = try buffer.next() { found.append(message) }
+                } catch {
+                    break
+                }
+            }
+            return found
+        }
+        let whole = messages(max(1, bytes.count))
+        let size = Int(bytes.first ?? 0) % 7 + 1
+        if messages(size) != whole { throw Contradiction(description: "other messages in pieces of \(size)") }
+        for message in whole {
+            for type in UInt8(SFTPMessage.status)...SFTPMessage.attributes {
+                let message = SFTPReply(type: type, identifier: 1, body: message.body)
+                _ = try? message.checkStatus()
+                _ = try? message.handle()
+                _ = try? message.data()
+                _ = try? message.attributes()
+                for name in (try? message.names()) ?? [] {
+                    _ = RemoteEntry(FileNameText.text(of: name.name), name.attributes)
+                }
+            }
+            _ = try? SFTPReply(type: SFTPMessage.version, identifier: 0, body: message.body).extensions()
+            _ = try? SFTPReply(type: SFTPMessage.extendedReply, identifier: 1, body: message.body).numbers(8)
+        }
     }
 
     /// Each name has a text that gives it back.

@@ -8,18 +8,23 @@ extension RealMount {
     @Suite struct RemotePrograms {
         /// A remote, and how many milliseconds away it is.
         struct Place: Sendable, CustomStringConvertible {
-            /// nil is a bucket.
-            var server: DAVServer.Kind?
+            var kind: FarRemote.Kind
+            /// Which one for WebDAV.
+            var server = DAVServer.Kind.apache
             var milliseconds: Int
 
-            var description: String { "\(server?.description ?? "s3"), \(milliseconds) ms" }
+            var description: String { "\(kind == .webDAV ? server.description : kind.description), \(milliseconds) ms" }
         }
 
         private static var places: [Place] {
             let distances = hasTimeForLongTests ? [0, 50] : [0]
             let servers = hasTimeForLongTests ? DAVServer.Kind.installed : DAVServer.Kind.installed.prefix(1) + []
-            return (servers + [nil]).flatMap { server in
-                distances.map { Place(server: server, milliseconds: $0) }
+            return distances.flatMap { milliseconds in
+                FarRemote.Kind.installed.flatMap { kind in
+                    (kind == .webDAV ? servers : [.apache]).map {
+                        Place(kind: kind, server: $0, milliseconds: milliseconds)
+                    }
+                }
             }
         }
 
@@ -28,7 +33,7 @@ extension RealMount {
             .timeLimit(.minutes(60)), arguments: places)
         func work(at place: Place) async throws {
             try await FarRemote.run(
-                place.server == nil ? .s3 : .webDAV, on: place.server ?? .apache, milliseconds: place.milliseconds
+                place.kind, on: place.server, milliseconds: place.milliseconds
             ) { remote, yonder async throws in
                 try await remote.mount(yonder)
                 let scratch = try yonder.directory.makeDirectory("scratch")

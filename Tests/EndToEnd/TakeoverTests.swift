@@ -22,7 +22,9 @@ extension RealMount {
 
         @Test(
             "TAKEOVER-1: programs on a remote do not notice that the daemon is killed",
-            .timeLimit(.minutes(70)), arguments: FarRemote.Kind.installed)
+            .timeLimit(.minutes(70)),
+            // Over SFTP the programs make too few turns: a login takes as long as the daemon lives here.
+            arguments: FarRemote.Kind.installed.filter { $0 != .sftp })
         func onARemote(_ kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
                 try await remote.mount(yonder)

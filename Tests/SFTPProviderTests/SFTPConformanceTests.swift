@@ -17,3 +17,11 @@ import Testing
         try await ProviderConformance { try SFTPFolder(SFTPFolder.program + " -P " + refused) }.run(check)
     }
 }
+
+/// Through `ssh`, with the servers that are installed.
+@Suite(.tags(.server, .long)) struct SSHConformanceTests {
+    @Test(arguments: SSHServer.Kind.installed, ProviderConformance.Check.allCases)
+    func conforms(_ kind: SSHServer.Kind, to check: ProviderConformance.Check) async throws {
+        try await ProviderConformance { try SFTPFolder(try await SSHServer.start(kind)) }.run(check)
+    }
+}

@@ -7,8 +7,7 @@ import TestSupport
 
 @testable import SFTPProvider
 
-/// A folder behind OpenSSH's server, changed on the disk behind the provider's back. Its `ssh` is a program that starts the
-/// server, or one that really connects.
+/// A folder behind an SFTP server, changed on the disk behind the provider's back.
 final class SFTPFolder: RemoteUnderTest {
     static let program = "/usr/lib/openssh/sftp-server"
     static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: program) }
@@ -17,25 +16,38 @@ final class SFTPFolder: RemoteUnderTest {
     let stateDirectory: FilePath
     let root: FilePath
     let domain: FileProviderDomain
+    let environment: [String: String]
+    /// Nil where a program in place of `ssh` starts the SFTP server itself.
+    let server: SSHServer?
     /// Each write gets a second of its own, long ago: two contents in one second are not told apart.
     private static let clock = Mutex(Int64(1_000_000_000))
 
     /// As the daemon does: a write to a program that has ended fails with EPIPE.
     private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
 
-    /// - Parameter words: the command line of the server.
-    init(_ words: String = program) throws {
-        Self.ignoresBrokenPipes
-        directory = try TemporaryDirectory()
-        stateDirectory = try directory.makeDirectory("state")
-        root = try directory.makeDirectory("a folder")
+    /// - Parameter words: the command line of OpenSSH's SFTP server.
+    convenience init(_ words: String = program) throws {
+        let directory = try TemporaryDirectory()
         let ssh = try directory.makeFile("ssh", "#!/bin/sh\nexec \(words)\n".utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: ssh.string)
-        domain = FileProviderDomain(identifier: "test", source: "sftp://server" + root.string)
+        let root = try directory.makeDirectory("a folder")
+        try self.init(directory, root, "sftp://server" + root.string, ["YONDER_SSH": ssh.string], nil)
     }
 
-    var environment: [String: String] {
-        ProcessInfo.processInfo.environment.merging(["YONDER_SSH": directory["ssh"].string]) { $1 }
+    /// The folder of a server, which ends with it.
+    convenience init(_ server: SSHServer) throws {
+        try self.init(server.directory, server.root, server.source, server.environment, server)
+    }
+
+    private init(
+        _ directory: TemporaryDirectory, _ root: FilePath, _ source: String, _ environment: [String: String],
+        _ server: SSHServer?
+    ) throws {
+        Self.ignoresBrokenPipes
+        (self.directory, self.root, self.server) = (directory, root, server)
+        stateDirectory = try directory.makeDirectory("state")
+        domain = FileProviderDomain(identifier: "test", source: source)
+        self.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
     subscript(_ path: String) -> String { root.string + "/" + path }
@@ -47,6 +59,7 @@ final class SFTPFolder: RemoteUnderTest {
 
     func makeDirectory(_ path: String) async throws {
         try FileManager.default.createDirectory(atPath: self[path], withIntermediateDirectories: false)
+        try giveToUser(path)
     }
 
     func write(_ bytes: [UInt8], to path: String) async throws {
@@ -57,6 +70,13 @@ final class SFTPFolder: RemoteUnderTest {
         try Data(bytes).write(to: URL(fileURLWithPath: self[path]))
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSince1970: TimeInterval(seconds))], ofItemAtPath: self[path])
+        try giveToUser(path)
+    }
+
+    /// Only its owner can change an item's mode and times.
+    private func giveToUser(_ path: String) throws {
+        guard server?.kind == .ordinaryUser else { return }
+        try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: self[path])
     }
 
     func rename(_ path: String, to newPath: String) async throws {
@@ -67,5 +87,8 @@ final class SFTPFolder: RemoteUnderTest {
         try FileManager.default.removeItem(atPath: self[path])
     }
 
-    func dispose() async { directory.remove() }
+    func dispose() async {
+        await server?.halt()
+        directory.remove()
+    }
 }

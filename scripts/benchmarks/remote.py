@@ -29,39 +29,50 @@ def run(stage, options):
     report = Report(
         f"WebDAV at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
     with Server(stage.scratch) as server, Line(server.port, options.round_trip, options.megabits) as line:
-        _fill(server.root)
+        fill(server.root)
         for _ in range(options.repeat or 1):
             for contender in contenders:
-                _measure(stage, report, contender, server, line, options.only)
+                measure(report, contender, server, options.only, lambda: _mount(stage, contender, line), stage.unmount)
     if "rclone" in contenders:
-        for name, least in (("cold find", FIND), ("250 small files in order", READ), ("2,000 uploads", UPLOAD)):
-            if _has(report, name):
-                ratio = report.median(name, "rclone") / report.median(name, "yonder")
-                report.require(f"{name}: rclone's time / yonder's", ratio, least)
-    capacity = options.megabits * 125_000 / 1e6
+        require_ratios(report, "rclone", FIND, READ, UPLOAD)
+    require_line(report, options.megabits, LINE)
+    return report
+
+
+def _mount(stage, contender, line):
+    if contender == "yonder":
+        return stage.mount_yonder(f"webdav://127.0.0.1:{line.port}/").path
+    return stage.mount_rclone(
+        ":webdav:", is_read_only=False, options=["--webdav-url", f"http://127.0.0.1:{line.port}/"]).path
+
+
+def require_ratios(report, other, find, read, upload):
+    """Yonder is so many times as fast as another contender."""
+    for name, least in (("cold find", find), ("250 small files in order", read), ("2,000 uploads", upload)):
+        if _has(report, name):
+            report.require(f"{name}: {other}'s time / yonder's", report.median(name, other) / report.median(name, "yonder"), least)
+
+
+def require_line(report, megabits, least):
+    """A large file fills so much of the line."""
     for name in ("256 MiB down", "256 MiB up"):
         if _has(report, name):
-            report.require(f"{name}: part of the line", report.median(name, "yonder") / capacity, LINE)
-    return report
+            report.require(f"{name}: part of the line", report.median(name, "yonder") / (megabits * 125_000 / 1e6), least)
 
 
 def _has(report, name):
     return any(row == name for row, _, _ in report.rows)
 
 
-def _measure(stage, report, contender, server, line, only):
+def measure(report, contender, server, only, mount, unmount):
+    """Takes the steps with one contender, or one of them, on a mount of its own."""
+
     def record(name, unit, value):
         row = next((numbers for row, _, numbers in report.rows if row == name), None)
         if row is None:
             row = {}
             report.add(name, unit, row)
         row.setdefault(contender, []).append(value)
-
-    def mount():
-        if contender == "yonder":
-            return stage.mount_yonder(f"webdav://127.0.0.1:{line.port}/").path
-        return stage.mount_rclone(
-            ":webdav:", is_read_only=False, options=["--webdav-url", f"http://127.0.0.1:{line.port}/"]).path
 
     def timed(work):
         start = time.perf_counter()
@@ -84,10 +95,10 @@ def _measure(stage, report, contender, server, line, only):
         seconds = timed(lambda: _upload_large(folder / name, server.root / name, server.root / "large"))
         record("256 MiB up", "MB/s", LARGE / 1e6 / seconds)
         (server.root / name).unlink()
-    stage.unmount(folder)
+    unmount(folder)
 
 
-def _fill(root):
+def fill(root):
     folders = [root / "tree"]
     folders[0].mkdir()
     for number in range(1, 401):
@@ -147,7 +158,7 @@ def _upload_large(target, remote, source):
     raise RuntimeError("the large file did not arrive")
 
 
-def _free_port():
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -166,7 +177,7 @@ class Server:
             raise Unavailable("there is no Apache here: Debian's package apache2")
         self.root = self._folder / "files"
         self.root.mkdir(parents=True)
-        self.port = _free_port()
+        self.port = free_port()
         # As root, Apache serves as another user.
         for path in (self._folder, self.root):
             path.chmod(0o777)
@@ -194,7 +205,7 @@ class Server:
             """)
         self._process = subprocess.Popen(
             ["/usr/sbin/apache2", "-f", config, "-DFOREGROUND"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _wait_for(self.port, self._process)
+        wait_for(self.port, self._process, "Apache")
         # It starts more processes, a second after the first connections: what it is asked before waits for that.
         for _ in range(2):
             connections = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(40)]
@@ -215,7 +226,7 @@ class Line:
         self._arguments = [to, round_trip, megabits]
 
     def __enter__(self):
-        self.port = _free_port()
+        self.port = free_port()
         program = pathlib.Path(__file__).with_name("link.py")
         self._process = subprocess.Popen(
             [sys.executable, program, str(self.port), *map(str, self._arguments)], stdout=subprocess.PIPE)
@@ -228,7 +239,7 @@ class Line:
         self._process.wait()
 
 
-def _wait_for(port, process):
+def wait_for(port, process, name):
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -236,4 +247,4 @@ def _wait_for(port, process):
             return
         except OSError:
             time.sleep(0.05)
-    raise Unavailable("Apache does not start")
+    raise Unavailable(f"{name} does not start")

@@ -63,11 +63,11 @@ class Stage:
 
     # --- Mounts ---
 
-    def mount_yonder(self, source):
-        """Mounts a folder as a new domain of a new daemon; returns the mount."""
+    def mount_yonder(self, source, variables=None):
+        """Mounts a folder as a new domain of a new daemon, with variables in its environment; returns the mount."""
         self._daemons += 1
         state = self.scratch / f"yonder-{self._daemons}"
-        environment = {"YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}")}
+        environment = {"YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}"), **(variables or {})}
         mount = self.scratch / f"mount-yonder-{self._daemons}"
         self._environments.append(environment)
         self._yonder("mount", str(source), str(mount), "--name", "bench", environment=environment)
@@ -76,21 +76,28 @@ class Stage:
 
     def mount_rclone(self, source, is_read_only=True, options=()):
         """Mounts a folder, or another source, with rclone: --vfs-cache-mode full, all else as it comes."""
-        self._daemons += 1
-        mount = self.scratch / f"mount-rclone-{self._daemons}"
-        mount.mkdir()
-        environment = os.environ | {"RCLONE_CONFIG": str(self.scratch / "rclone.conf")}
         (self.scratch / "rclone.conf").touch()
+        return self.mount_program(
+            "rclone",
+            lambda mount: [
+                "rclone", "mount", str(source), mount, "--vfs-cache-mode", "full", "--cache-dir", f"{mount}.cache",
+                *(["--read-only"] if is_read_only else []), *options],
+            {"RCLONE_CONFIG": str(self.scratch / "rclone.conf")})
+
+    def mount_program(self, name, command, variables=None):
+        """Mounts something with another program, which runs for as long; `command` takes the mount point."""
+        self._daemons += 1
+        mount = self.scratch / f"mount-{name}-{self._daemons}"
+        mount.mkdir()
         process = subprocess.Popen(
-            ["rclone", "mount", str(source), str(mount), "--vfs-cache-mode", "full",
-             "--cache-dir", str(self.scratch / f"rclone-{self._daemons}"), *(["--read-only"] if is_read_only else []), *options],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            command(str(mount)), env=os.environ | (variables or {}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         self._processes.append(process)
         self._mounts.append(mount)
         deadline = time.monotonic() + 20
         while not os.path.ismount(mount):
             if time.monotonic() > deadline or process.poll() is not None:
-                raise Unavailable("rclone does not mount here")
+                raise Unavailable(f"{name} does not mount here")
             time.sleep(0.05)
         return Mount(self, mount, None)
 

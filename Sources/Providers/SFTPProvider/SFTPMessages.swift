@@ -28,9 +28,10 @@ enum SFTPMessage {
     static let extendedReply: UInt8 = 201
 }
 
-/// A response, without its identifier.
-struct SFTPReply: Sendable {
+/// A response.
+struct SFTPReply: Hashable, Sendable {
     var type: UInt8
+    var identifier: UInt32
     var body: [UInt8]
 }
 

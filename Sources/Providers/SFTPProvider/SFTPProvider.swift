@@ -3,8 +3,6 @@ import PathAddressing
 
 /// A directory on a server that is reached through the user's own `ssh`.
 package enum SFTPProvider {
-    /// Whether a source is one of SFTP.
-
     /// Makes the provider. Starts no program.
     ///
     /// - Parameter environment: of `ssh`, looked up for each connection. `YONDER_SSH` is a program in its place.
@@ -31,15 +29,16 @@ package enum SFTPProvider {
         guard entry.kind == .directory else { throw FileProviderError(.noSuchItem, "the path is no directory") }
     }
 
-    private static func remote(
+    static func remote(
         _ source: String, _ environment: @escaping @Sendable () -> [String: String]
     ) throws -> SFTPRemote {
         let source = try SFTPSource(source)
-        return SFTPRemote(
-            connection: SFTPConnection {
-                let variables = environment()
-                return try await SFTPSession.open(
-                    [variables["YONDER_SSH"] ?? "ssh"] + source.arguments, environment: variables, host: source.host)
-            }, root: source.path)
+        return SFTPRemote(root: source.path) {
+            var variables = environment()
+            // What ssh says is read here.
+            variables["LC_ALL"] = "C"
+            return try await SFTPSession.open(
+                [variables["YONDER_SSH"] ?? "ssh"] + source.arguments, environment: variables, host: source.host)
+        }
     }
 }

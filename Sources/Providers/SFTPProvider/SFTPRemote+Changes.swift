@@ -4,64 +4,72 @@ import PathAddressing
 
 extension SFTPRemote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
-        try await making(path) { [self] session in
-            try await session.request(SFTPMessage.mkdir) {
+        let stored = SFTPAttributes(attributes)
+        return try await making(path, stored) { [self] session in
+            session.send(SFTPMessage.mkdir) {
                 $0.append(bytes(path))
-                SFTPAttributes().write(to: &$0)
-            }.checkStatus()
-            let stored = SFTPAttributes(attributes)
-            guard stored != SFTPAttributes() else { return }
-            try await store(stored, of: path, session)
+                SFTPAttributes(permissions: stored.permissions).write(to: &$0)
+            }
         }
     }
 
     func makeSymbolicLink(
         at path: RemotePath, to target: String, attributes: RemoteAttributes
     ) async throws -> RemoteEntry {
-        try await making(path) { [self] session in
-            try await session.request(SFTPMessage.symlink) {
+        try await making(path, SFTPAttributes()) { [self] session in
+            session.send(SFTPMessage.symlink) {
                 // The draft has the two the other way round; OpenSSH and all after it have them so.
                 $0.append(FileNameText.bytes(of: target))
                 $0.append(bytes(path))
-            }.checkStatus()
+            }
         }
     }
 
     /// Makes an item with a request that refuses an existing one.
     private func making(
-        _ path: RemotePath, _ body: @escaping @Sendable (SFTPSession) async throws -> Void
+        _ path: RemotePath, _ stored: SFTPAttributes, _ send: @escaping @Sendable (SFTPSession) -> SFTPRequest
     ) async throws -> RemoteEntry {
         try await connection.changing { session in
-            try await check(.absent, path, session)
             do {
-                try await body(session)
-            } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
+                try await send(session).reply().checkStatus()
+            } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
                 if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
-                throw status
+                throw await explained(status, session)
             }
-            return try await present(path, session)
+            let attributes = storeAndLook(stored, path, session)
+            try await attributes.stored?.reply().checkStatus()
+            return try await present(path, attributes.look, session)
         }
     }
 
-    private func store(_ attributes: SFTPAttributes, of path: RemotePath, _ session: SFTPSession) async throws {
-        try await session.request(SFTPMessage.setstat) {
-            $0.append(bytes(path))
-            attributes.write(to: &$0)
-        }.checkStatus()
+    /// Sends attributes to be stored, if there are any, and a lookup after it.
+    func storeAndLook(
+        _ attributes: SFTPAttributes, _ path: RemotePath, _ session: SFTPSession
+    ) -> (stored: SFTPRequest?, look: SFTPRequest) {
+        var stored: SFTPRequest?
+        if attributes != SFTPAttributes() {
+            stored = session.send(SFTPMessage.setstat) {
+                $0.append(bytes(path))
+                attributes.write(to: &$0)
+            }
+        }
+        return (stored, lookup(path, session))
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try await connection.changing { session in
             try await check(.absent, newPath, session)
             do {
-                try await rename(path, to: newPath, session)
+                let renamed = rename(path, to: newPath, session)
+                let look = lookup(newPath, session)
+                try await renamed.reply().checkStatus()
+                return try await present(newPath, look, session)
             } catch let status as SFTPStatus {
                 if status.code == SFTPStatus.failure, let there = try await presentIfAny(newPath, session) {
                     throw RemoteConditionFailure(present: there)
                 }
                 throw status
             }
-            return try await present(newPath, session)
         }
     }
 
@@ -69,22 +77,23 @@ extension SFTPRemote {
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
         try await connection.changing { session in
-            let stored = SFTPAttributes(attributes)
             var notStored: ItemFields = attributes.extendedAttributes == nil ? [] : .extendedAttributes
             if kind != .symbolicLink {
-                if stored != SFTPAttributes() { try await store(stored, of: path, session) }
-            } else if session.has("lsetstat@openssh.com") {
-                var times = stored
+                let (stored, look) = storeAndLook(SFTPAttributes(attributes), path, session)
+                try await stored?.reply().checkStatus()
+                return (try await present(path, look, session), notStored)
+            }
+            notStored.insert(.permissions)
+            if session.has("lsetstat@openssh.com") {
                 // A link has no mode of its own.
-                times.permissions = nil
+                let times = SFTPAttributes(modified: SFTPAttributes(attributes).modified)
                 try await session.request(SFTPMessage.extended) {
                     $0.append(Array("lsetstat@openssh.com".utf8))
                     $0.append(bytes(path))
                     times.write(to: &$0)
                 }.checkStatus()
-                notStored.insert(.permissions)
             } else {
-                notStored.formUnion([.permissions, .contentModificationDate])
+                notStored.insert(.contentModificationDate)
             }
             return (try await present(path, session), notStored)
         }
@@ -104,8 +113,11 @@ extension SFTPRemote {
         _ path: RemotePath, _ kind: ItemKind, if condition: RemoteCondition, _ session: SFTPSession
     ) async throws {
         guard kind == .directory else {
-            if case .unchanged = condition, try await presentIfAny(path, session) == nil { return }
-            try await check(condition, path, session)
+            do {
+                try await check(condition, path, session)
+            } catch let failure as RemoteConditionFailure where failure.present == nil {
+                return
+            }
             return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
         }
         var below: [RemoteEntry] = []

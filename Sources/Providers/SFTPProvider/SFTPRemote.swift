@@ -10,17 +10,27 @@ final class SFTPRemote: PathRemote {
     private struct OpenListing {
         var session: SFTPSession
         var handle: [UInt8]
-        var rest: [SFTPName]
+        var rest: [SFTPName] = []
     }
 
     let connection: SFTPConnection
+    let bulk: SFTPBulkConnections
+    /// Whether the server's file system has made every hard link so far.
+    let hasHardLinks = Atomic(true)
+    /// Whether the server takes several READDIR of one directory at once. The draft lets it; not all programs may.
+    private let takesReadAhead = Atomic(true)
     private let root: [UInt8]
     private let listings = Mutex<(last: UInt64, open: [UInt64: OpenListing])>((0, [:]))
     /// The most listings that are open at once.
     private static let mostListings = 64
 
-    init(connection: SFTPConnection, root: [UInt8]) {
-        (self.connection, self.root) = (connection, root)
+    /// The most READDIR of a directory that are in flight.
+    private static let mostReadAhead = 16
+
+    init(root: [UInt8], open: @escaping @Sendable () async throws -> SFTPSession) {
+        self.root = root
+        connection = SFTPConnection(open: open)
+        bulk = SFTPBulkConnections(open: open)
     }
 
     var traits: RemoteTraits {
@@ -29,10 +39,14 @@ final class SFTPRemote: PathRemote {
         traits.hasSymbolicLinks = true
         traits.storesModificationDates = true
         traits.storesPermissions = true
+        traits.concurrentCalls = 64
         return traits
     }
 
-    func close() async { await connection.close() }
+    func close() async {
+        await bulk.close()
+        await connection.close()
+    }
 
     /// The bytes of a path on the server.
     func bytes(_ path: RemotePath) -> [UInt8] {
@@ -52,8 +66,17 @@ final class SFTPRemote: PathRemote {
 
     /// The entry as it is now. The root may be a symbolic link to a directory; nothing below it is followed.
     func present(_ path: RemotePath, _ session: SFTPSession) async throws -> RemoteEntry {
-        let type = path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat
-        let attributes = try await session.request(type) { $0.append(bytes(path)) }.attributes()
+        try await present(path, lookup(path, session), session)
+    }
+
+    /// Sends the request for the attributes of an item.
+    func lookup(_ path: RemotePath, _ session: SFTPSession) -> SFTPRequest {
+        session.send(path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat) { $0.append(bytes(path)) }
+    }
+
+    /// - Parameter look: the lookup of the path.
+    func present(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry {
+        let attributes = try await look.reply().attributes()
         guard let entry = try await entry(path.name ?? "", attributes, at: bytes(path), session) else {
             throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is neither a file, a directory nor a link")
         }
@@ -62,8 +85,13 @@ final class SFTPRemote: PathRemote {
 
     /// The entry at a path, if there is one.
     func presentIfAny(_ path: RemotePath, _ session: SFTPSession) async throws -> RemoteEntry? {
+        try await presentIfAny(path, lookup(path, session), session)
+    }
+
+    /// - Parameter look: the lookup of the path.
+    func presentIfAny(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry? {
         do {
-            return try await present(path, session)
+            return try await present(path, look, session)
         } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
             return nil
         }
@@ -85,19 +113,20 @@ final class SFTPRemote: PathRemote {
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         guard let token else {
             return try await connection.reading { session in
-                async let present = present(path, session)
+                let look = lookup(path, session)
                 let handle: [UInt8]
                 do {
                     handle = try await session.request(SFTPMessage.opendir) { $0.append(bytes(path)) }.handle()
                 } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
-                    guard try await present.kind != .directory else { throw status }
+                    guard try await present(path, look, session).kind != .directory else { throw status }
                     throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
                 }
-                guard try await present.kind == .directory else {
-                    session.closeHandle(handle)
-                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+                // Opening follows a symbolic link. The part is requested without waiting for this response.
+                return try await part(of: OpenListing(session: session, handle: handle), path, limit) {
+                    guard try await present(path, look, session).kind == .directory else {
+                        throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+                    }
                 }
-                return try await part(of: OpenListing(session: session, handle: handle, rest: []), path, limit)
             }
         }
         guard let listing = take(token) else { throw FileProviderError(.pageExpired) }
@@ -118,18 +147,32 @@ final class SFTPRemote: PathRemote {
         return listings.withLock { $0.open.removeValue(forKey: number) }
     }
 
-    private func part(of listing: OpenListing, _ path: RemotePath, _ limit: Int) async throws -> RemoteListing {
+    private func part(
+        of listing: OpenListing, _ path: RemotePath, _ limit: Int, _ check: () async throws -> Void = {}
+    ) async throws -> RemoteListing {
         var listing = listing
         let session = listing.session
         var isAtEnd = false
         do {
+            // Most directories end with the second response.
+            var readAhead = takesReadAhead.load(ordering: .relaxed) ? 2 : 1
             while listing.rest.count < limit, !isAtEnd {
-                do {
-                    let names = try await session.request(SFTPMessage.readdir) { $0.append(listing.handle) }.names()
-                    listing.rest += names.filter { $0.name != Array(".".utf8) && $0.name != Array("..".utf8) }
-                } catch let status as SFTPStatus where status.code == SFTPStatus.endOfFile {
-                    isAtEnd = true
+                let requests = (0..<readAhead).map { _ in
+                    session.send(SFTPMessage.readdir) { $0.append(listing.handle) }
                 }
+                if listing.rest.isEmpty { try await check() }
+                for request in requests {
+                    do {
+                        let names = try await request.reply().names()
+                        listing.rest += names.filter { $0.name != Array(".".utf8) && $0.name != Array("..".utf8) }
+                    } catch let status as SFTPStatus where status.code == SFTPStatus.endOfFile {
+                        isAtEnd = true
+                    } catch let status as SFTPStatus where readAhead > 1 {
+                        takesReadAhead.store(false, ordering: .relaxed)
+                        throw status
+                    }
+                }
+                if readAhead > 1 { readAhead = min(2 * readAhead, Self.mostReadAhead) }
             }
             let names = listing.rest.prefix(limit)
             listing.rest.removeFirst(names.count)
@@ -189,20 +232,25 @@ final class SFTPRemote: PathRemote {
     }
 
     func quota() async throws -> RemoteQuota? {
-        try await connection.reading { try await quota($0) }
+        try await connection.reading { session in
+            try await statistics(session).map { RemoteQuota(free: $0.free, total: $0.total) }
+        }
     }
 
-    func quota(_ session: SFTPSession) async throws -> RemoteQuota? {
+    /// The free and total bytes of the server's file system, and how many items it still takes; nil where the server does not
+    /// say so.
+    func statistics(_ session: SFTPSession) async throws -> (free: Int64, total: Int64, freeItems: UInt64?)? {
         guard session.has("statvfs@openssh.com") else { return nil }
         let numbers = try await session.request(SFTPMessage.extended) { [root] in
             $0.append(Array("statvfs@openssh.com".utf8))
             $0.append(root)
-        }.numbers(5)
+        }.numbers(8)
         func bytes(_ blocks: UInt64) -> Int64 {
             let (product, overflow) = blocks.multipliedReportingOverflow(by: numbers[1])
             return overflow ? .max : Int64(clamping: product)
         }
-        return RemoteQuota(free: bytes(numbers[4]), total: bytes(numbers[2]))
+        // Btrfs counts no items.
+        return (bytes(numbers[4]), bytes(numbers[2]), numbers[5] == 0 ? nil : numbers[7])
     }
 }
 

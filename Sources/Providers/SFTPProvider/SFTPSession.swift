@@ -4,31 +4,19 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// Work that may block, outside of Swift's cooperative thread pool.
-enum BlockingWork {
-    private static let queue = DispatchQueue(label: "yonder.sftp.disk", attributes: .concurrent)
-
-    static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result(catching: body)) }
-        }
-    }
-}
-
 /// A connection to an SFTP server through a child process. Any number of requests may be in flight.
 ///
 /// `@unchecked`: Foundation's `Process` and `Pipe` are not Sendable; they are only read after `init`.
 final class SFTPSession: @unchecked Sendable {
     private struct State {
         var lastRequest: UInt32 = 0
-        var waiting: [UInt32: CheckedContinuation<SFTPReply, any Error>] = [:]
+        var waiting: [UInt32: SFTPRequest] = [:]
         var end: FileProviderError?
         var isGreeted = false
         var errors: [UInt8] = []
+        var extensions: Set<String> = []
+        var pieceLength: Int64 = 32_768
     }
-
-    /// The longest message that a server may send.
-    static let longestMessage = 1 << 20
 
     private let process = Process()
     private let input = Pipe()
@@ -38,14 +26,15 @@ final class SFTPSession: @unchecked Sendable {
     private let writing = DispatchQueue(label: "yonder.sftp.write")
     private let state = Mutex(State())
     private let host: String
-    private let announced = Mutex<Set<String>>([])
 
     /// Starts the program. Blocks.
     private init(_ command: [String], environment: [String: String], host: String) throws {
         self.host = host
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // The threads that run tasks block all signals, which the program would inherit.
-        process.arguments = ["--default-signal"] + command
+        // The threads that run tasks block all signals, which the program would inherit. `ssh` closes the descriptor by which
+        // Foundation notices the end of a process, and then waits for it on the thread that watches all others: `timeout`
+        // keeps it open, and passes the signal of `terminate` on.
+        process.arguments = ["--default-signal", "timeout", "0"] + command
         process.environment = environment
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
@@ -68,15 +57,12 @@ final class SFTPSession: @unchecked Sendable {
             try SFTPSession(command, environment: environment, host: host)
         }
         do {
-            let greeting = try await session.response(to: 0) {
-                var writer = SFTPWriter()
-                writer.append(SFTPMessage.initialize)
-                writer.append(UInt32(3))
-                session.send(writer.bytes)
-            }
-            let extensions = try greeting.extensions()
-            session.announced.withLock { $0 = extensions }
-            session.state.withLock { $0.isGreeted = true }
+            var writer = SFTPWriter()
+            writer.append(SFTPMessage.initialize)
+            writer.append(UInt32(3))
+            let extensions = try await session.send(writer.bytes, as: 0).reply().extensions()
+            session.state.withLock { ($0.extensions, $0.isGreeted) = (extensions, true) }
+            try await session.askForLimits()
             return session
         } catch {
             session.close()
@@ -86,12 +72,31 @@ final class SFTPSession: @unchecked Sendable {
 
     var isOpen: Bool { state.withLock { $0.end == nil } }
 
-    func has(_ name: String) -> Bool { announced.withLock { $0.contains(name) } }
+    func has(_ name: String) -> Bool { state.withLock { $0.extensions.contains(name) } }
+
+    /// The most bytes of one READ or WRITE: what every server takes, or what this one says.
+    var pieceLength: Int64 { state.withLock { $0.pieceLength } }
+
+    private func askForLimits() async throws {
+        guard has("limits@openssh.com") else { return }
+        // The longest message, READ and WRITE; 0 where there is no limit.
+        let limits = try await request(SFTPMessage.extended) { $0.append(Array("limits@openssh.com".utf8)) }.numbers(3)
+        let longest = limits.map { $0 == 0 ? 261_120 : Int64(clamping: $0) }
+        // A message has a handle and numbers besides.
+        let length = min(longest[0] - 1024, longest[1], longest[2], 261_120)
+        state.withLock { $0.pieceLength = max($0.pieceLength, length) }
+    }
 
     func close() { end(FileProviderError(.serverUnreachable, "the connection was closed")) }
 
     /// Sends a request, and waits for the response.
     func request(_ type: UInt8, _ build: (inout SFTPWriter) -> Void) async throws -> SFTPReply {
+        try Task.checkCancellation()
+        return try await send(type, build).reply()
+    }
+
+    /// Sends a request. Requests of one caller are sent in their order.
+    func send(_ type: UInt8, _ build: (inout SFTPWriter) -> Void) -> SFTPRequest {
         let identifier = state.withLock { state in
             state.lastRequest = state.lastRequest == .max ? 1 : state.lastRequest + 1
             return state.lastRequest
@@ -100,37 +105,24 @@ final class SFTPSession: @unchecked Sendable {
         writer.append(type)
         writer.append(identifier)
         build(&writer)
-        let bytes = writer.bytes
-        return try await response(to: identifier) { send(bytes) }
+        return send(writer.bytes, as: identifier)
     }
 
-    /// Closes a handle without waiting for the response.
+    /// Sends a request without waiting for the response.
     func closeHandle(_ handle: [UInt8]) {
-        Task { _ = try? await request(SFTPMessage.close) { $0.append(handle) } }
+        _ = send(SFTPMessage.close) { $0.append(handle) }
     }
 
-    private func response(to identifier: UInt32, _ send: () -> Void) async throws -> SFTPReply {
-        try await withTaskCancellationHandler {
-            try Task.checkCancellation()
-            return try await withCheckedThrowingContinuation { continuation in
-                let end = state.withLock { state in
-                    if state.end == nil { state.waiting[identifier] = continuation }
-                    return state.end
-                }
-                if let end { return continuation.resume(throwing: end) }
-                send()
-                if Task.isCancelled { cancel(identifier) }
-            }
-        } onCancel: {
-            cancel(identifier)
+    private func send(_ message: [UInt8], as identifier: UInt32) -> SFTPRequest {
+        let request = SFTPRequest()
+        let end = state.withLock { state in
+            if state.end == nil { state.waiting[identifier] = request }
+            return state.end
         }
-    }
-
-    private func cancel(_ identifier: UInt32) {
-        state.withLock { $0.waiting.removeValue(forKey: identifier) }?.resume(throwing: CancellationError())
-    }
-
-    private func send(_ message: [UInt8]) {
+        if let end {
+            request.answer(.failure(end))
+            return request
+        }
         var writer = SFTPWriter()
         writer.append(message)
         let bytes = writer.bytes
@@ -142,6 +134,7 @@ final class SFTPSession: @unchecked Sendable {
                 process.terminate()
             }
         }
+        return request
     }
 
     // MARK: - Receiving, on threads of their own
@@ -161,18 +154,18 @@ final class SFTPSession: @unchecked Sendable {
     }
 
     private func receive() {
-        var buffer: [UInt8] = []
-        var isSFTP = true
-        while isSFTP, case let bytes = Self.read(output), !bytes.isEmpty {
-            buffer += bytes
-            isSFTP = takeMessages(from: &buffer)
-        }
-        if !isSFTP {
-            return end(
-                FileProviderError(
-                    .malformedResponse,
-                    "the response of '\(host)' is not SFTP: a text that its shell prints at login may be in front of it"
-                ))
+        var buffer = SFTPBuffer()
+        while case let bytes = Self.read(output), !bytes.isEmpty {
+            buffer.append(bytes)
+            do {
+                while let reply = try buffer.next() { take(reply) }
+            } catch {
+                return end(
+                    FileProviderError(
+                        .malformedResponse,
+                        "the response of '\(host)' is not SFTP: a text that its shell prints at login may be in front of it"
+                    ))
+            }
         }
         // Another process that the program has started may keep its standard error open.
         _ = errorsEnded.wait(timeout: .now() + 1)
@@ -183,28 +176,10 @@ final class SFTPSession: @unchecked Sendable {
                 ? FileProviderError(.serverUnreachable, "the connection to '\(host)' broke") : error)
     }
 
-    /// - Returns: false for a message that cannot be one.
-    private func takeMessages(from buffer: inout [UInt8]) -> Bool {
-        var start = 0
-        defer { buffer.removeFirst(start) }
-        while buffer.count - start >= 4 {
-            let length = buffer[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
-            guard length >= 5, length <= Self.longestMessage else { return false }
-            guard buffer.count - start - 4 >= length else { return true }
-            take(Array(buffer[start + 4..<start + 4 + length]))
-            start += 4 + length
-        }
-        return true
-    }
-
-    private func take(_ message: [UInt8]) {
-        let isVersion = message[0] == SFTPMessage.version
-        let identifier = isVersion ? 0 : message[1..<5].reduce(0) { $0 << 8 | UInt32($1) }
-        let reply = SFTPReply(type: message[0], body: Array(message.dropFirst(isVersion ? 1 : 5)))
-        if let waiting = state.withLock({ $0.waiting.removeValue(forKey: identifier) }) {
-            waiting.resume(returning: reply)
-        } else if let handle = try? reply.handle() {
-            // The request was cancelled.
+    private func take(_ reply: SFTPReply) {
+        let request = state.withLock { $0.waiting.removeValue(forKey: reply.identifier) }
+        if request?.answer(.success(reply)) != true, let handle = try? reply.handle() {
+            // The caller was cancelled.
             closeHandle(handle)
         }
     }
@@ -215,7 +190,7 @@ final class SFTPSession: @unchecked Sendable {
             defer { state.waiting = [:] }
             return state.waiting.values
         }
-        for continuation in waiting { continuation.resume(throwing: error) }
+        for request in waiting { request.answer(.failure(error)) }
         if process.isRunning { process.terminate() }
     }
 }

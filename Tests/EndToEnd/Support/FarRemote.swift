@@ -6,21 +6,31 @@ import Testing
 /// A real server behind a line that a test may spoil, and how to mount what it serves.
 struct FarRemote: Sendable {
     enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
-        case webDAV, s3
+        case webDAV, s3, sftp
 
         var description: String { rawValue }
+
+        /// Whether requests and answers on the line can be told apart.
+        var isHTTP: Bool { self != .sftp }
+
+        private var isInstalled: Bool {
+            switch self {
+            case .webDAV: DAVServer.Kind.apache.program != nil
+            case .s3: true
+            case .sftp: SSHServer.Kind.openSSH.program != nil
+            }
+        }
 
         /// Those whose servers are installed; with YONDER_REMOTE only the one that it names.
         static var installed: [Kind] {
             let chosen = ProcessInfo.processInfo.environment["YONDER_REMOTE"]
-            return allCases.filter { $0 == .s3 || DAVServer.Kind.apache.program != nil }
-                .filter { chosen == nil || $0.rawValue == chosen }
+            return allCases.filter { $0.isInstalled && (chosen == nil || $0.rawValue == chosen) }
         }
     }
 
     let kind: Kind
     let relay: Relay
-    /// The folder that a WebDAV server serves.
+    /// The folder that a WebDAV or SFTP server serves.
     let folder: FilePath?
     let store: ObjectStoreProgram?
     /// As `yonder mount` takes it, with what belongs to it.
@@ -61,6 +71,15 @@ struct FarRemote: Sendable {
             return FarRemote(
                 kind: kind, relay: relay, folder: server.root, store: nil,
                 source: ["webdav://127.0.0.1:\(relay.port)/"], environment: ["NETRC": "/nonexistent"])
+        case .sftp:
+            let server = try await SSHServer.start()
+            ends.append { await server.stop() }
+            let relay = try await Relay(to: server.port, milliseconds: milliseconds)
+            ends.append { relay.stop() }
+            try server.connect(to: relay.port)
+            return FarRemote(
+                kind: kind, relay: relay, folder: server.root, store: nil, source: [server.source],
+                environment: server.environment)
         case .s3:
             let store = try await ObjectStoreProgram()
             ends.append { store.stop() }

@@ -1,0 +1,136 @@
+import FileProvider
+import PathAddressing
+
+extension SFTPRemote {
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        try await connection.reading { session in
+            let look = lookup(path, session)
+            let handle = try await open(path, session)
+            defer { session.closeHandle(handle) }
+            // The bytes follow the attributes without a round trip; a small file is whole with them.
+            let start = range?.lowerBound ?? 0
+            let count = min(session.pieceLength, range.map { $0.upperBound - start } ?? .max)
+            let before = session.send(SFTPMessage.fstat) { $0.append(handle) }
+            let first = SFTPLane(session: session, handle: handle).read(start, count)
+            var after = session.send(SFTPMessage.fstat) { $0.append(handle) }
+            let entry = try opened(try await before.reply(), path)
+            // Opening follows a symbolic link.
+            guard try await present(path, look, session).kind == .file, entry.kind == .file else {
+                throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file")
+            }
+            guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+            let size = entry.size ?? 0
+            let wanted = (range ?? 0..<size).clamped(to: 0..<size)
+            if !wanted.isEmpty {
+                let bytes = try await first.data(atMost: count).prefix(wanted.count)
+                try await BlockingWork.run { [bytes = Array(bytes)] in try sink.write(bytes, at: wanted.lowerBound) }
+                let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
+                if !rest.isEmpty {
+                    try await download(rest, of: path, entry, SFTPLane(session: session, handle: handle), into: sink)
+                    after = session.send(SFTPMessage.fstat) { $0.append(handle) }
+                }
+            }
+            guard try opened(try await after.reply(), path).tag == entry.tag else {
+                throw FileProviderError(.versionNoLongerAvailable)
+            }
+            return entry
+        }
+    }
+
+    private func open(_ path: RemotePath, _ session: SFTPSession) async throws -> [UInt8] {
+        try await session.request(SFTPMessage.open) {
+            $0.append(bytes(path))
+            $0.append(UInt32(1))
+            $0.append(UInt32(0))
+        }.handle()
+    }
+
+    private func opened(_ reply: SFTPReply, _ path: RemotePath) throws -> RemoteEntry {
+        guard let entry = RemoteEntry(path.name ?? "", try reply.attributes()) else { throw SFTPReader.Malformed() }
+        return entry
+    }
+
+    private func download(
+        _ range: Range<Int64>, of path: RemotePath, _ entry: RemoteEntry, _ lane: SFTPLane, into sink: any ContentSink
+    ) async throws {
+        let lanes = SFTPLanes(lane)
+        guard range.upperBound - range.lowerBound >= SFTPBulkConnections.largeSize else {
+            return try await download(range, lanes, into: sink)
+        }
+        try await bulk.widen(lanes) { [self] session in
+            let handle = try await open(path, session)
+            let reply = try await session.request(SFTPMessage.fstat) { $0.append(handle) }
+            guard try opened(reply, path).tag == entry.tag else {
+                session.closeHandle(handle)
+                throw FileProviderError(.versionNoLongerAvailable)
+            }
+            return handle
+        } _: {
+            try await download(range, lanes, into: sink)
+        }
+    }
+
+    /// Reads in pieces, many in flight, and writes them in their order.
+    private func download(_ range: Range<Int64>, _ lanes: SFTPLanes, into sink: any ContentSink) async throws {
+        let length = lanes.first.session.pieceLength
+        var inFlight: [(start: Int64, count: Int64, lane: Int, request: SFTPRequest)] = []
+        var next = range.lowerBound
+        while next < range.upperBound || !inFlight.isEmpty {
+            try Task.checkCancellation()
+            while next < range.upperBound, case let count = min(length, range.upperBound - next),
+                let (index, lane) = lanes.take(count)
+            {
+                inFlight.append((next, count, index, lane.read(next, count)))
+                next += count
+            }
+            let piece = inFlight.removeFirst()
+            var bytes: [UInt8] = []
+            do {
+                bytes = try await piece.request.data(atMost: piece.count)
+            } catch  where piece.lane > 0 && !Task.isCancelled {
+                // The first lane reads what another one failed to.
+            }
+            lanes.give(back: piece.count, to: piece.lane)
+            while bytes.count < Int(piece.count) {
+                let missing = piece.count - Int64(bytes.count)
+                bytes += try await lanes.first.read(piece.start + Int64(bytes.count), missing).data(atMost: missing)
+            }
+            try await BlockingWork.run { [bytes] in try sink.write(bytes, at: piece.start) }
+        }
+    }
+}
+
+extension SFTPLane {
+    func read(_ start: Int64, _ count: Int64) -> SFTPRequest {
+        session.send(SFTPMessage.read) {
+            $0.append(handle)
+            $0.append(UInt64(start))
+            $0.append(UInt32(count))
+        }
+    }
+
+    func write(_ bytes: [UInt8], _ start: Int64) -> SFTPRequest {
+        session.send(SFTPMessage.write) {
+            $0.append(handle)
+            $0.append(UInt64(start))
+            $0.append(bytes)
+        }
+    }
+}
+
+extension SFTPRequest {
+    /// The bytes of a READ: at least one.
+    ///
+    /// - Throws: `versionNoLongerAvailable` at the end of the file, which was longer before.
+    fileprivate func data(atMost count: Int64) async throws -> [UInt8] {
+        do {
+            let bytes = try await reply().data()
+            guard !bytes.isEmpty, bytes.count <= count else { throw SFTPReader.Malformed() }
+            return bytes
+        } catch let status as SFTPStatus where status.code == SFTPStatus.endOfFile {
+            throw FileProviderError(.versionNoLongerAvailable)
+        }
+    }
+}

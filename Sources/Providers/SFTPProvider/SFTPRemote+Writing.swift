@@ -1,0 +1,261 @@
+import FileNames
+import FileProvider
+import PathAddressing
+import Synchronization
+
+extension SFTPRemote {
+    /// A server with less space than this has refused a write because it is full.
+    private static let leastSpace: Int64 = 2 << 20
+
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        try await connection.changing { session in
+            let hidden = path.parent.appending(HiddenName.make())
+            do {
+                let (entry, last) = try await upload(
+                    contents, to: hidden, named: path, SFTPAttributes(attributes), if: condition, session)
+                try await place(hidden, at: path, if: condition, last, session)
+                return entry
+            } catch {
+                // While the hidden file still takes its space.
+                let failure = await explained(error, session)
+                // Also when the caller was cancelled.
+                _ = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+                throw failure
+            }
+        }
+    }
+
+    /// The error of a change that failed: the protocol has no status for a full disk.
+    func explained(_ error: any Error, _ session: SFTPSession) async -> any Error {
+        guard let status = error as? SFTPStatus, status.code == SFTPStatus.failure else { return error }
+        // In the words of `strerror(3)` on servers that send them.
+        var isFull = ["No space left", "quota exceeded"].contains { status.message.contains($0) }
+        if let statistics = try? await statistics(session) {
+            isFull = isFull || statistics.freeItems == 0 || statistics.free < Self.leastSpace
+        }
+        return isFull ? FileProviderError(.insufficientQuota, "the server's disk is full") : error
+    }
+
+    /// - Throws: ``RemoteConditionFailure`` when the condition does not hold.
+    func check(_ condition: RemoteCondition, _ path: RemotePath, _ session: SFTPSession) async throws {
+        try await check(condition, path, lookup(path, session), session)
+    }
+
+    /// - Parameter look: the lookup of the path.
+    private func check(
+        _ condition: RemoteCondition, _ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession
+    ) async throws {
+        guard condition != .always, condition != .empty else { return }
+        let there = try await presentIfAny(path, look, session)
+        if case .unchanged(let tag) = condition, let there, there.kind == .file, there.tag == tag { return }
+        if condition == .absent, there == nil { return }
+        throw RemoteConditionFailure(present: there)
+    }
+
+    /// Uploads to a hidden file. What does not depend on a response is sent without waiting for it.
+    ///
+    /// - Returns: the entry, and the lookup of the path that was sent last.
+    private func upload(
+        _ contents: ContentSource, to hidden: RemotePath, named path: RemotePath, _ stored: SFTPAttributes,
+        if condition: RemoteCondition, _ session: SFTPSession
+    ) async throws -> (entry: RemoteEntry, last: SFTPRequest) {
+        let look = lookup(path, session)
+        // Write, create, and refuse an existing one. Its content is not for others before it has its mode.
+        let handle = try await open(hidden, 0x02 | 0x08 | 0x20, stored.permissions.map { $0 & 0o600 }, session)
+        // The server may give the number of a closed handle to another file.
+        var isClosed = false
+        do {
+            try await check(condition, path, look, session)
+            let lanes = SFTPLanes(SFTPLane(session: session, handle: handle))
+            var writes: ArraySlice<SFTPRequest> = []
+            if contents.size < SFTPBulkConnections.largeSize {
+                writes = try await send(contents, on: lanes)
+            } else {
+                try await bulk.widen(lanes) { [self] in
+                    try await open(hidden, 0x02, nil, $0)
+                } _: {
+                    for request in try await send(contents, on: lanes) { try await request.reply().checkStatus() }
+                }
+            }
+            try contents.confirm()
+            var flushed: SFTPRequest?
+            if session.has("fsync@openssh.com") {
+                flushed = session.send(SFTPMessage.extended) {
+                    $0.append(Array("fsync@openssh.com".utf8))
+                    $0.append(handle)
+                }
+            }
+            // Servers that write in parallel finish before they close. Attributes come after that: a write sets the time.
+            let closed = session.send(SFTPMessage.close) { $0.append(handle) }
+            isClosed = true
+            var attributes = storeAndLook(stored, hidden, session)
+            let last = lookup(path, session)
+            for request in writes { try await request.reply().checkStatus() }
+            try await flushed?.reply().checkStatus()
+            try await closed.reply().checkStatus()
+            var entry = try await entry(hidden, attributes, path)
+            let seconds = entry.attributes.contentModificationDate?.seconds
+            if entry.size != contents.size || stored.modified != nil && stored.modified.map(Int64.init) != seconds {
+                // A server that did not keep the order has finished by now.
+                attributes = storeAndLook(stored, hidden, session)
+                entry = try await self.entry(hidden, attributes, path)
+            }
+            guard entry.size == contents.size else {
+                throw FileProviderError(.malformedResponse, "what arrived is not what was sent")
+            }
+            return (entry, last)
+        } catch {
+            if !isClosed { session.closeHandle(handle) }
+            throw error
+        }
+    }
+
+    private func open(
+        _ path: RemotePath, _ flags: UInt32, _ permissions: UInt32?, _ session: SFTPSession
+    ) async throws -> [UInt8] {
+        try await session.request(SFTPMessage.open) {
+            $0.append(bytes(path))
+            $0.append(flags)
+            SFTPAttributes(permissions: permissions).write(to: &$0)
+        }.handle()
+    }
+
+    /// Sends a file's content, on the lane with the most place.
+    ///
+    /// - Returns: the requests that are still in flight. They are all on the first lane if there is no other.
+    private func send(_ contents: ContentSource, on lanes: SFTPLanes) async throws -> ArraySlice<SFTPRequest> {
+        let length = lanes.first.session.pieceLength
+        var inFlight: ArraySlice<(count: Int64, lane: Int, request: SFTPRequest)> = []
+        func finishOne() async throws {
+            guard let piece = inFlight.popFirst() else { return }
+            do {
+                try await piece.request.reply().checkStatus()
+            } catch  where piece.lane > 0 && !Task.isCancelled {
+                // The write may still be applied, and would give the file another time: the upload has to start again.
+                await bulk.pause()
+                throw error
+            }
+            lanes.give(back: piece.count, to: piece.lane)
+        }
+        var next: Int64 = 0
+        while next < contents.size {
+            try Task.checkCancellation()
+            let (start, count) = (next, min(length, contents.size - next))
+            let bytes = try await BlockingWork.run { try contents.read(at: start, count: Int(count)) }
+            var place = lanes.take(count)
+            while place == nil {
+                try await finishOne()
+                place = lanes.take(count)
+            }
+            guard let (index, lane) = place else { continue }
+            inFlight.append((count, index, lane.write(bytes, start)))
+            next += count
+        }
+        while inFlight.contains(where: { $0.lane > 0 }) { try await finishOne() }
+        return ArraySlice(inFlight.map(\.request))
+    }
+
+    private func entry(
+        _ hidden: RemotePath, _ attributes: (stored: SFTPRequest?, look: SFTPRequest), _ path: RemotePath
+    ) async throws -> RemoteEntry {
+        try await attributes.stored?.reply().checkStatus()
+        let found = try await attributes.look.reply().attributes()
+        guard let entry = RemoteEntry(path.name ?? "", found) else { throw SFTPReader.Malformed() }
+        return entry
+    }
+
+    /// Gives a complete file its name. Between the check and the rename another client may write: the protocol has no
+    /// condition. A free name is safe where the server has hard links, or its rename refuses an existing target, as the draft
+    /// says.
+    private func place(
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, _ last: SFTPRequest,
+        _ session: SFTPSession
+    ) async throws {
+        try await check(condition, path, last, session)
+        if condition == .absent {
+            do {
+                if try await link(hidden, to: path, session) { return }
+                try await rename(hidden, to: path, session).reply().checkStatus()
+                // The file system has none, such as exFAT.
+                return hasHardLinks.store(false, ordering: .relaxed)
+            } catch let status as SFTPStatus {
+                if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
+                throw status
+            }
+        }
+        if session.has("posix-rename@openssh.com") {
+            return try await session.request(SFTPMessage.extended) {
+                $0.append(Array("posix-rename@openssh.com".utf8))
+                $0.append(bytes(hidden))
+                $0.append(bytes(path))
+            }.checkStatus()
+        }
+        // A cancelled caller does not leave the name without a file.
+        try await Task { try await replace(path, by: hidden, if: condition, session) }.value
+    }
+
+    /// Gives a file a name that is free by a hard link, which no server makes over an existing name.
+    ///
+    /// - Returns: false where there are no hard links, or the name is taken.
+    private func link(_ hidden: RemotePath, to path: RemotePath, _ session: SFTPSession) async throws -> Bool {
+        guard session.has("hardlink@openssh.com"), hasHardLinks.load(ordering: .relaxed) else { return false }
+        do {
+            try await session.request(SFTPMessage.extended) {
+                $0.append(Array("hardlink@openssh.com".utf8))
+                $0.append(bytes(hidden))
+                $0.append(bytes(path))
+            }.checkStatus()
+        } catch is SFTPStatus {
+            if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
+            return false
+        }
+        _ = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+        return true
+    }
+
+    /// Without `posix-rename@openssh.com`: keeps the old content aside until the new one has the name. What took the name
+    /// meanwhile stays. The other name is an ordinary one: where the connection breaks in between, no clean-up removes the old
+    /// content, which another client may have written.
+    private func replace(
+        _ path: RemotePath, by hidden: RemotePath, if condition: RemoteCondition, _ session: SFTPSession
+    ) async throws {
+        let aside = path.parent.appending(Self.asideName(of: path.name ?? ""))
+        try await rename(path, to: aside, session).reply().checkStatus()
+        do {
+            try await check(condition, aside, session)
+            try await rename(hidden, to: path, session).reply().checkStatus()
+        } catch {
+            try await rename(aside, to: path, session).reply().checkStatus()
+            throw error
+        }
+        try await session.request(SFTPMessage.remove) { $0.append(bytes(aside)) }.checkStatus()
+    }
+
+    private static func asideName(of name: String) -> String {
+        let suffix = " (previous version \(String(UInt32.random(in: .min ... .max), radix: 16)))"
+        var start = name[...]
+        while FileNameText.byteCount(of: start + suffix) > FileProviderItem.maximumFilenameLength {
+            start = start.dropLast()
+        }
+        return start + suffix
+    }
+
+    /// The draft's rename, which refuses an existing target; not every server does, so that the caller looks before.
+    func rename(_ path: RemotePath, to newPath: RemotePath, _ session: SFTPSession) -> SFTPRequest {
+        session.send(SFTPMessage.rename) {
+            $0.append(bytes(path))
+            $0.append(bytes(newPath))
+        }
+    }
+}
+
+extension SFTPAttributes {
+    /// What can be stored: times in seconds from 1970 to 2106.
+    init(_ attributes: RemoteAttributes) {
+        self.init(
+            permissions: attributes.permissions.map(UInt32.init),
+            modified: attributes.contentModificationDate.map { UInt32(clamping: $0.seconds) })
+    }
+}

@@ -1,0 +1,138 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SFTPProvider
+
+/// That extensions are used where they are announced, and that several requests and connections are in flight: by the log of
+/// OpenSSH's server.
+@Suite(.tags(.server), .enabled(if: SFTPFolder.isInstalled)) struct SFTPExtensionTests {
+    /// - Parameter isAlone: whether the server refuses all connections but the first.
+    private func withRemote(
+        refusing refused: String = "", isAlone: Bool = false,
+        _ test: (SFTPRemote, SFTPFolder, _ log: (String) throws -> [String]) async throws -> Void
+    ) async throws {
+        let notes = try TemporaryDirectory()
+        defer { notes.remove() }
+        let limit = isAlone ? "mkdir \(notes["first"]) || exit 1;" : ""
+        let folder = try SFTPFolder(
+            "sh -c '\(limit) echo connection >> \(notes["log"]); "
+                + "exec \(SFTPFolder.program) -e -l DEBUG3 \(refused.isEmpty ? "" : "-P " + refused) 2>> \(notes["log"])'"
+        )
+        defer { folder.directory.remove() }
+        let environment = folder.environment
+        let remote = try SFTPProvider.remote(folder.domain.source) { environment }
+        do {
+            try await test(remote, folder) { words in
+                try String(contentsOfFile: notes["log"].string, encoding: .utf8).split(whereSeparator: \.isNewline).map(
+                    String.init
+                )
+                .filter { $0.contains(words) }
+            }
+        } catch {
+            await remote.close()
+            throw error
+        }
+        await remote.close()
+    }
+
+    private func write(
+        _ bytes: [UInt8], to name: String, _ remote: SFTPRemote, _ folder: SFTPFolder,
+        if condition: RemoteCondition = .absent
+    ) async throws -> RemoteEntry {
+        let descriptor = try FileDescriptor.open(try folder.directory.makeFile("contents", bytes), .readOnly)
+        defer { try? descriptor.close() }
+        let date = FileTimestamp(seconds: 1_500_000_000)
+        return try await remote.write(
+            ContentSource(descriptor: descriptor, size: Int64(bytes.count)), to: RemotePath([name]),
+            attributes: RemoteAttributes(contentModificationDate: date, permissions: 0o640), if: condition)
+    }
+
+    @Test("SFTP-2: a new file takes its name by a hard link where the server has them", arguments: ["", "hardlink"])
+    func hardLinks(_ refused: String) async throws {
+        try await withRemote(refusing: refused) { remote, folder, log in
+            let made = try await write([1, 2, 3], to: "file", remote, folder)
+            #expect(made.attributes.permissions == 0o640)
+            #expect(made.attributes.contentModificationDate?.seconds == 1_500_000_000)
+            #expect(try log("hardlink old").isEmpty == !refused.isEmpty)
+            #expect(try log("rename old").isEmpty == refused.isEmpty)
+            await #expect(throws: RemoteConditionFailure.self) { _ = try await write([4], to: "file", remote, folder) }
+            let names = { try? FileManager.default.contentsOfDirectory(atPath: folder.root.string) }
+            #expect(await eventually { names() == ["file"] })
+        }
+    }
+
+    @Test("SFTP-1: a file is replaced in one step where the server can", arguments: ["", "posix-rename"])
+    func replacing(_ refused: String) async throws {
+        try await withRemote(refusing: refused) { remote, folder, log in
+            let old = try await write([1], to: "file", remote, folder)
+            _ = try await write([1, 2], to: "file", remote, folder, if: .unchanged(tag: old.tag))
+            #expect(try log("posix-rename old").isEmpty == !refused.isEmpty)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data([1, 2]))
+        }
+    }
+
+    @Test("SFTP-3: a symbolic link has its time where the server can store it", arguments: ["", "lsetstat"])
+    func linkTimes(_ refused: String) async throws {
+        try await withRemote(refusing: refused) { remote, _, _ in
+            let path = RemotePath(["link"])
+            _ = try await remote.makeSymbolicLink(at: path, to: "nowhere", attributes: RemoteAttributes())
+            let date = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
+            let (entry, notStored) = try await remote.set(date, of: path, kind: .symbolicLink)
+            #expect(notStored.contains(.contentModificationDate) == !refused.isEmpty)
+            #expect((entry.attributes.contentModificationDate?.seconds == 1_500_000_000) == refused.isEmpty)
+        }
+    }
+
+    @Test("SFTP-5: a server says how long a request may be", arguments: ["", "limits"])
+    func limits(_ refused: String) async throws {
+        try await withRemote(refusing: refused) { remote, folder, log in
+            let bytes = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
+            let made = try await write(bytes, to: "file", remote, folder)
+            let sink = CollectingSink()
+            _ = try await remote.read(RemotePath(["file"]), tag: made.tag, range: nil, into: sink)
+            #expect(try sink.bytes(in: 0..<Int64(bytes.count)) == bytes)
+            #expect(try log(": read ").contains { $0.hasSuffix("len 261120") } == refused.isEmpty)
+            #expect(try log(": read ").count == (refused.isEmpty ? 3 : 19))
+        }
+    }
+
+    @Test("SFTP-5: a directory's end is requested before its beginning has arrived")
+    func readAhead() async throws {
+        try await withRemote { remote, folder, log in
+            for number in 0..<250 { try await folder.write([1], to: "\(number)") }
+            let listing = try await remote.entries(in: .root, from: nil, limit: 1000)
+            #expect(listing.entries.count == 250 && listing.next == nil)
+            // Two, then four; each response of OpenSSH has at most a hundred names.
+            #expect(try log(": readdir").count == 6)
+        }
+    }
+
+    @Test("SFTP-5: large files use several connections where the server lets", arguments: [false, true])
+    func severalConnections(isAlone: Bool) async throws {
+        try await withRemote(isAlone: isAlone) { remote, folder, log in
+            let bytes = [UInt8](megabytes: 40)
+            let made = try await write(bytes, to: "file", remote, folder)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
+            let sink = CollectingSink()
+            _ = try await remote.read(RemotePath(["file"]), tag: made.tag, range: nil, into: sink)
+            #expect(try sink.bytes(in: 0..<Int64(bytes.count)) == bytes)
+            #expect(try log("connection").filter { $0 == "connection" }.count == (isAlone ? 1 : 4))
+            _ = try await write(Array(bytes.dropLast()), to: "file", remote, folder, if: .unchanged(tag: made.tag))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])).count == bytes.count - 1)
+        }
+    }
+}
+
+extension [UInt8] {
+    /// No two parts of a megabyte are the same.
+    fileprivate init(megabytes: Int) {
+        let pattern = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
+        self = []
+        for number in 0..<megabytes { self += [UInt8(number)] + pattern.dropFirst() }
+    }
+}

@@ -1,0 +1,107 @@
+"""An SFTP server at 50 ms round trip and 1 Gbit/s: finding, reading in order, uploading, and one large file both ways.
+
+The server is OpenSSH on loopback, behind a relay that delays what passes. All but the large file must be so many times as
+fast as with sshfs; the large file has to fill 90 % of the line. rclone mount stands beside them.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from . import remote
+from .stage import Report, Unavailable
+
+FIND, READ, UPLOAD, LINE = 10.0, 10.0, 8.0, 0.9
+
+
+def add_options(parser):
+    remote.add_options(parser)
+
+
+def run(stage, options):
+    contenders = ["yonder"] + [name for name in ("sshfs", "rclone") if shutil.which(name)]
+    report = Report(f"SFTP at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
+    with Server(stage.scratch) as server, remote.Line(server.port, options.round_trip, options.megabits) as line:
+        server.connect(line.port)
+        remote.fill(server.root)
+        for _ in range(options.repeat or 1):
+            for contender in contenders:
+                remote.measure(report, contender, server, options.only, lambda: _mount(stage, contender, server), stage.unmount)
+    if "sshfs" in contenders:
+        remote.require_ratios(report, "sshfs", FIND, READ, UPLOAD)
+    remote.require_line(report, options.megabits, LINE)
+    return report
+
+
+def _mount(stage, contender, server):
+    if contender == "yonder":
+        return stage.mount_yonder(f"sftp://server{server.root}", {"YONDER_SSH": str(server.ssh)}).path
+    if contender == "sshfs":
+        return stage.mount_program(
+            "sshfs", lambda mount: ["sshfs", "-f", "-o", f"ssh_command={server.ssh}", f"server:{server.root}", mount]).path
+    return stage.mount_rclone(
+        f":sftp:{server.root}", is_read_only=False,
+        options=["--sftp-host", "127.0.0.1", "--sftp-port", str(server.line), "--sftp-user", server.user,
+                 "--sftp-key-file", str(server.key)]).path
+
+
+class Server:
+    """OpenSSH's server over a folder, on loopback, with keys of its own."""
+
+    def __init__(self, scratch):
+        self._folder = pathlib.Path(scratch) / "server"
+
+    def __enter__(self):
+        if not os.access("/usr/sbin/sshd", os.X_OK):
+            raise Unavailable("there is no OpenSSH server here: Debian's package openssh-server")
+        self.root = self._folder / "files"
+        self.root.mkdir(parents=True)
+        self.ssh, self.key = self._folder / "ssh", self._folder / "user-key"
+        self.user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+        self.port = remote.free_port()
+        for key in ("host-key", "user-key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._folder / key], check=True)
+        (self._folder / "known").write_text("server " + (self._folder / "host-key.pub").read_text())
+        config = self._folder / "sshd_config"
+        config.write_text(f"""
+            ListenAddress 127.0.0.1
+            Port {self.port}
+            HostKey {self._folder}/host-key
+            AuthorizedKeysFile {self._folder}/user-key.pub
+            PidFile none
+            StrictModes no
+            UsePAM no
+            PasswordAuthentication no
+            PermitRootLogin yes
+            MaxStartups 100
+            Subsystem sftp internal-sftp
+            """)
+        self._process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", config, "-E", self._folder / "log"])
+        remote.wait_for(self.port, self._process, "OpenSSH's server")
+        return self
+
+    def connect(self, port):
+        """Lets ssh connect to a port: the line's."""
+        self.line = port
+        config = self._folder / "ssh_config"
+        config.write_text(f"""
+            Host server
+            HostName 127.0.0.1
+            HostKeyAlias server
+            Port {port}
+            User {self.user}
+            IdentityFile {self.key}
+            IdentitiesOnly yes
+            IdentityAgent none
+            UserKnownHostsFile {self._folder}/known
+            GlobalKnownHostsFile /dev/null
+            StrictHostKeyChecking yes
+            """)
+        self.ssh.write_text(f"#!/bin/sh\nexec ssh -F '{config}' \"$@\"\n")
+        self.ssh.chmod(0o755)
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()
