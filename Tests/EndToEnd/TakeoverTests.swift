@@ -14,8 +14,9 @@ extension RealMount {
         func onAFolder(withPassthrough hasPassthrough: Bool) async throws {
             try await Installation.run { yonder in
                 let yonder = yonder.with(["YONDER_PASSTHROUGH": hasPassthrough ? "1" : "0"])
+                let hash = try await Self.makeLargeFile(yonder.source.appending("large").string)
                 try await yonder.mountSource()
-                try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
+                try await work(on: yonder.with(["LARGE": hash]), seconds: hasTimeForLongTests ? 1_200 : 30)
                 try await expectSame(yonder, yonder.source)
             }
         }
@@ -25,8 +26,16 @@ extension RealMount {
             .timeLimit(.minutes(70)), arguments: FarRemote.Kind.installed)
         func onARemote(_ kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
+                let large = (remote.folder ?? yonder.source).appending("large").string
+                let hash = try await Self.makeLargeFile(large)
+                if let store = remote.store {
+                    let stored = try await store.ask("ask -T '\(large)' \"$at/bucket/top/large\"")
+                    try #require(stored.status == 0, "\(stored.errors)")
+                }
                 try await remote.mount(yonder)
-                try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
+                // Neither remote has a trash.
+                try await work(
+                    on: yonder.with(["LARGE": hash]), except: ["trashed"], seconds: hasTimeForLongTests ? 1_200 : 30)
                 if let folder = remote.folder { try await expectSame(yonder, folder) }
             }
         }
@@ -50,17 +59,23 @@ extension RealMount {
         /// Works on the mount, and kills the daemon at random moments meanwhile.
         ///
         /// - Parameter works: of `unbroken.py`; all of them if there are none.
-        private func work(on yonder: Installation, _ works: [String] = [], seconds: Int) async throws {
+        private func work(
+            on yonder: Installation, _ works: [String] = [], except exceptions: [String] = [], seconds: Int
+        ) async throws {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/takeover/unbroken.py").path
             let program = Task {
                 try await Command(
-                    ["python3", script, yonder.mount.string, String(seconds)] + works, seconds: seconds + 300
+                    ["python3", script, yonder.mount.string, String(seconds)] + works + exceptions.map { "-" + $0 },
+                    environment: yonder.environment.merging(["YONDER": Installation.program]) { $1 },
+                    seconds: seconds + 300
                 ).run()
             }
             let kills = Task {
                 var kills = 0
-                while !Task.isCancelled {
+                let end = ContinuousClock.now + .seconds(seconds)
+                // Afterwards the works verify what they left, and what is pending is uploaded.
+                while !Task.isCancelled, .now < end {
                     try? await Task.sleep(for: .milliseconds(Int.random(in: 200...3_000)))
                     guard !Task.isCancelled, let daemon = yonder.daemon else { continue }
                     if try await Command.run("kill", "-9", String(daemon)).status == 0 { kills += 1 }
@@ -71,15 +86,28 @@ extension RealMount {
             kills.cancel()
             #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
             #expect(try await kills.value > seconds / 10)
-            #expect(try await yonder.yonder("wait", "--timeout", "120", seconds: 130).status == 0)
+            #expect(try await yonder.yonder("wait", "--timeout", "240", seconds: 250).status == 0)
             #expect(try await yonder.json([ConflictCopy].self, "conflicts").isEmpty)
             let warnings = try await yonder.status().warnings
             #expect(warnings.isEmpty, "\(warnings)")
+            let recovered = try await Command.shell(
+                "find \"$1\" -path '*/recovered/*'", yonder.directory["state/domains"].string)
+            #expect(recovered.output == "")
+        }
+
+        /// Makes a file that takes a while to download, and returns its SHA-256 in hexadecimal.
+        private static func makeLargeFile(_ path: String) async throws -> String {
+            let made = try await Command.shell(
+                "head -c \"$2\" /dev/urandom > \"$1\" && sha256sum < \"$1\"", path, hasTimeForLongTests ? "4G" : "64M",
+                seconds: 300)
+            try #require(made.status == 0, "\(made.errors)")
+            return String(made.output.prefix(64))
         }
 
         private func expectSame(_ yonder: Installation, _ folder: FilePath) async throws {
             let difference = try await Command.run(
-                "diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", yonder.mount.string, folder.string, seconds: 60)
+                "diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", "-x", ".Trash-*", yonder.mount.string, folder.string,
+                seconds: 600)
             #expect(difference.status == 0, "\(difference.output.prefix(2_000))")
         }
     }
