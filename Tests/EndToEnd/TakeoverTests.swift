@@ -40,6 +40,29 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "TAKEOVER-1, TAKEOVER-2: programs on an ordinary user's mount do not notice that the daemon is killed",
+            .timeLimit(.minutes(70)),
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func ofAnOrdinaryUser() async throws {
+            try await OrdinaryUser.run { user in
+                let hash = try await Self.makeLargeFile(user.yonder.source.appending("large").string)
+                let owned = try await Command.run("chown", "-R", "65534:65534", user.yonder.source.string)
+                try #require(owned.status == 0, "\(owned.errors)")
+                let mounted = try await user.shell("yonder mount \"$SOURCE\" \"$MOUNT\"")
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let yonder = user.yonder.with([
+                    "LARGE": hash, "TMPDIR": user.yonder.directory.path.string, "PATH": "/usr/bin:/bin",
+                ])
+                try await work(on: yonder, as: OrdinaryUser.prefix, seconds: hasTimeForLongTests ? 1_200 : 30)
+                for process in [yonder.daemon, yonder.keeper] {
+                    let owner = try await Command.run("stat", "-c", "%u", "/proc/\(try #require(process))")
+                    #expect(owner.line == "65534")
+                }
+                try await expectSame(yonder, yonder.source, as: OrdinaryUser.prefix)
+            }
+        }
+
         @Test("TAKEOVER-5: when the keeper is killed as well, the next mount command brings all back")
         func survivesTheKeeper() async throws {
             try await Installation.run { yonder in
@@ -58,15 +81,17 @@ extension RealMount {
 
         /// Works on the mount, and kills the daemon at random moments meanwhile.
         ///
-        /// - Parameter works: of `unbroken.py`; all of them if there are none.
+        /// - Parameters:
+        ///   - user: the words that run a program as another user.
+        ///   - exceptions: the works of `unbroken.py` that are left out.
         private func work(
-            on yonder: Installation, _ works: [String] = [], except exceptions: [String] = [], seconds: Int
+            on yonder: Installation, as user: [String] = [], except exceptions: [String] = [], seconds: Int
         ) async throws {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/takeover/unbroken.py").path
             let program = Task {
                 try await Command(
-                    ["python3", script, yonder.mount.string, String(seconds)] + works + exceptions.map { "-" + $0 },
+                    user + ["python3", script, yonder.mount.string, String(seconds)] + exceptions.map { "-" + $0 },
                     environment: yonder.environment.merging(["YONDER": Installation.program]) { $1 },
                     seconds: seconds + 300
                 ).run()
@@ -86,17 +111,25 @@ extension RealMount {
             kills.cancel()
             #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
             #expect(try await kills.value > seconds / 10)
-            #expect(try await yonder.yonder("wait", "--timeout", "240", seconds: 250).status == 0)
-            #expect(try await yonder.json([ConflictCopy].self, "conflicts").isEmpty)
-            let warnings = try await yonder.status().warnings
-            #expect(warnings.isEmpty, "\(warnings)")
+            func ask(_ words: String...) async throws -> Command.Outcome {
+                try await Command(
+                    user + [Installation.program] + words, environment: yonder.environment, seconds: 250
+                ).run()
+            }
+            let waited = try await ask("wait", "--timeout", "240")
+            #expect(waited.status == 0, "\(waited.errors)")
+            let conflicts = try await ask("conflicts", "--json")
+            #expect(try JSONDecoder().decode([ConflictCopy].self, from: Data(conflicts.outputBytes)).isEmpty)
+            let status = try await ask("status", "--json")
+            let report = try JSONDecoder().decode(StatusReport.self, from: Data(status.outputBytes))
+            #expect(report.domains.count == 1 && report.domains.allSatisfy(\.warnings.isEmpty), "\(status.output)")
             let recovered = try await Command.shell(
                 "find \"$1\" -path '*/recovered/*'", yonder.directory["state/domains"].string)
             #expect(recovered.output == "")
         }
 
         /// Makes a file that takes a while to download, and returns its SHA-256 in hexadecimal.
-        private static func makeLargeFile(_ path: String) async throws -> String {
+        static func makeLargeFile(_ path: String) async throws -> String {
             let made = try await Command.shell(
                 "head -c \"$2\" /dev/urandom > \"$1\" && sha256sum < \"$1\"", path, hasTimeForLongTests ? "4G" : "64M",
                 seconds: 300)
@@ -104,10 +137,11 @@ extension RealMount {
             return String(made.output.prefix(64))
         }
 
-        private func expectSame(_ yonder: Installation, _ folder: FilePath) async throws {
-            let difference = try await Command.run(
-                "diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", "-x", ".Trash-*", yonder.mount.string, folder.string,
-                seconds: 600)
+        private func expectSame(_ yonder: Installation, _ folder: FilePath, as user: [String] = []) async throws {
+            let difference = try await Command(
+                user + ["diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", "-x", ".Trash-*", yonder.mount.string]
+                    + [folder.string], seconds: 600
+            ).run()
             #expect(difference.status == 0, "\(difference.output.prefix(2_000))")
         }
     }
