@@ -13,7 +13,7 @@ extension RealMount {
         .enabled(if: SmallDisk.isPossible, "only root can mount a small file system")
     ) struct FullDisk {
         /// Runs a test with the state on a tmpfs of 64 MiB.
-        private func run(_ test: (Installation, String) async throws -> Void) async throws {
+        func run(_ test: (Installation, String) async throws -> Void) async throws {
             try await Installation.run { yonder in
                 let disk = try yonder.directory.makeDirectory("disk").string
                 let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", disk)
@@ -34,7 +34,7 @@ extension RealMount {
         }
 
         /// Leaves not one block.
-        private func fill(_ disk: String) async throws {
+        func fill(_ disk: String) async throws {
             _ = try await Command.shell(
                 "for size in 1M 4k; do dd if=/dev/zero of=\"$1/filler-$size-$$\" bs=$size 2>/dev/null; done; true", disk
             )

@@ -14,8 +14,9 @@ extension RealMount {
         func onAFolder(withPassthrough hasPassthrough: Bool) async throws {
             try await Installation.run { yonder in
                 let yonder = yonder.with(["YONDER_PASSTHROUGH": hasPassthrough ? "1" : "0"])
+                let hash = try await Self.makeLargeFile(yonder.source.appending("large").string)
                 try await yonder.mountSource()
-                try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
+                try await work(on: yonder.with(["LARGE": hash]), seconds: hasTimeForLongTests ? 1_200 : 30)
                 try await expectSame(yonder, yonder.source)
             }
         }
@@ -27,9 +28,40 @@ extension RealMount {
             arguments: FarRemote.Kind.installed.filter { $0 != .sftp })
         func onARemote(_ kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
+                let large = (remote.folder ?? yonder.source).appending("large").string
+                let hash = try await Self.makeLargeFile(large)
+                if let store = remote.store {
+                    let stored = try await store.ask("ask -T '\(large)' \"$at/bucket/top/large\"")
+                    try #require(stored.status == 0, "\(stored.errors)")
+                }
                 try await remote.mount(yonder)
-                try await work(on: yonder, seconds: hasTimeForLongTests ? 1_200 : 30)
+                // Neither remote has a trash.
+                try await work(
+                    on: yonder.with(["LARGE": hash]), except: ["trashed"], seconds: hasTimeForLongTests ? 1_200 : 30)
                 if let folder = remote.folder { try await expectSame(yonder, folder) }
+            }
+        }
+
+        @Test(
+            "TAKEOVER-1, TAKEOVER-2: programs on an ordinary user's mount do not notice that the daemon is killed",
+            .timeLimit(.minutes(70)),
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func ofAnOrdinaryUser() async throws {
+            try await OrdinaryUser.run { user in
+                let hash = try await Self.makeLargeFile(user.yonder.source.appending("large").string)
+                let owned = try await Command.run("chown", "-R", "65534:65534", user.yonder.source.string)
+                try #require(owned.status == 0, "\(owned.errors)")
+                let mounted = try await user.shell("yonder mount \"$SOURCE\" \"$MOUNT\"")
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let yonder = user.yonder.with([
+                    "LARGE": hash, "TMPDIR": user.yonder.directory.path.string, "PATH": "/usr/bin:/bin",
+                ])
+                try await work(on: yonder, as: OrdinaryUser.prefix, seconds: hasTimeForLongTests ? 1_200 : 30)
+                for process in [yonder.daemon, yonder.keeper] {
+                    let owner = try await Command.run("stat", "-c", "%u", "/proc/\(try #require(process))")
+                    #expect(owner.line == "65534")
+                }
+                try await expectSame(yonder, yonder.source, as: OrdinaryUser.prefix)
             }
         }
 
@@ -51,18 +83,26 @@ extension RealMount {
 
         /// Works on the mount, and kills the daemon at random moments meanwhile.
         ///
-        /// - Parameter works: of `unbroken.py`; all of them if there are none.
-        private func work(on yonder: Installation, _ works: [String] = [], seconds: Int) async throws {
+        /// - Parameters:
+        ///   - user: the words that run a program as another user.
+        ///   - exceptions: the works of `unbroken.py` that are left out.
+        private func work(
+            on yonder: Installation, as user: [String] = [], except exceptions: [String] = [], seconds: Int
+        ) async throws {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/takeover/unbroken.py").path
             let program = Task {
                 try await Command(
-                    ["python3", script, yonder.mount.string, String(seconds)] + works, seconds: seconds + 300
+                    user + ["python3", script, yonder.mount.string, String(seconds)] + exceptions.map { "-" + $0 },
+                    environment: yonder.environment.merging(["YONDER": Installation.program]) { $1 },
+                    seconds: seconds + 300
                 ).run()
             }
             let kills = Task {
                 var kills = 0
-                while !Task.isCancelled {
+                let end = ContinuousClock.now + .seconds(seconds)
+                // Afterwards the works verify what they left, and what is pending is uploaded.
+                while !Task.isCancelled, .now < end {
                     try? await Task.sleep(for: .milliseconds(Int.random(in: 200...3_000)))
                     guard !Task.isCancelled, let daemon = yonder.daemon else { continue }
                     if try await Command.run("kill", "-9", String(daemon)).status == 0 { kills += 1 }
@@ -73,15 +113,37 @@ extension RealMount {
             kills.cancel()
             #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
             #expect(try await kills.value > seconds / 10)
-            #expect(try await yonder.yonder("wait", "--timeout", "120", seconds: 130).status == 0)
-            #expect(try await yonder.json([ConflictCopy].self, "conflicts").isEmpty)
-            let warnings = try await yonder.status().warnings
-            #expect(warnings.isEmpty, "\(warnings)")
+            func ask(_ words: String...) async throws -> Command.Outcome {
+                try await Command(
+                    user + [Installation.program] + words, environment: yonder.environment, seconds: 250
+                ).run()
+            }
+            let waited = try await ask("wait", "--timeout", "240")
+            #expect(waited.status == 0, "\(waited.errors)")
+            let conflicts = try await ask("conflicts", "--json")
+            #expect(try JSONDecoder().decode([ConflictCopy].self, from: Data(conflicts.outputBytes)).isEmpty)
+            let status = try await ask("status", "--json")
+            let report = try JSONDecoder().decode(StatusReport.self, from: Data(status.outputBytes))
+            #expect(report.domains.count == 1 && report.domains.allSatisfy(\.warnings.isEmpty), "\(status.output)")
+            let recovered = try await Command.shell(
+                "find \"$1\" -path '*/recovered/*'", yonder.directory["state/domains"].string)
+            #expect(recovered.output == "")
         }
 
-        private func expectSame(_ yonder: Installation, _ folder: FilePath) async throws {
-            let difference = try await Command.run(
-                "diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", yonder.mount.string, folder.string, seconds: 60)
+        /// Makes a file that takes a while to download, and returns its SHA-256 in hexadecimal.
+        static func makeLargeFile(_ path: String) async throws -> String {
+            let made = try await Command.shell(
+                "head -c \"$2\" /dev/urandom > \"$1\" && sha256sum < \"$1\"", path, hasTimeForLongTests ? "4G" : "64M",
+                seconds: 300)
+            try #require(made.status == 0, "\(made.errors)")
+            return String(made.output.prefix(64))
+        }
+
+        private func expectSame(_ yonder: Installation, _ folder: FilePath, as user: [String] = []) async throws {
+            let difference = try await Command(
+                user + ["diff", "-r", "-x", ".DAV", "-x", ".yonder-partial-*", "-x", ".Trash-*", yonder.mount.string]
+                    + [folder.string], seconds: 600
+            ).run()
             #expect(difference.status == 0, "\(difference.output.prefix(2_000))")
         }
     }

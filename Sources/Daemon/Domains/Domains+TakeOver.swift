@@ -1,4 +1,5 @@
 import Control
+import FileProvider
 import Logging
 import Syscalls
 import SystemPackage
@@ -9,26 +10,34 @@ extension Domains {
     /// again at the same place: processes that use it get ENOTCONN for what they have open.
     func takeOver(_ inherited: [InheritedMount]) async {
         guard !inherited.isEmpty || manager.restarts > 0 else { return }
-        await withTaskGroup(of: Void.self) { group in
+        let detached = await withTaskGroup(of: String?.self) { group in
             for mount in inherited {
                 group.addTask {
+                    defer {
+                        try? mount.device.close()
+                        try? mount.missed?.close()
+                    }
                     do {
-                        try await self.takeOver(mount)
+                        return try await self.takeOver(mount)
                     } catch {
                         self.logger.error("an inherited mount cannot be continued: \(error)")
                         self.end(mount)
+                        return nil
                     }
-                    try? mount.device.close()
-                    try? mount.missed?.close()
                 }
             }
+            var names: Set<String> = []
+            for await name in group { if let name { names.insert(name) } }
+            return names
         }
         // The kernel ends a connection with its last descriptor; until then, an access to the mount would wait.
         manager.waitUntilHandled()
-        await remountDeadDomains()
+        await remountDeadDomains(and: detached)
     }
 
-    private func takeOver(_ inherited: InheritedMount) async throws {
+    /// - Returns: the domain whose mount the session has detached, because the kernel and this program would negotiate other
+    ///   features; nil when the domain is mounted.
+    private func takeOver(_ inherited: InheritedMount) async throws -> String? {
         let previous = try PreviousMount(inherited)
         let name = previous.description.domain
         await acquire(name)
@@ -39,20 +48,27 @@ extension Domains {
         let request = MountRequest(
             name: name, source: known.source, mountpoint: previous.mountpoint,
             options: known.options)
-        _ = try await begin(request, previous: previous)
+        do {
+            _ = try await begin(request, previous: previous)
+        } catch let error as FileProviderError where error.errno == .notSupported {
+            logger.error("'\(name)' is mounted again on '\(request.mountpoint)': \(error)")
+            end(inherited)
+            return name
+        }
         logger.notice("'\(name)' continues on '\(request.mountpoint)'")
+        return nil
     }
 
     private nonisolated func end(_ mount: InheritedMount) {
         InheritedMount.remove(mount.number, from: manager)
     }
 
-    private func remountDeadDomains() async {
+    private func remountDeadDomains(and detached: Set<String>) async {
         for known in store.all().known where hosts[known.name] == nil {
             do {
                 await acquire(known.name)
                 defer { release(known.name) }
-                guard try await detachDeadMount(of: known) else { continue }
+                guard try await detachDeadMount(of: known) || detached.contains(known.name) else { continue }
             } catch {
                 logger.error("'\(known.name)': \(error)")
                 continue

@@ -7,6 +7,9 @@ import Testing
 struct OrdinaryUser {
     let yonder: Installation
 
+    /// The words before a program that this user runs.
+    static let prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+
     static func run(_ test: (OrdinaryUser) async throws -> Void) async throws {
         try await Installation.run { installation in
             let home = installation.directory.path.string
@@ -31,10 +34,8 @@ struct OrdinaryUser {
     /// Runs a line of shell as that user, in which `yonder` is ours, `$SOURCE` the folder and `$MOUNT` where it is mounted.
     func shell(_ line: String, seconds: Int = 60) async throws -> Command.Outcome {
         try await Command(
-            [
-                "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "bash", "-c",
-                "yonder() { '\(Installation.program)' \"$@\"; }\n" + line,
-            ], environment: yonder.environment, seconds: seconds
+            Self.prefix + ["bash", "-c", "yonder() { '\(Installation.program)' \"$@\"; }\n" + line],
+            environment: yonder.environment, seconds: seconds
         ).run()
     }
 }

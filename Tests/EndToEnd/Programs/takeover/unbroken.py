@@ -1,8 +1,10 @@
 """Works in a directory as programs do, and ends with 1 as soon as a call fails or shows what was not written.
 
-usage: unbroken.py DIRECTORY SECONDS [WORK...]
-Each WORK (all, unless some are named) runs in a process of its own until SECONDS have passed, and then verifies what it left. A
-test kills the daemon meanwhile: no call may notice.
+usage: unbroken.py DIRECTORY SECONDS [WORK...] [-WORK...]
+DIRECTORY is a mount. YONDER in the environment is the command line. LARGE is the SHA-256 of the file DIRECTORY/large, which
+the remote has from the beginning.
+Each WORK (all, unless some are named, and none with a hyphen) runs in a process of its own until SECONDS have passed, and
+then verifies what it left. A test kills the daemon meanwhile: no call may notice.
 """
 
 import ctypes
@@ -14,11 +16,15 @@ import multiprocessing
 import os
 import random
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import time
 import traceback
+
+sys.dont_write_bytecode = True
+
+from helpers import content, refused, require
+from programs import cloned, copied, listed, verified
+from remotes import acknowledged, downloaded, evicted, trashed
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 AT_SYMLINK_FOLLOW = 0x400
@@ -36,29 +42,10 @@ def name_file(file, name):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), name)
 
 
-def content(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
-
-
-def refused(code, call, *arguments):
-    try:
-        call(*arguments)
-    except OSError as error:
-        require(error.errno == code, f"{call.__name__}{arguments}: {error}")
-    else:
-        raise AssertionError(f"{call.__name__}{arguments} succeeded")
-
-
 def names(place, ends):
     """Creates, links, renames, exchanges and removes: each call has one right answer."""
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         one, two, three = f"{place}/one", f"{place}/two", f"{place}/three"
         text = f"turn {turn}".encode()
@@ -95,7 +82,7 @@ def names(place, ends):
 def nameless(place, ends):
     """Makes files without a name, and names them."""
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         file = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o600)
         os.write(file, b"nameless")
@@ -154,7 +141,7 @@ def held(place, ends):
     for number in range(200):
         os.unlink(f"{place}/{number}")
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         number = random.randrange(200)
         require(os.pread(files[number], 100, 0) == texts[number], f"unlinked file {number} differs")
@@ -173,7 +160,7 @@ def inside(place, ends):
     os.mkdir(f"{place}/home")
     os.chdir(f"{place}/home")
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         old, new = (f"{place}/home", f"{place}/moved") if turn % 2 else (f"{place}/moved", f"{place}/home")
         os.rename(old, new)
@@ -199,7 +186,7 @@ def walked(place, ends):
             os.close(os.open(f"{place}/{directory}/file {number:03}", os.O_CREAT | os.O_WRONLY))
     wanted = sorted(f"file {number:03}" for number in range(100))
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         for directory in range(5):
             turn += 1
             found = []
@@ -219,7 +206,7 @@ def locked(place, ends):
     holder = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.lockf(holder, fcntl.LOCK_EX)
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         child = os.fork()
         if child == 0:
@@ -239,7 +226,7 @@ def recorded(place, ends):
     database = sqlite3.connect(f"{place}/db", timeout=60, isolation_level=None)
     database.execute("CREATE TABLE fact (number INTEGER PRIMARY KEY, text TEXT)")
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         database.execute("INSERT INTO fact VALUES (?, ?)", (turn, "x" * (turn % 2000)))
     require(database.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is damaged")
@@ -250,7 +237,7 @@ def recorded(place, ends):
 def saved(place, ends):
     """Saves a file as editors do, and closes many small files."""
     turn = 0
-    while time.monotonic() < ends:
+    while turn == 0 or time.monotonic() < ends:
         turn += 1
         text = hashlib.sha256(str(turn).encode()).hexdigest().encode()
         with open(f"{place}/.file.tmp", "wb") as file:
@@ -264,55 +251,9 @@ def saved(place, ends):
     return turn
 
 
-def run(*words, **options):
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
-    require(done.returncode == 0, f"{words}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-    return done.stdout
-
-
-def copied(place, ends):
-    """Copies a tree in, archives it through two pipes, and copies it out."""
-    turn = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(200):
-            directory = f"{scratch}/tree/{number % 10}"
-            os.makedirs(directory, exist_ok=True)
-            with open(f"{directory}/{number}", "wb") as file:
-                file.write(os.urandom(number * 97))
-        while time.monotonic() < ends:
-            turn += 1
-            run("cp", "-a", f"{scratch}/tree", f"{place}/in")
-            os.mkdir(f"{place}/unpacked")
-            run("sh", "-ec", 'tar cC "$1" in | tar xC "$2"', "sh", place, f"{place}/unpacked")
-            run("cp", "-a", f"{place}/unpacked/in", f"{scratch}/out")
-            run("diff", "-r", f"{scratch}/tree", f"{scratch}/out")
-            run("rm", "-r", f"{place}/in", f"{place}/unpacked", f"{scratch}/out")
-    return turn
-
-
-def cloned(place, ends):
-    """Commits to a repository, clones it and verifies the clone."""
-    environment = os.environ | {
-        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b"}
-    turn = 0
-    run("git", "init", "-q", f"{place}/origin", env=environment)
-    while time.monotonic() < ends:
-        turn += 1
-        for number in range(10):
-            with open(f"{place}/origin/{number}", "w") as file:
-                file.write(f"{turn} {number}\n" * 50)
-        run("git", "-C", f"{place}/origin", "add", "-A", env=environment)
-        run("git", "-C", f"{place}/origin", "commit", "-qm", str(turn), env=environment)
-        if turn % 5 == 1:
-            run("git", "clone", "-q", f"{place}/origin", f"{place}/clone", env=environment)
-            run("git", "-C", f"{place}/clone", "fsck", "--full", "--strict", env=environment)
-            run("rm", "-rf", f"{place}/clone")
-    run("git", "-C", f"{place}/origin", "fsck", "--full", "--strict", env=environment)
-    return turn
-
-
-WORKS = [names, nameless, appended, mapped, held, inside, walked, locked, recorded, saved, copied, cloned]
+WORKS = [
+    names, nameless, appended, mapped, held, inside, walked, locked, recorded, saved, copied, cloned,
+    verified, listed, evicted, trashed, acknowledged, downloaded]
 
 
 def perform(work, place, ends, results):
@@ -324,7 +265,8 @@ def perform(work, place, ends, results):
 
 def main():
     directory, seconds, chosen = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
-    works = [work for work in WORKS if not chosen or work.__name__ in chosen]
+    wanted = {name for name in chosen if name[0] != "-"} or {work.__name__ for work in WORKS}
+    works = [work for work in WORKS if work.__name__ in wanted and f"-{work.__name__}" not in chosen]
     results = multiprocessing.Queue()
     ends = time.monotonic() + seconds
     processes = []
@@ -336,7 +278,7 @@ def main():
         processes.append(process)
     failures = 0
     for _ in works:
-        name, turns, failure = results.get(timeout=seconds + 120)
+        name, turns, failure = results.get(timeout=seconds + 240)
         print(f"{name}: {turns} turns" if failure is None else f"{name}: {failure}", flush=True)
         # A work that did nothing has proved nothing.
         failures += failure is not None or turns < 1

@@ -1,0 +1,154 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// The daemon is killed when something else is wrong, too.
+    @Suite(.enabled(if: canContinueMounts, "Linux before 6.9 does not send unanswered requests again"))
+    struct TakeoverInTrouble {
+        private func kill(_ yonder: Installation) async throws {
+            let killed = try await Command.run("kill", "-9", String(try #require(yonder.daemon)))
+            #expect(killed.status == 0)
+        }
+
+        @Test(
+            "TAKEOVER-1: readers of a file that is being downloaded read it to its end, and Ctrl-C ends a blocked reader",
+            .enabled(if: FarRemote.Kind.installed.contains(.webDAV), "no WebDAV server is installed"))
+        func blockedReaders() async throws {
+            try await FarRemote.run(.webDAV) { remote, yonder async throws in
+                let folder = try #require(remote.folder)
+                let hash = try await Takeover.makeLargeFile(folder.appending("large").string)
+                let other = try await Takeover.makeLargeFile(folder.appending("other").string)
+                try await remote.mount(yonder)
+                try await yonder.shell("ls -l")
+                try await remote.relay.tell("cut")
+                let readers = try (0..<10).map { _ in
+                    try BackgroundProgram(
+                        "sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash)
+                }
+                defer { for reader in readers { reader.kill() } }
+                let (early, late) = (
+                    try BackgroundProgram("cat", yonder["other"]), try BackgroundProgram("cat", yonder["other"])
+                )
+                defer { for reader in [early, late] { reader.kill() } }
+                try await Task.sleep(for: .seconds(1))
+                // One reader is interrupted while there is no daemon, and one when the next daemon has its request.
+                try await kill(yonder)
+                early.interrupt()
+                #expect(await early.ends(within: .seconds(20)))
+                #expect(late.isRunning)
+                #expect(try await yonder.yonder("domains").status == 0)
+                late.interrupt()
+                #expect(await late.ends(within: .seconds(20)))
+                try await remote.relay.tell("reset")
+                try await remote.relay.tell("heal")
+                for _ in 0..<5 {
+                    try await Task.sleep(for: .milliseconds(300))
+                    try await kill(yonder)
+                    #expect(try await yonder.yonder("domains").status == 0)
+                }
+                for reader in readers {
+                    #expect(await reader.ends(within: .seconds(60)))
+                    #expect(reader.status == 0)
+                }
+                let read = try await Command.run("sha256sum", yonder["other"], seconds: 60)
+                #expect(read.output.hasPrefix(other), "\(read.errors)")
+                #expect(try await yonder.status().warnings.isEmpty)
+            }
+        }
+
+        @Test("TAKEOVER-9: a daemon that negotiates other features with the kernel mounts again at the same place")
+        func otherFeatures() async throws {
+            try await Installation.run { yonder in
+                let program = yonder.directory["yonderd"].string
+                func install(_ passthrough: Int) throws {
+                    let script = """
+                        #!/bin/bash
+                        export YONDER_PASSTHROUGH=\(passthrough)
+                        exec -a "$0" '\(Installation.program)d' "$@"
+
+                        """
+                    try Data(script.utf8).write(to: URL(fileURLWithPath: program + ".new"))
+                    guard chmod(program + ".new", 0o755) == 0, rename(program + ".new", program) == 0 else {
+                        throw Errno(rawValue: errno)
+                    }
+                }
+                try install(0)
+                _ = try BackgroundProgram(
+                    [Installation.program + "-keeper", "--", program], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                try await yonder.mountSource()
+                try await yonder.shell("echo acknowledged > file; sync file")
+                let device = try await Command.run("stat", "-c", "%d", yonder.mount.string).line
+                let held = try FileHandle(forReadingFrom: URL(fileURLWithPath: yonder["file"]))
+                defer { try? held.close() }
+                try install(1)
+                try await kill(yonder)
+                #expect(try await yonder.yonder("domains").status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "acknowledged\n")
+                try #require(try await Command.run("stat", "-c", "%d", yonder.mount.string).line != device)
+                #expect(throws: (any Error).self) { try held.read(upToCount: 1) }
+                try await yonder.expectSent()
+            }
+        }
+
+        @Test("TAKEOVER-10: when the database is damaged, calls fail instead of waiting, and the log says why")
+        func damagedDatabase() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                try await yonder.shell("echo acknowledged > new; sync new")
+                try await yonder.expectSent()
+                let keeper = String(try #require(yonder.keeper))
+                #expect(try await Command.run("kill", "-STOP", keeper).status == 0)
+                try await kill(yonder)
+                let database = yonder.directory["state/domains/mount/replica.sqlite"].string
+                for file in [database, database + "-wal"] {
+                    let size = try #require(try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int)
+                    try Data(repeating: 0xA5, count: size).write(to: URL(fileURLWithPath: file))
+                }
+                #expect(try await Command.run("kill", "-CONT", keeper).status == 0)
+                #expect(try await yonder.yonder("domains").status == 0)
+                let read = try await Command.run("cat", yonder["file"])
+                #expect(read.status == 1, "\(read.output)\(read.errors)")
+                let log = try String(contentsOfFile: yonder.directory["state/yonderd.log"].string, encoding: .utf8)
+                #expect(log.contains("damaged"), "\(log)")
+                let refused = try await yonder.yonder("mount", "mount")
+                #expect(refused.status == 1 && refused.errors.contains("damaged"), "\(refused.errors)")
+                #expect(try await yonder.yonder("check", "mount", "--repair").status <= 1)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("cat", yonder["new"]).output == "acknowledged\n")
+            }
+        }
+
+        @Test(
+            "TAKEOVER-1: a daemon on a full disk takes the mounts over",
+            .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
+        func fullDisk() async throws {
+            try await FullDisk().run { yonder, disk in
+                try await yonder.mountSource()
+                try await yonder.shell("echo acknowledged > file; sync file; mkdir d")
+                try await yonder.expectSent()
+                let held = try FileHandle(forReadingFrom: URL(fileURLWithPath: yonder["file"]))
+                defer { try? held.close() }
+                #expect(try await Command.run("rm", yonder["file"]).status == 0)
+                try await FullDisk().fill(disk)
+                for _ in 0..<3 {
+                    let daemon = FileManager.default.contents(atPath: disk + "/state/yonderd.lock")
+                        .map { String(decoding: $0, as: UTF8.self).filter(\.isNumber) }
+                    #expect(try await Command.run("kill", "-9", try #require(daemon)).status == 0)
+                    #expect(try await yonder.yonder("domains").status == 0)
+                    try held.seek(toOffset: 0)
+                    #expect(try held.readToEnd() == Data("acknowledged\n".utf8))
+                    #expect(try await Command.run("ls", yonder.mount.string).output == "d\n")
+                }
+                _ = try await Command.shell("rm \"$1\"/filler-*", disk)
+                #expect(try await eventually { try await yonder.yonder("retry", "mount").status == 0 })
+                try await yonder.shell("echo more > more")
+                try await yonder.expectSent()
+            }
+        }
+    }
+}
