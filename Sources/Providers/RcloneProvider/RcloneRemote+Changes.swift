@@ -209,7 +209,7 @@ extension RcloneRemote {
     static func text(of date: FileTimestamp) -> String {
         let nanoseconds = ((date.nanosecondsSince1970 % 1_000_000_000) + 1_000_000_000) % 1_000_000_000
         let seconds = (date.nanosecondsSince1970 - nanoseconds) / 1_000_000_000
-        let whole = Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601.timeZone(separator: .omitted))
+        let whole = Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
         let digits = String(nanoseconds)
         return whole.prefix { $0 != "Z" } + "." + String(repeating: "0", count: 9 - digits.count) + digits
     }
