@@ -95,6 +95,14 @@ let targets: [Target] = [
         path: "Sources/Providers/ProgramProvider"),
 
     .target(
+        name: "RcloneProvider",
+        dependencies: [
+            "FileProvider", "HTTPTransport", "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Syscalls",
+            logging, system,
+        ],
+        path: "Sources/Providers/RcloneProvider"),
+
+    .target(
         name: "ProgramConformance",
         dependencies: [
             "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors", system,
@@ -113,7 +121,7 @@ let targets: [Target] = [
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
-            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Replica", "S3Provider",
+            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "RcloneProvider", "Replica", "S3Provider",
             "SFTPProvider", "Sync", "Syscalls",
             "TarArchive",
             "Volume",
@@ -197,6 +205,12 @@ let targets: [Target] = [
         name: "SFTPProviderTests",
         dependencies: [
             "FileProvider", "FileProviderTesting", "PathAddressing", "SFTPProvider", "TestSupport", system,
+        ]),
+    .testTarget(
+        name: "RcloneProviderTests",
+        dependencies: [
+            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "ProviderDescriptors",
+            "RcloneProvider", "TestSupport", logging, system,
         ]),
     .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
     .testTarget(

@@ -5,6 +5,7 @@ import Foundation
 import Logging
 import ProgramProvider
 import ProviderDescriptors
+import RcloneProvider
 import S3Provider
 import SFTPProvider
 import WebDAVProvider
@@ -21,6 +22,7 @@ struct ProviderCatalog: Sendable {
         WebDAVProviderFactory(),
         S3ProviderFactory(),
         SFTPProviderFactory(),
+        RcloneProviderFactory(),
         TarArchiveFactory(),
         ProgramProviderFactory(),
     ]

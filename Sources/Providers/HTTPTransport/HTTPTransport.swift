@@ -206,6 +206,8 @@ package final class HTTPTransport: Sendable {
         var outgoing = HTTPClientRequest(url: request.url.description)
         outgoing.method = HTTPMethod(rawValue: request.method)
         for field in request.fields { outgoing.headers.add(name: field.name, value: field.value) }
+        // The client sends none to a socket.
+        if request.url.socketPath != nil { outgoing.headers.add(name: "Host", value: request.url.host) }
         if request.fields["User-Agent"] == nil {
             outgoing.headers.add(name: "User-Agent", value: configuration.userAgent)
         }

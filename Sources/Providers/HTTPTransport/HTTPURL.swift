@@ -10,6 +10,8 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     package var path: String
     /// Without its question mark.
     package var query: String?
+    /// The path of the Unix socket on which the server listens; nil for TCP.
+    package var socketPath: String?
 
     package init(isSecure: Bool, host: String, port: Int? = nil, path: String = "/", query: String? = nil) {
         self.isSecure = isSecure
@@ -73,7 +75,10 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     /// Path and query as they are sent.
     package var target: String { query.map { "\(path)?\($0)" } ?? path }
 
-    package var description: String { "\(scheme)://\(authority)\(target)" }
+    package var description: String {
+        if let socketPath { return "http+unix://\(PercentEncoding.encode(socketPath))\(target)" }
+        return "\(scheme)://\(authority)\(target)"
+    }
 
     /// Whether the host is this machine by its name or address.
     package var isLoopback: Bool {
@@ -85,7 +90,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether scheme, host and port are the same.
     package func hasSameOrigin(as other: HTTPURL) -> Bool {
-        isSecure == other.isSecure && host == other.host && port == other.port
+        isSecure == other.isSecure && host == other.host && port == other.port && socketPath == other.socketPath
     }
 
     /// The URL that a reference (`Location`, `href`) has relative to this one; nil for an invalid one.

@@ -4,9 +4,9 @@ import Synchronization
 import SystemPackage
 
 /// A running program: lines to its standard input, lines from its standard output, and its standard error in the log.
-final class ProgramProcess: Sendable {
+package final class ProgramProcess: Sendable {
     /// How the output ended.
-    enum End: Sendable {
+    package enum End: Sendable {
         case exited(String)
         /// The line is longer than ``ProgramProtocol/longestLine``.
         case lineTooLong
@@ -21,16 +21,17 @@ final class ProgramProcess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
+    ///   - arguments: of the program.
     ///   - onLine: called with each line of the output, one after the other on a thread of this process.
     ///   - onEnd: called after the last line, and again when the process has ended.
-    init(
-        _ program: String, environment: [String: String], logger: Logger,
+    package init(
+        _ program: String, arguments: [String] = [], environment: [String: String], logger: Logger,
         onLine: @escaping @Sendable ([UInt8]) -> Void, onEnd: @escaping @Sendable (End) -> Void
     ) throws {
         process = Process()
         // The threads that run tasks block all signals, which the program would inherit.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", program]
+        process.arguments = ["--default-signal", program] + arguments
         process.environment = environment
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
@@ -62,7 +63,7 @@ final class ProgramProcess: Sendable {
         "\(process.terminationReason == .exit ? "exit status" : "signal") \(process.terminationStatus)"
     }
 
-    var isRunning: Bool { process.isRunning }
+    package var isRunning: Bool { process.isRunning }
 
     /// Sends a line. Returns at once; a program that has ended gets nothing.
     func send(_ line: Data) {
@@ -73,7 +74,7 @@ final class ProgramProcess: Sendable {
     }
 
     /// Closes the program's standard input, on which it ends.
-    func close() {
+    package func close() {
         writing.async { [self] in
             let wasClosed = isClosed.withLock { isClosed in
                 defer { isClosed = true }
@@ -84,7 +85,7 @@ final class ProgramProcess: Sendable {
     }
 
     /// Ends the program and those that it has started at once.
-    func kill() {
+    package func kill() {
         if process.isRunning { Self.kill(process.processIdentifier) }
         close()
     }
@@ -127,7 +128,7 @@ final class ProgramProcess: Sendable {
 }
 
 /// Limits the lines of a program in the log to a number per minute.
-final class LogRate: Sendable {
+package final class LogRate: Sendable {
     private struct State {
         var minute: Int64 = 0
         var count = 0
@@ -136,11 +137,11 @@ final class LogRate: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    init(limit: Int) {
+    package init(limit: Int) {
         self.limit = limit
     }
 
-    func log(_ line: String, in logger: Logger) {
+    package func log(_ line: String, in logger: Logger) {
         let minute = Int64(Date.now.timeIntervalSince1970 / 60)
         let (count, dropped) = state.withLock { state in
             let dropped = state.minute == minute ? 0 : max(0, state.count - limit)

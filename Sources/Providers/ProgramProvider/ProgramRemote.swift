@@ -107,19 +107,8 @@ final class ProgramRemote: PathRemote {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await files.with { [self] from, file in
-            // The program gets a copy of one generation, so that it need not confirm anything.
-            try await files.blocking {
-                var offset: Int64 = 0
-                while offset < contents.size {
-                    let bytes = try contents.read(at: offset, count: 1 << 20)
-                    do { try file.writeAll(toAbsoluteOffset: offset, bytes) } catch let error as Errno {
-                        throw FileProviderError.posix(error)
-                    }
-                    offset += Int64(bytes.count)
-                }
-                try contents.confirm()
-            }
+        // The program gets a copy of one generation, so that it need not confirm anything.
+        try await files.withCopy(of: contents) { [self] from in
             var change = ChangeParameters(path: path)
             (change.from, change.size) = (from, contents.size)
             change.take(attributes)

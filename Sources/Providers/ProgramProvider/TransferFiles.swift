@@ -5,18 +5,18 @@ import Syscalls
 import SystemPackage
 
 /// Files through which contents go to a program and come from it, in a directory that only this user can access.
-final class TransferFiles: Sendable {
-    let directory: FilePath
+package final class TransferFiles: Sendable {
+    package let directory: FilePath
     private let count = Mutex(0)
     private let queue = DispatchQueue(label: "yonder.program.files", attributes: .concurrent)
 
     /// - Parameter directory: exists. Files of an earlier daemon are replaced.
-    init(in directory: FilePath) {
+    package init(in directory: FilePath) {
         self.directory = directory
     }
 
     /// Calls a closure with a new empty file, and removes the file afterwards.
-    func with<Value: Sendable>(
+    package func with<Value: Sendable>(
         _ body: (_ path: String, FileDescriptor) async throws -> Value
     ) async throws -> Value {
         let number = count.withLock { count in
@@ -36,6 +36,26 @@ final class TransferFiles: Sendable {
             try? path.unlinkIfPresent()
         }
         return try await body(path.string, file)
+    }
+
+    /// Calls a closure with a file that has a copy of some content, of one generation.
+    package func withCopy<Value: Sendable>(
+        of contents: ContentSource, _ body: (_ path: String) async throws -> Value
+    ) async throws -> Value {
+        try await with { [self] path, file in
+            try await blocking {
+                var offset: Int64 = 0
+                while offset < contents.size {
+                    let bytes = try contents.read(at: offset, count: 1 << 20)
+                    do { try file.writeAll(toAbsoluteOffset: offset, bytes) } catch let error as Errno {
+                        throw FileProviderError.posix(error)
+                    }
+                    offset += Int64(bytes.count)
+                }
+                try contents.confirm()
+            }
+            return try await body(path)
+        }
     }
 
     /// Runs a body that blocks on the disk on a Dispatch thread.

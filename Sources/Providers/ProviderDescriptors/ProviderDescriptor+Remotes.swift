@@ -1,6 +1,6 @@
 extension ProviderDescriptor {
     /// All kinds of remote, in the order in which they are listed and in which a source is matched.
-    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .sftp, .tar, .program]
+    package static let all: [ProviderDescriptor] = [.folder, .webDAV, .s3, .sftp, .rclone, .tar, .program]
 
     /// The kind of a source; nil if there is none.
     package static func serving(_ source: String) -> ProviderDescriptor? {
@@ -54,6 +54,16 @@ extension ProviderDescriptor {
     package static let sftp = ProviderDescriptor(
         name: "sftp", summary: "A directory on an SSH server. ssh connects, with its own configuration and keys.",
         forms: ["sftp://[USER@]HOST/PATH"], prefixes: ["sftp://"], pathVariables: ["SSH_AUTH_SOCK"])
+
+    package static let rclone = ProviderDescriptor(
+        name: "rclone", summary: "A remote of rclone's configuration: Google Drive, OneDrive, Dropbox and many more.",
+        forms: ["rclone:REMOTE:PATH"], prefixes: ["rclone:"],
+        options: [
+            ProviderOption(
+                "config-password", .secret,
+                "Read the password of an encrypted rclone configuration from standard input, one line.")
+        ],
+        variables: httpVariables, pathVariables: httpPathVariables + ["RCLONE_CONFIG", "SSH_AUTH_SOCK"])
 
     package static let tar = ProviderDescriptor(
         name: "tar", summary: "An uncompressed tar archive, read-only.", forms: ["tar:///PATH"], prefixes: ["tar://"])

@@ -1,0 +1,153 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import PathAddressing
+
+/// An item of `operations/list` and `operations/stat`.
+struct RcloneItem: Decodable, Sendable {
+    var Name: String
+    /// -1 where the backend does not know it.
+    var Size: Int64
+    var ModTime: String?
+    var IsDir: Bool
+    /// The backend's identifier.
+    var ID: String?
+    /// The identifier below a wrapper such as `crypt`.
+    var OrigID: String?
+    var Hashes: [String: String]?
+
+    /// The seconds for which a file may still be written without another time.
+    private static let settlingTime: Int64 = 3
+
+    func entry(_ features: RcloneFeatures) throws -> RemoteEntry {
+        let modified = ModTime.flatMap { HTTPDate.timestamp(iso8601: $0) }
+        let hash = features.hash.flatMap { name in Hashes?[name].flatMap { $0.isEmpty ? nil : "\(name):\($0)" } }
+        guard IsDir || Size >= 0 else {
+            throw FileProviderError(.malformedResponse, "rclone does not know the size of '\(Name)'")
+        }
+        let tag = hash ?? "\(modified?.seconds ?? 0).\(modified?.nanoseconds ?? 0)-\(Size)"
+        var entry = RemoteEntry(
+            name: RcloneName.decode(Name), kind: IsDir ? .directory : .file, tag: IsDir ? [] : Array(tag.utf8),
+            isTagStrong: hash != nil,
+            stableIdentifier: features.hasStableIdentifiers ? OrigID ?? ID : nil, size: IsDir ? nil : Size,
+            attributes: RemoteAttributes(
+                contentModificationDate: modified.map {
+                    FileTimestamp(seconds: $0.seconds, nanoseconds: $0.nanoseconds)
+                }))
+        if !IsDir, hash == nil, let modified {
+            entry.isTagUnsettled = abs(Int64(Date().timeIntervalSince1970) - modified.seconds) < Self.settlingTime
+        }
+        return entry
+    }
+}
+
+/// What a remote of rclone's can do: `operations/fsinfo`, reduced.
+struct RcloneFeatures: Codable, Hashable, Sendable {
+    var hasQuota = false
+    /// Objects below a prefix: a write is atomic, and there is no directory without an object.
+    var isBucket = false
+    var hasEmptyDirectories = true
+    var movesFiles = true
+    var movesDirectories = true
+    /// The granularity of stored modification times in nanoseconds; nil where they are not stored, or only an extra request for
+    /// each file reads them.
+    var precision: Int64?
+    /// A checksum that comes with each listing at no cost.
+    var hash: String?
+    /// Whether `ID` names the item, not one version of it.
+    var hasStableIdentifiers = false
+
+    init() {}
+
+    init(_ information: FilesystemInformation) {
+        let features = information.Features
+        func has(_ name: String) -> Bool { features[name] ?? false }
+        hasQuota = has("About")
+        isBucket = has("BucketBased")
+        hasEmptyDirectories = has("CanHaveEmptyDirectories")
+        movesFiles = has("Move") || has("Copy")
+        movesDirectories = has("DirMove")
+        // rclone has a hundred years for times that are not stored.
+        let longest: Int64 = 3600 * 1_000_000_000
+        if information.Precision <= longest, !has("SlowModTime") { precision = information.Precision }
+        if !has("SlowHash") { hash = (information.Hashes ?? []).first }
+        // An object store has identifiers of versions (B2), and a folder of this machine has none.
+        hasStableIdentifiers = !isBucket && !has("IsLocal")
+    }
+}
+
+/// The response of `operations/fsinfo`.
+struct FilesystemInformation: Decodable, Sendable {
+    var Features: [String: Bool]
+    var Hashes: [String]?
+    var Precision: Int64
+
+    private enum CodingKeys: String, CodingKey { case Features, Hashes, Precision }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        // Newer versions may describe features by other values than Booleans.
+        Features = try container.decode([String: Flag].self, forKey: .Features).compactMapValues(\.value)
+        Hashes = try container.decodeIfPresent([String].self, forKey: .Hashes)
+        Precision = try container.decode(Int64.self, forKey: .Precision)
+    }
+
+    private struct Flag: Decodable {
+        var value: Bool?
+
+        init(from decoder: any Decoder) throws {
+            value = try? decoder.singleValueContainer().decode(Bool.self)
+        }
+    }
+}
+
+/// The parameters of a call of rclone's remote control.
+struct RcloneCall: Encodable, Sendable {
+    var fs: String?
+    var remote: String?
+    var opt: [String: RcloneValue]?
+    var srcFs: String?
+    var srcRemote: String?
+    var dstFs: String?
+    var dstRemote: String?
+    var createEmptySrcDirs: Bool?
+    var deleteEmptySrcDirs: Bool?
+    var command: String?
+    var arg: [String]?
+    /// Options of this call.
+    var config: [String: Bool]?
+
+    private enum CodingKeys: String, CodingKey {
+        case fs, remote, opt, srcFs, srcRemote, dstFs, dstRemote, createEmptySrcDirs, deleteEmptySrcDirs, command, arg
+        case config = "_config"
+    }
+}
+
+enum RcloneValue: Encodable, Hashable, Sendable {
+    case flag(Bool)
+    case text(String)
+    case list([String])
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .flag(let value): try container.encode(value)
+        case .text(let value): try container.encode(value)
+        case .list(let value): try container.encode(value)
+        }
+    }
+}
+
+struct RcloneListing: Decodable, Sendable { var list: [RcloneItem]? }
+struct RcloneStat: Decodable, Sendable { var item: RcloneItem? }
+struct RcloneNothing: Decodable, Sendable {}
+struct RcloneVersion: Decodable, Sendable { var version: String }
+struct RcloneCommandResult: Decodable, Sendable {
+    var error: Bool?
+    var result: String?
+}
+struct RcloneQuota: Decodable, Sendable {
+    var total: Int64?
+    var used: Int64?
+    var free: Int64?
+}

@@ -1,0 +1,271 @@
+import FileProvider
+import Foundation
+import PathAddressing
+import ProgramProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+extension RcloneRemote {
+    /// The file that keeps a directory in an object store.
+    static let marker = HiddenName.prefix + "directory"
+    /// rclone copies and moves in any case. Otherwise it compares times and sizes, and takes other content for the same.
+    private static let always = ["IgnoreTimes": true]
+    /// The time for which rclone may copy or move without a response; its own timeouts end a broken transfer.
+    private static let patience: Duration = .seconds(6 * 3600)
+
+    // MARK: - Files
+
+    func write(
+        _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        try await host.changing { session in
+            let features = try await features(session)
+            try await check(condition, path, isFile: true, session)
+            return try await files.withCopy(of: contents) { [self] copy in
+                if let date = attributes.contentModificationDate {
+                    let (seconds, rest) = date.nanosecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000_000)
+                    let moment = FileMoment(
+                        seconds: rest < 0 ? seconds - 1 : seconds, nanoseconds: rest < 0 ? rest + 1_000_000_000 : rest)
+                    do throws(Errno) { try FilePath(copy).setModificationTime(to: moment) } catch {
+                        throw FileProviderError.posix(error)
+                    }
+                }
+                if features.isBucket || hasSeenIdentifiers || !features.movesFiles {
+                    try await check(condition, path, isFile: features.isBucket, session)
+                    try await copyFile(copy, to: path, session)
+                    return try await stored(path, size: contents.size, session)
+                }
+                return try await replace(path, by: copy, size: contents.size, if: condition, session)
+            }
+        }
+    }
+
+    /// Uploads under a hidden name and moves the complete file to its place.
+    private func replace(
+        _ path: RemotePath, by copy: String, size: Int64, if condition: RemoteCondition, _ session: RcloneSession
+    ) async throws -> RemoteEntry {
+        let hidden = path.parent.appending(HiddenName.make())
+        uploads.withLock { _ = $0.insert(hidden) }
+        do {
+            try await copyFile(copy, to: hidden, session)
+            var staged = try await stored(hidden, size: size, session)
+            try await check(condition, path, session)
+            // A cancelled caller does not leave the name without a file: rclone deletes the old one first.
+            try await Task { try await moveFile(hidden, to: path, session) }.value
+            uploads.withLock { _ = $0.remove(hidden) }
+            staged.name = path.name ?? ""
+            // Another client may have written since: then the next listing shows it.
+            let now = try await presentIfAny(path, isFile: true, session)
+            return now.map { $0.tag == staged.tag } == true ? now ?? staged : staged
+        } catch {
+            uploads.withLock { _ = $0.remove(hidden) }
+            // Also when the caller was cancelled.
+            Task {
+                try? await call(
+                    "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(hidden)), session)
+            }
+            // Another client may have removed the hidden file as a leftover: that does not say that the directory is missing.
+            if let failure = error as? RcloneFailure, failure.isMissing {
+                throw FileProviderError(.providerDomainTemporarilyUnavailable, "rclone: \(failure.text)")
+            }
+            throw error
+        }
+    }
+
+    private func moveFile(_ path: RemotePath, to newPath: RemotePath, _ session: RcloneSession) async throws {
+        try await call(
+            "operations/movefile",
+            RcloneCall(
+                srcFs: source.root, srcRemote: RcloneName.text(path), dstFs: source.root,
+                dstRemote: RcloneName.text(newPath), config: Self.always), session)
+    }
+
+    private func copyFile(_ copy: String, to path: RemotePath, _ session: RcloneSession) async throws {
+        try await call(
+            "operations/copyfile",
+            RcloneCall(
+                srcFs: files.directory.string, srcRemote: FilePath(copy).lastComponent?.string ?? "",
+                dstFs: source.root, dstRemote: RcloneName.text(path), config: Self.always), session)
+    }
+
+    /// A file that was just uploaded.
+    private func stored(_ path: RemotePath, size: Int64, _ session: RcloneSession) async throws -> RemoteEntry {
+        guard let entry = try await presentIfAny(path, isFile: true, session), entry.size == size else {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable, "what arrived of '\(path.name ?? "")' is not what was sent")
+        }
+        return entry
+    }
+
+    /// - Parameter isFile: only a file of the name counts, which is cheaper to find.
+    /// - Throws: ``RemoteConditionFailure`` when the condition does not hold.
+    private func check(
+        _ condition: RemoteCondition, _ path: RemotePath, isFile: Bool = false, _ session: RcloneSession
+    ) async throws {
+        switch condition {
+        case .always, .empty: return
+        case .absent:
+            if let there = try await presentIfAny(path, isFile: isFile, session) {
+                throw RemoteConditionFailure(present: there)
+            }
+        case .unchanged(let tag):
+            let there = try await presentIfAny(path, isFile: true, session)
+            guard let there, there.kind == .file, there.tag == tag else {
+                throw RemoteConditionFailure(present: there)
+            }
+        }
+    }
+
+    private func call(_ method: String, _ parameters: RcloneCall, _ session: RcloneSession) async throws {
+        _ = try await session.call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
+    }
+
+    // MARK: - Directories and names
+
+    func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try await host.changing { session in
+            let features = try await features(session)
+            try await check(.absent, path, session)
+            if features.hasEmptyDirectories {
+                try await call(
+                    "operations/mkdir", RcloneCall(fs: source.root, remote: RcloneName.text(path)), session)
+            } else {
+                try await keepDirectory(path, session)
+            }
+            return try await present(path, session)
+        }
+    }
+
+    /// Makes the file that keeps an empty directory.
+    private func keepDirectory(_ path: RemotePath, _ session: RcloneSession) async throws {
+        try await files.with { [self] empty, _ in
+            try await copyFile(empty, to: path.appending(Self.marker), session)
+        }
+    }
+
+    func makeSymbolicLink(
+        at path: RemotePath, to target: String, attributes: RemoteAttributes
+    ) async throws -> RemoteEntry {
+        throw FileProviderError(.featureUnsupported, "rclone has no symbolic links")
+    }
+
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        try await host.changing { session in
+            try await check(.absent, newPath, session)
+            if kind == .directory {
+                try await call(
+                    "sync/move",
+                    RcloneCall(
+                        srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
+                        deleteEmptySrcDirs: true, config: Self.always), session)
+            } else {
+                try await moveFile(path, to: newPath, session)
+            }
+            try await keepDirectory(of: path, session)
+            return try await present(newPath, session)
+        }
+    }
+
+    /// Keeps a directory in an object store from vanishing with its last file.
+    private func keepDirectory(of path: RemotePath, _ session: RcloneSession) async throws {
+        let parent = path.parent
+        guard try await !features(session).hasEmptyDirectories, !parent.names.isEmpty,
+            try await presentIfAny(parent, session) == nil
+        else { return }
+        try await keepDirectory(parent, session)
+    }
+
+    func set(
+        _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
+    ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
+        try await host.changing { session in
+            var notStored: ItemFields = []
+            if attributes.permissions != nil { notStored.insert(.permissions) }
+            if attributes.extendedAttributes != nil { notStored.insert(.extendedAttributes) }
+            if let date = attributes.contentModificationDate {
+                let features = try await features(session)
+                if kind == .file, features.precision != nil {
+                    try await touch(path, date, session)
+                } else {
+                    notStored.insert(.contentModificationDate)
+                }
+            }
+            return (try await present(path, session), notStored)
+        }
+    }
+
+    /// rclone's remote control sets no times, but runs a command that does.
+    private func touch(_ path: RemotePath, _ date: FileTimestamp, _ session: RcloneSession) async throws {
+        let result = try await session.call(
+            "core/command",
+            RcloneCall(
+                opt: ["timestamp": .text(Self.text(of: date))], command: "touch",
+                arg: ["--no-create", source.directory(path)]), returning: RcloneCommandResult.self)
+        if result.error == true { throw RcloneFailure(status: 500, text: result.result ?? "touch fails") }
+    }
+
+    /// A time in UTC as `rclone touch` takes it.
+    static func text(of date: FileTimestamp) -> String {
+        let nanoseconds = ((date.nanosecondsSince1970 % 1_000_000_000) + 1_000_000_000) % 1_000_000_000
+        let seconds = (date.nanosecondsSince1970 - nanoseconds) / 1_000_000_000
+        let whole = Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
+        let digits = String(nanoseconds)
+        return whole.prefix { $0 != "Z" } + "." + String(repeating: "0", count: 9 - digits.count) + digits
+    }
+
+    // MARK: - Deleting
+
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        if uploads.withLock({ $0.contains(path) }) { return }
+        try await host.changing { session in
+            do {
+                if kind == .directory {
+                    try await deleteDirectory(path, if: condition, session)
+                } else {
+                    if case .unchanged = condition, try await presentIfAny(path, isFile: true, session) == nil {
+                        return
+                    }
+                    try await check(condition, path, session)
+                    try await call(
+                        "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(path)), session)
+                }
+            } catch let failure as RcloneFailure where failure.isMissing {
+                return
+            }
+            try await keepDirectory(of: path, session)
+        }
+    }
+
+    private func deleteDirectory(
+        _ path: RemotePath, if condition: RemoteCondition, _ session: RcloneSession
+    ) async throws {
+        let parameters = RcloneCall(fs: source.root, remote: RcloneName.text(path))
+        if condition == .always { return try await call("operations/purge", parameters, session) }
+        var hidden: [RemoteEntry] = []
+        do {
+            try await visitListing(of: path) { part in
+                hidden += part.entries
+                guard part.entries.allSatisfy({ HiddenName.isOne($0.name) }) else {
+                    throw RemoteConditionFailure(present: try await present(path, session))
+                }
+                return true
+            }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            return
+        }
+        for entry in hidden {
+            let child = RcloneName.text(path.appending(entry.name))
+            try await call(
+                entry.kind == .directory ? "operations/purge" : "operations/deletefile",
+                RcloneCall(fs: source.root, remote: child), session)
+        }
+        do {
+            try await call("operations/rmdir", parameters, session)
+        } catch let failure as RcloneFailure where !failure.isMissing {
+            // rclone does not list everything: symbolic links of a folder, for example.
+            guard failure.text.contains("not empty") else { throw failure }
+            throw RemoteConditionFailure(present: try await present(path, session))
+        }
+    }
+}

@@ -1,0 +1,227 @@
+import FileProvider
+import Foundation
+import PathAddressing
+import ProgramProvider
+import Synchronization
+
+/// A remote of rclone's configuration, or a directory in it.
+final class RcloneRemote: PathRemote {
+    let host: RcloneHost
+    let source: RcloneSource
+    let files: TransferFiles
+    /// The last known features, and what is done when they are others.
+    private let known: Mutex<RcloneFeatures?>
+    private let onFeatures: @Sendable (RcloneFeatures) -> Void
+    /// The session whose features are known.
+    private let asked = Mutex<ObjectIdentifier?>(nil)
+    private let hasIdentifiers = Mutex(false)
+    private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
+    private static let mostListings = 64
+    /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
+    let uploads = Mutex<Set<RemotePath>>([])
+
+    init(
+        host: RcloneHost, source: RcloneSource, files: TransferFiles, features: RcloneFeatures?,
+        onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
+    ) {
+        (self.host, self.source, self.files, self.onFeatures) = (host, source, files, onFeatures)
+        known = Mutex(features)
+    }
+
+    var traits: RemoteTraits {
+        let features = known.withLock { $0 } ?? RcloneFeatures()
+        var traits = RemoteTraits()
+        traits.checksEmptiness = true
+        traits.storesModificationDates = features.precision != nil
+        traits.peculiarities = [
+            "rclone has no conditional changes: a change by another client just before one of ours is overwritten"
+        ]
+        if !features.movesDirectories {
+            traits.peculiarities.append("a renamed directory is moved file by file")
+        }
+        if features.precision == nil { traits.peculiarities.append("modification times are not stored") }
+        return traits
+    }
+
+    func close() async { await host.close() }
+
+    /// The features of the remote, requested once from each process.
+    func features(_ session: RcloneSession) async throws -> RcloneFeatures {
+        let identity = ObjectIdentifier(session)
+        if asked.withLock({ $0 == identity }), let features = known.withLock({ $0 }) { return features }
+        let information = try await session.call(
+            "operations/fsinfo", RcloneCall(fs: source.root), returning: FilesystemInformation.self)
+        let features = RcloneFeatures(information)
+        let isNew = known.withLock { known in
+            defer { known = features }
+            return known != features
+        }
+        asked.withLock { $0 = identity }
+        if isNew { onFeatures(features) }
+        return features
+    }
+
+    /// Whether the backend has identifiers of its own: then a file is replaced in place, and stays the same item.
+    var hasSeenIdentifiers: Bool { hasIdentifiers.withLock { $0 } }
+
+    private func options(_ features: RcloneFeatures, isFile: Bool = false) -> [String: RcloneValue] {
+        var options: [String: RcloneValue] = ["noMimeType": .flag(true), "showOrigIDs": .flag(true)]
+        if let hash = features.hash {
+            options["showHash"] = .flag(true)
+            options["hashTypes"] = .list([hash])
+        }
+        if isFile { options["filesOnly"] = .flag(true) }
+        return options
+    }
+
+    private func entry(_ item: RcloneItem, _ features: RcloneFeatures, in parent: RemotePath) throws -> RemoteEntry {
+        if item.ID != nil, features.hasStableIdentifiers { hasIdentifiers.withLock { $0 = true } }
+        var entry = try item.entry(features)
+        if HiddenName.isOne(entry.name) {
+            let path = parent.appending(entry.name)
+            if entry.name == Self.marker || uploads.withLock({ $0.contains(path) }) {
+                entry.attributes.contentModificationDate = nil
+            }
+        }
+        return entry
+    }
+
+    // MARK: - Reading
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry {
+        try await host.reading { try await present(path, $0) }
+    }
+
+    /// The entry as it is now.
+    func present(_ path: RemotePath, _ session: RcloneSession) async throws -> RemoteEntry {
+        guard let entry = try await presentIfAny(path, session) else {
+            throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is not on the remote")
+        }
+        return entry
+    }
+
+    /// The entry at a path, if there is one.
+    ///
+    /// - Parameter isFile: a directory of this name is not searched for, which many backends do by listing its parent.
+    func presentIfAny(
+        _ path: RemotePath, isFile: Bool = false, _ session: RcloneSession
+    ) async throws -> RemoteEntry? {
+        let features = try await features(session)
+        guard let name = path.name else {
+            // rclone's stat makes the root up.
+            _ = try await listing(of: path, features, session)
+            return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
+        }
+        do {
+            let stat = try await session.call(
+                "operations/stat",
+                RcloneCall(
+                    fs: source.root, remote: RcloneName.text(path), opt: options(features, isFile: isFile)),
+                returning: RcloneStat.self)
+            guard let item = stat.item else { return nil }
+            var entry = try entry(item, features, in: path.parent)
+            entry.name = name
+            return entry
+        } catch let failure as RcloneFailure where failure.isMissing {
+            return nil
+        }
+    }
+
+    private func listing(
+        of path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession
+    ) async throws -> [RcloneItem] {
+        let listing = try await session.call(
+            "operations/list",
+            RcloneCall(fs: source.root, remote: RcloneName.text(path), opt: options(features)),
+            returning: RcloneListing.self)
+        return listing.list ?? []
+    }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        if let token {
+            guard let rest = take(token) else { throw FileProviderError(.pageExpired) }
+            return part(of: rest, limit)
+        }
+        return try await host.reading { session in
+            let features = try await features(session)
+            let items = try await listing(of: path, features, session)
+            if items.isEmpty, !path.names.isEmpty, try await presentIfAny(path, session)?.kind != .directory {
+                throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory on the remote")
+            }
+            var entries: [RemoteEntry] = []
+            var names: Set<RemotePath> = []
+            for item in items {
+                let entry = try entry(item, features, in: path)
+                // Some backends have several items of one name; a path leads to the first one.
+                guard isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
+                entries.append(entry)
+            }
+            return part(of: entries, limit)
+        }
+    }
+
+    private func isName(_ name: String) -> Bool {
+        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(UInt8(ascii: "/"))
+            && !name.utf8.contains(0)
+    }
+
+    func endListing(_ token: [UInt8]) { _ = take(token) }
+
+    private func take(_ token: [UInt8]) -> [RemoteEntry]? {
+        guard let number = UInt64(String(decoding: token, as: UTF8.self)) else { return nil }
+        return listings.withLock { $0.open.removeValue(forKey: number) }
+    }
+
+    /// rclone lists a directory at once: the rest is kept for the next parts.
+    private func part(of entries: [RemoteEntry], _ limit: Int) -> RemoteListing {
+        var part = RemoteListing(entries: Array(entries.prefix(limit)))
+        guard entries.count > limit else { return part }
+        let number = listings.withLock { listings in
+            listings.last += 1
+            listings.open[listings.last] = Array(entries.dropFirst(limit))
+            if listings.open.count > Self.mostListings, let oldest = listings.open.keys.min() {
+                listings.open[oldest] = nil
+            }
+            return listings.last
+        }
+        part.next = Array(String(number).utf8)
+        return part
+    }
+
+    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
+        throw FileProviderError(.featureUnsupported)
+    }
+
+    func quota() async throws -> RemoteQuota? {
+        try await host.reading { session in
+            guard try await features(session).hasQuota else { return nil }
+            let quota = try await session.call(
+                "operations/about", RcloneCall(fs: source.root), returning: RcloneQuota.self)
+            guard let total = quota.total, let free = quota.free ?? quota.used.map({ total - $0 }) else { return nil }
+            return RemoteQuota(free: max(0, free), total: total)
+        }
+    }
+
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        try await host.reading { session in
+            func file() async throws -> RemoteEntry {
+                guard let entry = try await presentIfAny(path, isFile: true, session) else {
+                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file on the remote")
+                }
+                guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+                return entry
+            }
+            let before = try await file()
+            let size = before.size ?? 0
+            let wanted = (range ?? 0..<size).clamped(to: 0..<size)
+            if !wanted.isEmpty {
+                try await session.download(source.target(path), range: wanted, into: sink)
+            }
+            // rclone's server has no preconditions.
+            guard try await file().tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+            return before
+        }
+    }
+}

@@ -1,0 +1,269 @@
+import FileProvider
+import Foundation
+import HTTPTransport
+import Logging
+import ProgramProvider
+import Synchronization
+
+/// A running `rclone rcd`, with an address and credentials of its own.
+///
+/// The process ends with its standard input, so that it does not outlive a killed daemon.
+final class RcloneSession: Sendable {
+    /// What rclone is started with.
+    struct Launch: Sendable {
+        /// The program, or its name in PATH.
+        var program: String
+        var environment: @Sendable () -> [String: String]
+        /// A directory that only this user can access, for the socket.
+        var directory: String
+        /// The remote's name with its colon, for messages.
+        var remote: String
+        var logger: Logger
+    }
+
+    static let oldest = [1, 60]
+    /// The first version that listens on a Unix socket.
+    private static let firstWithSockets = [1, 61]
+    /// The kernel's limit for `sun_path`.
+    private static let longestSocketPath = 107
+    private static let longestStart: Duration = .seconds(30)
+    /// Ends the group of processes when the standard input ends. The group cannot be another's: this process is in it.
+    private static let script = """
+        exec 3<&0
+        (cat <&3 >/dev/null 2>&1; kill -KILL 0) >/dev/null 2>&1 &
+        exec "$@" </dev/null 3<&- 2>&1
+        """
+
+    let startedAt = ContinuousClock.now
+    let transport: HTTPTransport
+    private let process: ProgramProcess
+    private let output: RcloneOutput
+    private let base: HTTPURL
+    private let authorizer: BasicAuthorizer
+
+    private init(
+        _ process: ProgramProcess, _ output: RcloneOutput, at base: HTTPURL, _ authorizer: BasicAuthorizer,
+        logger: Logger
+    ) {
+        (self.process, self.output, self.base, self.authorizer) = (process, output, base, authorizer)
+        var configuration = HTTPTransport.Configuration()
+        // No proxy is on the way to this machine.
+        configuration.environment = [:]
+        configuration.stallTimeout = .seconds(120)
+        transport = HTTPTransport(configuration, logger: logger)
+    }
+
+    /// Why it has ended; nil while it runs.
+    var failure: String? { output.end }
+
+    /// Starts rclone, and returns when it answers.
+    static func open(_ launch: Launch) async throws -> RcloneSession {
+        var environment = launch.environment()
+        let version = try await version(of: launch, environment)
+        let (user, password) = (secret(), secret())
+        environment["RCLONE_RC_USER"] = user
+        environment["RCLONE_RC_PASS"] = password
+        let socket = "\(launch.directory)/rclone-\(secret().prefix(8))"
+        let isSocket =
+            !version.lexicographicallyPrecedes(firstWithSockets) && socket.utf8.count <= longestSocketPath
+        let output = RcloneOutput(logger: launch.logger)
+        let process = try start(
+            launch,
+            [
+                "rcd", "--rc-serve", "--rc-addr", isSocket ? "unix://\(socket)" : "127.0.0.1:0", "--use-server-modtime",
+                "--ask-password=false", "--retries", "1", "--low-level-retries", "3", "--contimeout", "15s",
+            ], environment, output)
+        do {
+            var base: HTTPURL
+            if isSocket {
+                base = HTTPURL(isSecure: false, host: "rclone")
+                base.socketPath = socket
+            } else {
+                let port = try await output.port.value { process.kill() }
+                base = HTTPURL(isSecure: false, host: "127.0.0.1", port: port)
+            }
+            let session = RcloneSession(
+                process, output, at: base, BasicAuthorizer(user: user, password: password), logger: launch.logger)
+            try await session.waitUntilReady()
+            return session
+        } catch {
+            process.kill()
+            if let end = output.end {
+                throw RcloneFailure(status: 0, text: end).startError(launch.remote)
+            }
+            throw error
+        }
+    }
+
+    private static func start(
+        _ launch: Launch, _ arguments: [String], _ environment: [String: String], _ output: RcloneOutput
+    ) throws -> ProgramProcess {
+        do {
+            return try ProgramProcess(
+                "/bin/sh", arguments: ["-c", script, "sh", launch.program] + arguments, environment: environment,
+                logger: launch.logger, onLine: { output.take($0) }, onEnd: { output.finish($0) })
+        } catch {
+            throw FileProviderError(.serverUnreachable, "rclone cannot be started: \(error)")
+        }
+    }
+
+    /// - Throws: `serverUnreachable` when rclone is not installed or too old.
+    private static func version(of launch: Launch, _ environment: [String: String]) async throws -> [Int] {
+        let output = RcloneOutput(logger: nil)
+        let process = try start(launch, ["version"], environment, output)
+        let text = try await output.text.value { process.kill() }
+        process.kill()
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("rclone v") }) else {
+            throw FileProviderError(
+                .serverUnreachable,
+                text.contains("not found")
+                    ? "rclone is not installed: install version 1.60 or newer (https://rclone.org/install)"
+                    : "'\(launch.program) version' fails: \(text.prefix(200))")
+        }
+        let numbers = line.dropFirst("rclone v".count).split { !$0.isNumber }.compactMap { Int($0) }
+        guard !numbers.lexicographicallyPrecedes(oldest) else {
+            throw FileProviderError(
+                .serverUnreachable,
+                "this rclone is too old (\(line.dropFirst("rclone ".count))): install version 1.60 or newer")
+        }
+        return numbers
+    }
+
+    private static func secret() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<4).map { _ in String(generator.next(), radix: 36) }.joined()
+    }
+
+    /// A socket has no line in the log that says when it is there.
+    private func waitUntilReady() async throws {
+        let start = ContinuousClock.now
+        while true {
+            do {
+                _ = try await call("core/version", RcloneCall(), returning: RcloneVersion.self)
+                return
+            } catch let error as FileProviderError where error.code == .serverUnreachable {
+                guard failure == nil, start.duration(to: .now) < Self.longestStart else { throw error }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+    }
+
+    // MARK: - Calls
+
+    /// Calls a function of the remote control.
+    ///
+    /// - Parameter patience: the time without a response.
+    /// - Throws: ``RcloneFailure``; the errors of ``HTTPTransport``.
+    func call<Result: Decodable & Sendable>(
+        _ method: String, _ parameters: RcloneCall, returning type: Result.Type, patience: Duration? = nil
+    ) async throws -> Result {
+        var url = base
+        url.path = "/" + method
+        let body = [UInt8](try JSONEncoder().encode(parameters))
+        var request = HTTPRequest("POST", url, fields: ["Content-Type": "application/json"], body: .bytes(body))
+        request.authorizer = authorizer
+        request.patience = patience
+        request.passingStatuses = []
+        let response = try await transport.send(request, bodyLimit: Self.largestResponse)
+        guard response.head.isSuccess else { throw RcloneFailure(status: response.status, body: response.body) }
+        do {
+            return try JSONDecoder().decode(Result.self, from: Data(response.body))
+        } catch {
+            throw FileProviderError(.malformedResponse, "rclone's response to \(method) cannot be read: \(error)")
+        }
+    }
+
+    /// A directory of about a million entries.
+    private static let largestResponse = 256 << 20
+
+    /// Downloads from rclone's server.
+    func download(
+        _ target: String, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws {
+        var url = base
+        url.path = target
+        var request = HTTPRequest("GET", url)
+        request.authorizer = authorizer
+        request.followsRedirects = false
+        _ = try await transport.download(
+            HTTPDownload(request, range: range, failure: { RcloneFailure(status: $0.status, body: $0.body) }),
+            into: sink)
+    }
+
+    /// Closes the standard input, as the end of the daemon does.
+    func endInput() { process.close() }
+
+    func close() async {
+        process.kill()
+        await transport.close()
+    }
+}
+
+/// HTTP's basic authentication, with the credentials of one process.
+private struct BasicAuthorizer: RequestAuthorizer {
+    private let value: String
+
+    init(user: String, password: String) {
+        value = "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+
+    func authorize(_ request: inout HTTPRequest) { request.fields["Authorization"] = value }
+}
+
+/// What a process of rclone's writes.
+private final class RcloneOutput: Sendable {
+    private struct State {
+        var lines: [String] = []
+        var end: String?
+    }
+
+    /// The port on which it listens.
+    let port = OneShot<Int>()
+    /// The last lines, when it has ended.
+    let text = OneShot<String>()
+    private let state = Mutex(State())
+    private let rate = LogRate(limit: 100)
+    private let logger: Logger?
+    private static let mostLines = 20
+
+    init(logger: Logger?) {
+        self.logger = logger
+    }
+
+    var end: String? { state.withLock { $0.end } }
+
+    func take(_ bytes: [UInt8]) {
+        let line = String(decoding: bytes.prefix(1000), as: UTF8.self)
+        if let logger { rate.log(line, in: logger) }
+        state.withLock { $0.lines = ($0.lines + [line]).suffix(Self.mostLines) }
+        let address = "remote control on http://127.0.0.1:"
+        if let found = line.range(of: address), let number = Int(line[found.upperBound...].prefix { $0.isNumber }) {
+            port.give(.success(number))
+        }
+    }
+
+    func finish(_ end: ProgramProcess.End) {
+        let said = state.withLock { state in
+            let said = state.lines.joined(separator: "\n")
+            if state.end == nil { state.end = said.isEmpty ? "rclone has ended" : said }
+            return said
+        }
+        text.give(.success(said))
+        port.give(.failure(FileProviderError(.serverUnreachable, "rclone has ended")))
+    }
+}
+
+extension RcloneFailure {
+    /// The error for a process that has ended before it was ready.
+    fileprivate func startError(_ remote: String) -> FileProviderError {
+        if text.contains("decrypt configuration") || text.contains("config file is encrypted")
+            || text.contains("unable to decrypt")
+        {
+            return FileProviderError(
+                .notAuthenticated,
+                "rclone's configuration is encrypted: mount with --config-password-stdin, and give its password")
+        }
+        let last = text.split(separator: "\n").last.map(String.init) ?? text
+        return FileProviderError(.serverUnreachable, "rclone does not start: \(last.prefix(300))")
+    }
+}
