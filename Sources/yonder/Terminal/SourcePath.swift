@@ -6,22 +6,24 @@ import ProviderDescriptors
 enum SourcePath {
     /// The kind of a source as the user wrote it; nil if no kind serves it.
     static func descriptor(of source: String) -> ProviderDescriptor? {
-        if source.contains("://") || program(of: source) != nil { return ProviderDescriptor.serving(source) }
+        if isAddress(source) { return ProviderDescriptor.serving(source) }
         return ProviderDescriptor.serving(AbsolutePath.resolving(source))
     }
 
-    /// The program that serves a source; nil if there is none, or a file has the name.
-    private static func program(of source: String) -> String? {
-        guard !FileManager.default.fileExists(atPath: source) else { return nil }
-        return ProgramSource(source)?.program(in: ProcessInfo.processInfo.environment)
+    /// Whether a source is no path: a URL, or one of a kind or a program where no file has the name.
+    private static func isAddress(_ source: String) -> Bool {
+        if source.contains("://") { return true }
+        guard !FileManager.default.fileExists(atPath: source) else { return false }
+        return ProviderDescriptor.all.contains { $0 != .folder && $0.serves(source) }
+            || ProgramSource(source)?.program(in: ProcessInfo.processInfo.environment) != nil
     }
 
-    /// Resolves the symbolic links and duplicate slashes of a path, so that a source has one name. A URL and the
-    /// source of a program are unchanged.
+    /// Resolves the symbolic links and duplicate slashes of a path, so that a source has one name. A source that
+    /// is no path is unchanged.
     ///
     /// - Throws: `ExitCode` after printing that the folder does not exist.
     static func resolving(_ source: String) throws -> String {
-        guard !source.contains("://"), program(of: source) == nil else { return source }
+        guard !isAddress(source) else { return source }
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: source, isDirectory: &isDirectory) else {
             let program = ProgramSource(source).map { ", and there is no program '\($0.programName)' either" } ?? ""
