@@ -196,9 +196,8 @@ let targets: [Target] = [
     .testTarget(
         name: "ProgramProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors",
-            "TestSupport",
-            logging, system,
+            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramConformance", "ProgramProvider",
+            "ProviderDescriptors", "TestSupport", logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(

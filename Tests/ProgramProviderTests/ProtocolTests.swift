@@ -12,40 +12,140 @@ import Testing
 
 /// The examples of Docs/Protocol.md, in their order.
 @Suite(.tags(.server)) struct ProtocolTests {
-    @Test("the daemon sends the requests of the specification, and understands its responses") func replays()
-        async throws
-    {
+    @Test("the daemon sends the requests of the level paths, and understands its responses") func paths() async throws {
+        try await replay("paths", levels: ["items", "paths"], requests: 15) { host, files, shared in
+            let remote = ProgramRemote(
+                host: host, files: files, features: { shared.features }, report: { _ in })
+            try await run(remote)
+            #expect(await eventually { shared.notices == [.changed] })
+        }
+    }
+
+    @Test("the daemon sends the requests of the level items, and understands its responses") func items() async throws {
+        try await replay("items", levels: ["items"], requests: 15) { host, files, shared in
+            try await run(ProgramItemProvider(host: host, files: files) { shared.features })
+            #expect(await eventually { shared.notices == [.resolved(.notAuthenticated)] })
+        }
+    }
+
+    /// Runs calls against the examples of a level.
+    private func replay(
+        _ level: String, levels: [String], requests: Int,
+        _ body: (ProgramHost, TransferFiles, Shared) async throws -> Void
+    ) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         _ = try scratch.makeDirectory("transfer")
         let log = scratch["log"].string
         var environment = ProcessInfo.processInfo.environment
         environment["REPLAY_LOG"] = log
+        environment["LEVEL"] = level
         environment["PROTOCOL"] = FilePath(#filePath).removingLastComponent().appending("../../Docs/Protocol.md").string
         var launch = ProgramHost.Launch(
             program: ServedByProgram.programs.appending("replay.py").string,
             environment: { [environment] in environment },
             parameters: {
                 InitializeParameters(
-                    source: "demo:somewhere", location: "somewhere", options: ["colour": "blue"],
+                    levels: levels, source: "demo:somewhere", location: "somewhere", options: ["colour": "blue"],
                     secrets: ["token": "secret word"], directory: scratch["transfer"].string, readOnly: false)
             }, inactivityLimit: .seconds(20), directory: scratch["transfer"], logger: Logger(label: "test"))
         let shared = Shared()
-        launch.onChange = { shared.changed() }
-        launch.onFeatures = { shared.features = $0 }
-        let remote = ProgramRemote(
-            host: ProgramHost(launch), files: TransferFiles(in: scratch["transfer"]), features: { shared.features },
-            report: { _ in })
+        launch.onNotice = { shared.add($0) }
+        launch.onStart = { shared.features = $0.features ?? ProgramFeatures() }
+        let host = ProgramHost(launch)
         do {
-            try await run(remote)
+            try await body(host, TransferFiles(in: scratch["transfer"]), shared)
         } catch {
-            await remote.close()
+            await host.close()
             throw error
         }
-        #expect(await eventually { shared.changeCount == 1 })
-        await remote.close()
+        await host.close()
         let lines = try String(contentsOfFile: log, encoding: .utf8)
-        #expect(lines == String(repeating: "same\n", count: 15), "\(lines)")
+        #expect(lines == String(repeating: "same\n", count: requests), "\(lines)")
+    }
+
+    private func run(_ provider: ProgramItemProvider) async throws {
+        let request = FileProviderRequest(reason: .lookup)
+        #expect(try await provider.item(for: .rootContainer, request: request).kind == .directory)
+        #expect(provider.features.changeFeed && provider.features.trash && provider.features.concurrentCalls == 8)
+        let root = try provider.enumerator(for: .rootContainer, request: request)
+        let first = try await root.enumerateItems(startingAt: .initial, suggestedPageSize: 1)
+        let file = try #require(first.items.first)
+        #expect(
+            file.contentModificationDate?.nanosecondsSince1970 == 1_700_000_000_250_000_000 && file.permissions == 0o644
+                && file.extendedAttributes == ["mime_type": Array("text".utf8)]
+                && file.capabilities == ItemCapabilities.ordinary.union(.allowsTrashing))
+        let second = try await root.enumerateItems(startingAt: try #require(first.nextPage), suggestedPageSize: 1)
+        #expect(second.items.first?.symlinkTargetPath == "a.txt" && second.nextPage == nil)
+        let workingSet = try provider.enumerator(for: .workingSet, request: request)
+        let anchor = try #require(try await workingSet.currentSyncAnchor())
+        let changes = try await workingSet.enumerateChanges(from: anchor, suggestedBatchSize: 100)
+        #expect(changes.deleted == ["8"] && changes.anchor == SyncAnchor("4") && !changes.moreComing)
+        let sink = CountingSink()
+        _ = try await provider.fetchContents(
+            for: "7", version: file.itemVersion.contentVersion, range: nil, request: request, into: sink)
+        #expect(sink.count == 5)
+        #expect(try await provider.quota() == RemoteQuota(free: 1000, total: 5000))
+        try await change(provider, in: try #require(changes.updated.first), request)
+        await provider.importDidFinish()
+    }
+
+    private func change(
+        _ provider: ProgramItemProvider, in directory: FileProviderItem, _ request: FileProviderRequest
+    ) async throws {
+        func template(_ number: Int, _ name: String, _ kind: ItemKind, size: Int64? = nil) -> FileProviderItem {
+            FileProviderItem(
+                itemIdentifier: ItemIdentifier("local-\(number)"), parentItemIdentifier: directory.itemIdentifier,
+                filename: name, kind: kind, itemVersion: .beforeFirstSync, documentSize: size)
+        }
+        func create(_ item: FileProviderItem, _ contents: ContentSource?, _ options: CreateItemOptions) async throws
+            -> ItemChange
+        {
+            var fields: ItemFields = [.filename, .parentItemIdentifier]
+            if contents != nil { fields.formUnion([.contents, .contentModificationDate]) }
+            return try await provider.createItem(
+                basedOn: item, fields: fields, contents: contents, options: options, request: request)
+        }
+        var new = template(1, "b.txt", .file, size: 5)
+        new.contentModificationDate = FileTimestamp(nanosecondsSince1970: 1_700_000_001_500_000_000)
+        let made = try await withContent("world") { try await create(new, $0, .mayAlreadyExist) }
+        guard case .applied(var item, .contentModificationDate, false) = made else {
+            Issue.record("\(made)")
+            return
+        }
+        await expect(.filenameCollision, item) { _ = try await create(template(2, "b.txt", .directory), nil, []) }
+        let refused = try await create(template(3, "core", .file, size: 3), nil, [.mayAlreadyExist, .recognizeOnly])
+        #expect(refused == .refused(reason: "the remote has no such file"))
+        func modify(_ fields: ItemFields, base: String, _ contents: ContentSource?) async throws -> ItemChange {
+            try await provider.modifyItem(
+                item, baseVersion: ItemVersion(contentVersion: base, metadataVersion: base), changedFields: fields,
+                contents: contents, options: .failOnConflict, request: request)
+        }
+        try await withContent("other") { contents in
+            await expect(.localVersionConflictingWithServer, item) {
+                _ = try await modify(.contents, base: "4", contents)
+            }
+        }
+        item.parentItemIdentifier = .trashContainer
+        guard case .applied(let trashed, [], false) = try await modify(.parentItemIdentifier, base: "5", nil) else {
+            Issue.record("it was not trashed")
+            return
+        }
+        #expect(trashed.isTrashed)
+        try await provider.deleteItem(
+            identifier: "10", baseVersion: trashed.itemVersion, options: .recursive, request: request)
+    }
+
+    private func expect(
+        _ code: FileProviderError.Code, _ item: FileProviderItem, _ body: () async throws -> Void
+    ) async {
+        do {
+            try await body()
+            Issue.record("it succeeded")
+        } catch {
+            let error = error as? FileProviderError
+            #expect(error?.code == code && error?.item?.itemIdentifier == item.itemIdentifier)
+        }
     }
 
     private func run(_ remote: ProgramRemote) async throws {
@@ -108,9 +208,9 @@ import Testing
     }
 
     private final class Shared: Sendable {
-        private let state = Mutex((changes: 0, features: ProgramFeatures()))
-        var changeCount: Int { state.withLock { $0.changes } }
-        func changed() { state.withLock { $0.changes += 1 } }
+        private let state = Mutex((notices: [ProgramNotice](), features: ProgramFeatures()))
+        var notices: [ProgramNotice] { state.withLock { $0.notices } }
+        func add(_ notice: ProgramNotice) { state.withLock { $0.notices.append(notice) } }
         var features: ProgramFeatures {
             get { state.withLock { $0.features } }
             set { state.withLock { $0.features = newValue } }

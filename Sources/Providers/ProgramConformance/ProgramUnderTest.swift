@@ -14,7 +14,7 @@ struct ProgramUnderTest: RemoteUnderTest {
     private let settings: ProviderSettings
     private let findings: ProviderFindings?
     /// The other client.
-    private let other: any PathRemote
+    private let other: any OtherClient
 
     init(_ source: String, _ factory: ProgramProviderFactory, _ settings: ProviderSettings) async throws {
         self.factory = factory
@@ -27,7 +27,14 @@ struct ProgramUnderTest: RemoteUnderTest {
         stateDirectory = FilePath(directory.path)
         do {
             findings = try await factory.probe(source, settings)
-            other = try factory.remote(source, settings, in: stateDirectory.appending("other"))
+            let manager = TestManager(domain: domain, stateDirectory: stateDirectory.appending("other"))
+            let provider = try factory.make(for: manager, settings, findings: findings)
+            isWritable = provider.features.writing
+            if let paths = provider as? PathAddressedProvider {
+                other = PathClient(remote: paths.remote, directory: stateDirectory)
+            } else {
+                other = ItemClient(session: ProviderSession(provider: provider, manager: manager))
+            }
         } catch {
             try? FileManager.default.removeItem(at: directory)
             throw error
@@ -38,48 +45,22 @@ struct ProgramUnderTest: RemoteUnderTest {
         try factory.make(for: manager, settings, findings: findings)
     }
 
-    /// What the remote has in its root.
-    func items() async throws -> [RemoteEntry] {
-        var entries: [RemoteEntry] = []
-        try await other.visitListing(of: .root) { part in
-            entries += part.entries
-            return true
-        }
-        return entries
-    }
+    /// The names in the root of the remote.
+    func items() async throws -> [String] { try await other.names() }
 
-    /// Whether the program can change anything; known after a call.
-    var isWritable: Bool { other.traits.isWritable }
+    /// Whether the program can change anything.
+    let isWritable: Bool
 
-    func makeDirectory(_ path: String) async throws {
-        _ = try await other.makeDirectory(at: RemotePath(path), attributes: RemoteAttributes())
-    }
+    func makeDirectory(_ path: String) async throws { try await other.makeDirectory(path) }
 
-    func write(_ bytes: [UInt8], to path: String) async throws {
-        let place = stateDirectory.appending("written-\(UUID().uuidString)")
-        try Data(bytes).write(to: URL(fileURLWithPath: place.string))
-        defer { try? FileManager.default.removeItem(atPath: place.string) }
-        let file = try FileDescriptor.open(place, .readOnly, options: .closeOnExec)
-        defer { try? file.close() }
-        _ = try await other.write(
-            ContentSource(descriptor: file, size: Int64(bytes.count)), to: RemotePath(path),
-            attributes: RemoteAttributes(), if: .always)
-    }
+    func write(_ bytes: [UInt8], to path: String) async throws { try await other.write(bytes, to: path) }
 
-    func rename(_ path: String, to newPath: String) async throws {
-        let kind = try await other.entry(at: RemotePath(path)).kind
-        _ = try await other.move(RemotePath(path), to: RemotePath(newPath), kind: kind)
-    }
+    func rename(_ path: String, to newPath: String) async throws { try await other.rename(path, to: newPath) }
 
-    func delete(_ path: String) async throws {
-        let kind = try await other.entry(at: RemotePath(path)).kind
-        try await other.delete(RemotePath(path), kind: kind, if: .always)
-    }
+    func delete(_ path: String) async throws { try await other.delete(path) }
 
     func dispose() async {
-        for entry in (try? await items()) ?? [] {
-            try? await other.delete(RemotePath([entry.name]), kind: entry.kind, if: .always)
-        }
+        await other.deleteAll()
         await close()
     }
 
@@ -88,8 +69,4 @@ struct ProgramUnderTest: RemoteUnderTest {
         await other.close()
         try? FileManager.default.removeItem(atPath: stateDirectory.string)
     }
-}
-
-extension RemotePath {
-    fileprivate init(_ path: String) { self.init(path.split(separator: "/").map(String.init)) }
 }

@@ -15,10 +15,10 @@ actor ProgramHost {
         /// The directory of content files.
         var directory: FilePath
         var logger: Logger
-        /// Called when the program says that the remote has changed.
-        var onChange: @Sendable () -> Void = {}
-        /// Called with the features of each start.
-        var onFeatures: @Sendable (ProgramFeatures) -> Void = { _ in }
+        /// Called with what the program says on its own.
+        var onNotice: @Sendable (ProgramNotice) -> Void = { _ in }
+        /// Called with what the program declares at each start.
+        var onStart: @Sendable (InitializeResult) throws -> Void = { _ in }
     }
 
     private let launch: Launch
@@ -94,18 +94,18 @@ actor ProgramHost {
     private static func start(_ launch: Launch) async throws -> ProgramSession {
         let session = try ProgramSession(
             launch.program, environment: launch.environment(), inactivityLimit: launch.inactivityLimit,
-            logger: launch.logger, onChange: launch.onChange)
+            logger: launch.logger, onNotice: launch.onNotice)
         let name = URL(fileURLWithPath: launch.program).lastPathComponent
         do {
-            let result = try await session.call(
-                "initialize", launch.parameters(), returning: InitializeResult.self)
-            guard result.version == ProgramProtocol.version, result.level == "paths" else {
+            let parameters = launch.parameters()
+            let result = try await session.call("initialize", parameters, returning: InitializeResult.self)
+            guard result.version == ProgramProtocol.version, parameters.levels.contains(result.level) else {
                 throw FileProviderError(
                     .serverUnreachable,
-                    "'\(name)' speaks version \(result.version) of the protocol with '\(result.level)', and this daemon version "
-                        + "\(ProgramProtocol.version) with 'paths'")
+                    "'\(name)' speaks version \(result.version) of the protocol with '\(result.level)', and this domain needs version "
+                        + "\(ProgramProtocol.version) with '\(parameters.levels.joined(separator: "' or '"))'")
             }
-            launch.onFeatures(result.features ?? ProgramFeatures())
+            try launch.onStart(result)
             return session
         } catch let failure as ProgramFailure {
             await session.close()
@@ -116,31 +116,4 @@ actor ProgramHost {
             throw FileProviderError(.serverUnreachable, "\(error.message) before it was ready; see 'yonder log'")
         }
     }
-}
-
-extension ProgramFailure {
-    /// Codes that a program may use.
-    private static let codes: Set<FileProviderError.Code> = [
-        .notAuthenticated, .serverUnreachable, .insufficientQuota, .cannotSynchronize, .excludedFromSync, .noSuchItem,
-        .pageExpired, .versionNoLongerAvailable, .featureUnsupported, .fileReadNoPermission, .userCancelled, .timedOut,
-        .malformedResponse, .providerDomainTemporarilyUnavailable,
-    ]
-
-    /// The error for the system.
-    func error() -> FileProviderError {
-        let code = data?.code.flatMap(FileProviderError.Code.init(rawValue:))
-        guard let code, Self.codes.contains(code) else {
-            return FileProviderError(.malformedResponse, "the program failed: \(text)")
-        }
-        return FileProviderError(code, text)
-    }
-
-    /// Whether the error says that the condition of a change did not hold.
-    var isCondition: Bool {
-        ["filenameCollision", "localVersionConflictingWithServer", "deletionRejected", "directoryNotEmpty"].contains(
-            data?.code)
-    }
-
-    /// The message, as long as one for the user may be.
-    private var text: String { String(message.prefix(500)) }
 }

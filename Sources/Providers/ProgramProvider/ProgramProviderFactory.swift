@@ -24,23 +24,41 @@ package struct ProgramProviderFactory: ProviderFactory {
         for manager: any FileProviderManager, _ settings: ProviderSettings, findings: ProviderFindings?
     ) throws -> any FileProviderReplicatedExtension {
         let records = ReportingStore(of: manager)
-        if let found = findings as? ProgramFeatures { Self.keep(found, in: records) }
-        let known = SharedFeatures(Self.kept(in: records))
+        let kept = Self.start(in: records)
+        let found = findings as? InitializeResult ?? kept
+        if let found { try Self.keep(found, in: records) }
+        let known = SharedFeatures(found?.features)
         let directory = manager.stateDirectory.appending("transfer")
         // Files of an earlier process are of no use.
         try? FileManager.default.removeItem(atPath: directory.string)
         try? FileManager.default.createDirectory(
             atPath: directory.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         var launch = try launch(
-            manager.domain.source, settings, directory: directory, isReadOnly: manager.domain.isReadOnly)
-        launch.onChange = { manager.signalEnumerator() }
-        launch.onFeatures = { features in
-            known.value = features
-            Self.keep(features, in: records)
+            manager.domain.source, settings, directory: directory, isReadOnly: manager.domain.isReadOnly,
+            levels: (found?.level).map { [$0] } ?? ProgramProtocol.levels)
+        launch.onNotice = { notice in
+            switch notice {
+            case .changed: manager.signalEnumerator()
+            case .resolved(let code): manager.signalErrorResolved(code)
+            }
+        }
+        let level = found?.level ?? ProgramProtocol.paths
+        launch.onStart = { start in
+            known.value = start.features ?? ProgramFeatures()
+            try Self.keep(start, in: records)
+            guard start.level == level else {
+                throw FileProviderError(
+                    .serverUnreachable,
+                    "the program serves '\(start.level)', which was not known until now; unmount the domain and mount it again"
+                )
+            }
+        }
+        let (host, files) = (ProgramHost(launch), TransferFiles(in: directory))
+        if level == ProgramProtocol.items {
+            return ProgramItemProvider(host: host, files: files) { known.value }
         }
         let remote = ProgramRemote(
-            host: ProgramHost(launch), files: TransferFiles(in: directory), features: { known.value },
-            report: { manager.report($0) })
+            host: host, files: files, features: { known.value }, report: { manager.report($0) })
         return PathAddressedProvider(remote: remote, manager: manager)
     }
 
@@ -49,39 +67,34 @@ package struct ProgramProviderFactory: ProviderFactory {
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(at: directory) }
-        let known = SharedFeatures(ProgramFeatures())
-        let remote = try remote(source, settings, in: FilePath(directory.path), known)
+        let found = Mutex<InitializeResult?>(nil)
+        var launch = try launch(
+            source, settings, directory: FilePath(directory.path), isReadOnly: false, levels: ProgramProtocol.levels)
+        launch.onStart = { start in found.withLock { $0 = start } }
+        let host = ProgramHost(launch)
         do {
-            _ = try await remote.entry(at: .root)
+            _ = try await host.running()
+            let start = found.withLock { $0 }
+            let files = TransferFiles(in: launch.directory)
+            if start?.level == ProgramProtocol.items {
+                let provider = ProgramItemProvider(host: host, files: files) { ProgramFeatures() }
+                _ = try await provider.item(for: .rootContainer, request: FileProviderRequest(reason: .lookup))
+            } else {
+                let remote = ProgramRemote(
+                    host: host, files: files, features: { ProgramFeatures() }, report: { _ in })
+                _ = try await remote.entry(at: .root)
+            }
         } catch {
-            await remote.close()
+            await host.close()
             throw error
         }
-        await remote.close()
-        return known.value
-    }
-
-    /// Makes the remote of a source without a domain.
-    ///
-    /// - Parameter directory: for content files; exists.
-    package func remote(
-        _ source: String, _ settings: ProviderSettings, in directory: FilePath
-    ) throws -> any PathRemote {
-        try remote(source, settings, in: directory, SharedFeatures(ProgramFeatures()))
-    }
-
-    private func remote(
-        _ source: String, _ settings: ProviderSettings, in directory: FilePath, _ known: SharedFeatures
-    ) throws -> ProgramRemote {
-        var launch = try launch(source, settings, directory: directory, isReadOnly: false)
-        launch.onFeatures = { known.value = $0 }
-        return ProgramRemote(
-            host: ProgramHost(launch), files: TransferFiles(in: directory), features: { known.value },
-            report: { _ in })
+        await host.close()
+        return found.withLock { $0 }
     }
 
     private func launch(
-        _ source: String, _ settings: ProviderSettings, directory: FilePath, isReadOnly: Bool
+        _ source: String, _ settings: ProviderSettings, directory: FilePath, isReadOnly: Bool,
+        levels: [String]
     ) throws(FileProviderError) -> ProgramHost.Launch {
         guard let named = ProgramSource(source) else {
             throw FileProviderError(.providerNotFound, "'\(source)' is no NAME:ANYTHING")
@@ -96,23 +109,32 @@ package struct ProgramProviderFactory: ProviderFactory {
             program: program, environment: settings.environment,
             parameters: {
                 InitializeParameters(
-                    source: source, location: named.location, options: settings.options, secrets: settings.secrets(),
+                    levels: levels, source: source, location: named.location, options: settings.options,
+                    secrets: settings.secrets(),
                     directory: directory.string, readOnly: isReadOnly)
             }, inactivityLimit: inactivityLimit, directory: directory, logger: settings.logger)
     }
 
-    // MARK: - Features
+    // MARK: - The last start
 
-    /// The features of a program that is not running: those of its last start.
-    private static let features = ProviderStoreNamespace<ProgramFeatures>("program")
+    /// What a program that is not running has declared at its last start.
+    private static let starts = ProviderStoreNamespace<InitializeResult>("program")
 
-    private static func kept(in records: ReportingStore) -> ProgramFeatures {
-        records.all(in: features).first?.record ?? ProgramFeatures()
+    private static func start(in records: ReportingStore) -> InitializeResult? {
+        records.all(in: starts).first?.record
     }
 
-    private static func keep(_ found: ProgramFeatures, in records: ReportingStore) {
-        guard kept(in: records) != found else { return }
-        records.attempt { try $0.put(found, at: "features", in: features) }
+    /// - Throws: `providerNotFound` if the program served another level before: its items had other identifiers.
+    private static func keep(_ start: InitializeResult, in records: ReportingStore) throws {
+        let kept = Self.start(in: records)
+        guard kept != start else { return }
+        if let kept, kept.level != start.level {
+            throw FileProviderError(
+                .providerNotFound,
+                "the program serves '\(start.level)' now, and the domain was made with '\(kept.level)'; remove the domain and "
+                    + "mount it again")
+        }
+        records.attempt { try $0.put(start, at: "start", in: starts) }
     }
 }
 
@@ -120,8 +142,8 @@ package struct ProgramProviderFactory: ProviderFactory {
 private final class SharedFeatures: Sendable {
     private let features: Mutex<ProgramFeatures>
 
-    init(_ features: ProgramFeatures) {
-        self.features = Mutex(features)
+    init(_ features: ProgramFeatures?) {
+        self.features = Mutex(features ?? ProgramFeatures())
     }
 
     var value: ProgramFeatures {

@@ -1,26 +1,18 @@
 import FileProvider
-import Foundation
 import PathAddressing
-import Synchronization
-import SystemPackage
 
 /// The items that a program serves.
 final class ProgramRemote: PathRemote {
-    private let host: ProgramHost
+    private let calls: ProgramCalls
     private let files: TransferFiles
     private let features: @Sendable () -> ProgramFeatures
     private let report: @Sendable (String) -> Void
-    /// The bytes of one `read`, so that content arrives as it is read and a cancelled reader costs little.
-    private static let piece: Int64 = 8 << 20
-    /// How long a call waits because of `retryAfter`, in seconds, and how often.
-    private static let longestWait = 30.0
-    private static let attempts = 3
 
     init(
         host: ProgramHost, files: TransferFiles, features: @escaping @Sendable () -> ProgramFeatures,
         report: @escaping @Sendable (String) -> Void
     ) {
-        self.host = host
+        calls = ProgramCalls(host: host)
         self.files = files
         self.features = features
         self.report = report
@@ -28,18 +20,18 @@ final class ProgramRemote: PathRemote {
 
     var traits: RemoteTraits { features().traits }
 
-    func close() async { await host.close() }
+    func close() async { await calls.host.close() }
 
     // MARK: - Reading
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
-        let result: EntryResult = try await asking("stat", PathParameters(path: path.text))
+        let result: EntryResult = try await calls.ask("stat", PathParameters(path: path.text))
         return try result.entry.entry(name: path.name ?? "", features())
     }
 
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         let page = token.map { String(decoding: $0, as: UTF8.self) }
-        let result: ListResult = try await asking(
+        let result: ListResult = try await calls.ask(
             "list", ListParameters(path: path.text, page: page, limit: limit))
         let features = features()
         var listing = RemoteListing(
@@ -60,46 +52,26 @@ final class ProgramRemote: PathRemote {
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
         if let range, range.isEmpty { return try await entry(at: path) }
-        let isWhole = features().ranges != true
-        var offset = isWhole ? 0 : range?.lowerBound ?? 0
-        var wanted = tag
-        while true {
-            let length = isWhole ? nil : min(Self.piece, (range?.upperBound ?? .max) - offset)
-            let (start, expected) = (offset, wanted)
-            let (entry, end) = try await files.with { [self] into, file in
-                let result: EntryResult = try await asking(
-                    "read",
-                    ReadParameters(
-                        path: path.text, tag: expected.flatMap(ProgramTag.text), offset: start, length: length,
-                        into: into))
-                let entry = try result.entry.entry(name: path.name ?? "", features())
-                guard entry.kind == .file, let size = entry.size else {
-                    throw FileProviderError(
-                        .malformedResponse, "'\(path.text)' is no file, and the program has read it")
-                }
-                guard entry.tag == expected ?? entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-                let end = max(start, min(size, length.map { start + $0 } ?? size))
-                try await files.blocking {
-                    let written = try file.seek(offset: 0, from: .end)
-                    guard written == (end > start ? end : 0) else {
-                        throw FileProviderError(
-                            .malformedResponse,
-                            "the program wrote '\(path.text)' up to byte \(written), and it must be \(end)")
-                    }
-                    if end > start { try sink.write(from: file, at: start, count: end - start) }
-                }
-                return (entry, end)
+        return try await files.fetch(path.text, range: range, isWhole: features().ranges != true, into: sink) {
+            [self] start, length, into, last in
+            let expected = (last as RemoteEntry?)?.tag ?? tag
+            let result: EntryResult = try await calls.ask(
+                "read",
+                ReadParameters(
+                    path: path.text, tag: expected.flatMap(ProgramTag.text), offset: start, length: length, into: into))
+            let entry = try result.entry.entry(name: path.name ?? "", features())
+            guard entry.kind == .file, let size = entry.size else {
+                throw FileProviderError(.malformedResponse, "'\(path.text)' is no file, and the program has read it")
             }
-            let last = min(entry.size ?? 0, range?.upperBound ?? .max)
-            if end >= last { return entry }
-            (offset, wanted) = (end, entry.tag)
+            guard entry.tag == expected ?? entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+            return (entry, size)
         }
     }
 
     func quota() async throws -> RemoteQuota? {
         guard features().quota == true else { return nil }
-        let result: QuotaResult = try await asking("quota", NoParameters())
-        return RemoteQuota(free: max(0, result.free), total: result.total)
+        let result: QuotaResult = try await calls.ask("quota", NoParameters())
+        return RemoteQuota(result)
     }
 
     // MARK: - Changing
@@ -107,7 +79,6 @@ final class ProgramRemote: PathRemote {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        // The program gets a copy of one generation, so that it need not confirm anything.
         try await files.withCopy(of: contents) { [self] from in
             var change = ChangeParameters(path: path)
             (change.from, change.size) = (from, contents.size)
@@ -143,7 +114,7 @@ final class ProgramRemote: PathRemote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         var change = ChangeParameters(path: path)
         change.to = newPath.text
-        change.kind = Self.name(of: kind)
+        change.kind = ProgramEntry.name(of: kind)
         return try await changing("move", change, newPath, if: .absent)
     }
 
@@ -164,7 +135,7 @@ final class ProgramRemote: PathRemote {
         guard change.modified != nil || change.permissions != nil else {
             return (try await entry(at: path), notStored)
         }
-        let result: EntryResult = try await calling("setAttributes", change)
+        let result: EntryResult = try await calls.change("setAttributes", change)
         for name in result.notStored ?? [] {
             if name == "modified" { notStored.insert(.contentModificationDate) }
             if name == "permissions" { notStored.insert(.permissions) }
@@ -174,10 +145,10 @@ final class ProgramRemote: PathRemote {
 
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         var change = ChangeParameters(path: path)
-        change.kind = Self.name(of: kind)
+        change.kind = ProgramEntry.name(of: kind)
         do {
             if try await !holds(condition, at: path, passingTo: &change) { return }
-            let _: NoResult = try await calling("delete", change)
+            let _: NoResult = try await calls.change("delete", change)
         } catch let failure as ProgramFailure where failure.isCondition {
             throw try await conditionFailure(failure, at: path)
         } catch let error as FileProviderError where error.code == .noSuchItem {
@@ -185,7 +156,7 @@ final class ProgramRemote: PathRemote {
         }
     }
 
-    // MARK: - Calls
+    // MARK: - Conditions
 
     /// Makes a change, and looks before it where the program does not check conditions.
     private func changing(
@@ -194,7 +165,7 @@ final class ProgramRemote: PathRemote {
         var change = change
         _ = try await holds(condition, at: path, passingTo: &change)
         do {
-            let result: EntryResult = try await calling(method, change)
+            let result: EntryResult = try await calls.change(method, change)
             return try result.entry.entry(name: path.name ?? "", features())
         } catch let failure as ProgramFailure where failure.isCondition {
             throw try await conditionFailure(failure, at: path)
@@ -254,45 +225,6 @@ final class ProgramRemote: PathRemote {
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return RemoteConditionFailure(present: nil)
         }
-    }
-
-    /// Makes a call that changes nothing, again if the program ended during it.
-    private func asking<Value: Decodable & Sendable>(
-        _ method: String, _ parameters: some Encodable & Sendable
-    ) async throws -> Value {
-        do {
-            return try await calling(method, parameters)
-        } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
-            return try await calling(method, parameters)
-        } catch let failure as ProgramFailure {
-            throw failure.error()
-        }
-    }
-
-    /// Makes a call, and again after the time that the program asks for.
-    ///
-    /// - Throws: ``ProgramFailure`` for a condition that did not hold; `FileProviderError`.
-    private func calling<Value: Decodable & Sendable>(
-        _ method: String, _ parameters: some Encodable & Sendable
-    ) async throws -> Value {
-        var attempt = 1
-        while true {
-            let session = try await host.running()
-            do {
-                return try await session.call(method, parameters)
-            } catch let failure as ProgramFailure {
-                if failure.isCondition { throw failure }
-                guard let wait = failure.data?.retryAfter, wait > 0, attempt < Self.attempts else {
-                    throw failure.error()
-                }
-                attempt += 1
-                try await Task.sleep(for: .seconds(min(wait, Self.longestWait)))
-            }
-        }
-    }
-
-    private static func name(of kind: ItemKind) -> String {
-        ProgramEntry.kinds.first { $0.value == kind }?.key ?? "file"
     }
 }
 

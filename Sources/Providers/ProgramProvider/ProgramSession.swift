@@ -24,20 +24,20 @@ final class ProgramSession: Sendable {
     private let program: String
     /// A call without a response or progress for this time has hung.
     private let inactivityLimit: Duration
-    private let onChange: @Sendable () -> Void
+    private let onNotice: @Sendable (ProgramNotice) -> Void
     let startedAt = ContinuousClock.now
 
     /// Starts a program.
     ///
-    /// - Parameter onChange: called when the program says that the remote has changed.
+    /// - Parameter onNotice: called with what the program says on its own.
     /// - Throws: `serverUnreachable` for a program that cannot be started.
     init(
         _ path: String, environment: [String: String], inactivityLimit: Duration, logger: Logger,
-        onChange: @escaping @Sendable () -> Void
+        onNotice: @escaping @Sendable (ProgramNotice) -> Void
     ) throws {
         program = URL(fileURLWithPath: path).lastPathComponent
         self.inactivityLimit = inactivityLimit
-        self.onChange = onChange
+        self.onNotice = onNotice
         do {
             let process = try ProgramProcess(path, environment: environment, logger: logger) { [weak self] line in
                 self?.take(line)
@@ -127,7 +127,11 @@ final class ProgramSession: Sendable {
             return end(garbage("sent a line that is not JSON-RPC 2.0 ('\(start)')", error))
         }
         switch (header.method, header.id) {
-        case ("changed", nil): onChange()
+        case ("changed", nil): onNotice(.changed)
+        case ("resolved", nil):
+            if let code = header.params?.code.flatMap(FileProviderError.Code.init(rawValue:)) {
+                onNotice(.resolved(code))
+            }
         case ("progress", nil):
             guard let id = header.params?.id else { return }
             state.withLock { $0.pending[id]?.deadline = .now + inactivityLimit }

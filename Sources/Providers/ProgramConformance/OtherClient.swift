@@ -1,0 +1,128 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import PathAddressing
+import SystemPackage
+
+/// A second process of a program, which changes its remote as another client would.
+protocol OtherClient: Sendable {
+    /// The names in the root.
+    func names() async throws -> [String]
+    func makeDirectory(_ path: String) async throws
+    func write(_ bytes: [UInt8], to path: String) async throws
+    func rename(_ path: String, to newPath: String) async throws
+    func delete(_ path: String) async throws
+    /// Deletes all that can be deleted.
+    func deleteAll() async
+    func close() async
+}
+
+/// A client of the level paths.
+struct PathClient: OtherClient {
+    let remote: any PathRemote
+    /// For the files that are uploaded.
+    let directory: FilePath
+
+    func names() async throws -> [String] {
+        var names: [String] = []
+        try await remote.visitListing(of: .root) { part in
+            names += part.entries.map(\.name)
+            return true
+        }
+        return names
+    }
+
+    func makeDirectory(_ path: String) async throws {
+        _ = try await remote.makeDirectory(at: RemotePath(path), attributes: RemoteAttributes())
+    }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        try await withSource(bytes) { contents in
+            _ = try await remote.write(contents, to: RemotePath(path), attributes: RemoteAttributes(), if: .always)
+        }
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        let kind = try await remote.entry(at: RemotePath(path)).kind
+        _ = try await remote.move(RemotePath(path), to: RemotePath(newPath), kind: kind)
+    }
+
+    func delete(_ path: String) async throws {
+        let kind = try await remote.entry(at: RemotePath(path)).kind
+        try await remote.delete(RemotePath(path), kind: kind, if: .always)
+    }
+
+    func deleteAll() async {
+        for name in (try? await names()) ?? [] { try? await delete(name) }
+    }
+
+    func close() async { await remote.close() }
+
+    private func withSource(_ bytes: [UInt8], _ body: (ContentSource) async throws -> Void) async throws {
+        let place = directory.appending("written-\(UUID().uuidString)")
+        try Data(bytes).write(to: URL(fileURLWithPath: place.string))
+        defer { try? FileManager.default.removeItem(atPath: place.string) }
+        let file = try FileDescriptor.open(place, .readOnly, options: .closeOnExec)
+        defer { try? file.close() }
+        try await body(ContentSource(descriptor: file, size: Int64(bytes.count)))
+    }
+}
+
+/// A client of the level items.
+struct ItemClient: OtherClient {
+    let session: ProviderSession
+
+    func names() async throws -> [String] {
+        let trashed = session.provider.features.trash ? try await session.list(.trashContainer) : []
+        return (try await session.list() + trashed).map(\.filename)
+    }
+
+    func makeDirectory(_ path: String) async throws {
+        try await session.create(template(path, kind: .directory))
+    }
+
+    func write(_ bytes: [UInt8], to path: String) async throws {
+        let (parent, name) = try await place(path)
+        if let item = try await session.list(parent).first(where: { $0.filename.utf8.elementsEqual(name.utf8) }) {
+            try await session.modify(item, .contents, content: bytes)
+        } else {
+            try await session.create(ProviderSession.template(name, in: parent), content: bytes)
+        }
+    }
+
+    func rename(_ path: String, to newPath: String) async throws {
+        var item = try await session.find(path)
+        (item.parentItemIdentifier, item.filename) = try await place(newPath)
+        try await session.modify(item, [.parentItemIdentifier, .filename])
+    }
+
+    func delete(_ path: String) async throws {
+        try await session.delete(session.find(path), recursively: true)
+    }
+
+    func deleteAll() async {
+        for container in [ItemIdentifier.rootContainer, .trashContainer] {
+            for item in (try? await session.list(container)) ?? [] {
+                try? await session.delete(item, recursively: true)
+            }
+        }
+    }
+
+    func close() async { await session.provider.invalidate() }
+
+    private func template(_ path: String, kind: ItemKind) async throws -> FileProviderItem {
+        let (parent, name) = try await place(path)
+        return ProviderSession.template(name, in: parent, kind: kind)
+    }
+
+    /// The directory and the name of a path.
+    private func place(_ path: String) async throws -> (parent: ItemIdentifier, name: String) {
+        var names = path.split(separator: "/").map(String.init)
+        let name = names.popLast() ?? ""
+        return (try await session.find(names.joined(separator: "/")).itemIdentifier, name)
+    }
+}
+
+extension RemotePath {
+    fileprivate init(_ path: String) { self.init(path.split(separator: "/").map(String.init)) }
+}

@@ -1,0 +1,45 @@
+import FileProvider
+
+extension ProgramFailure {
+    /// Codes that a program may use.
+    private static let codes: Set<FileProviderError.Code> = [
+        .notAuthenticated, .serverUnreachable, .insufficientQuota, .cannotSynchronize, .excludedFromSync, .noSuchItem,
+        .pageExpired, .versionNoLongerAvailable, .featureUnsupported, .fileReadNoPermission, .userCancelled, .timedOut,
+        .malformedResponse, .providerDomainTemporarilyUnavailable, .syncAnchorExpired,
+    ]
+
+    /// The error for the system.
+    func error() -> FileProviderError {
+        guard let code, Self.codes.contains(code) else {
+            return FileProviderError(.malformedResponse, "the program failed: \(text)")
+        }
+        return FileProviderError(code, text)
+    }
+
+    /// Codes of changes whose condition did not hold.
+    private static let conditions: Set<FileProviderError.Code> = [
+        .filenameCollision, .localVersionConflictingWithServer, .deletionRejected, .directoryNotEmpty,
+    ]
+
+    private var code: FileProviderError.Code? { data?.code.flatMap(FileProviderError.Code.init(rawValue:)) }
+
+    /// Whether the error says that the condition of a change did not hold.
+    var isCondition: Bool { code.map(Self.conditions.contains) ?? false }
+
+    /// The error for the system, on the level items.
+    func itemError() -> FileProviderError {
+        guard let code, Self.conditions.contains(code) else { return error() }
+        do {
+            guard let item = try data?.item?.item() else {
+                if code == .directoryNotEmpty { return FileProviderError(code, text) }
+                return FileProviderError(.malformedResponse, "the program answers '\(code)' without the item: \(text)")
+            }
+            return FileProviderError(code, text, item: item)
+        } catch {
+            return error
+        }
+    }
+
+    /// The message, as long as one for the user may be.
+    private var text: String { String(message.prefix(500)) }
+}
