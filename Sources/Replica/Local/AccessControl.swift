@@ -82,18 +82,4 @@ extension InodeRecord {
         case .file, .fifo, .characterDevice, .blockDevice, .socket: 0o644
         }
     }
-
-    /// The permissions without the bits that a change of owner or content takes; nil when there is nothing to take.
-    ///
-    /// The set-group-ID bit of a file that its group may not execute goes only where a stranger to the group does it.
-    func permissions(afterChangeBy caller: LocalCaller) -> UInt16? {
-        guard kind != .directory, let permissions, permissions & 0o6000 != 0 else {
-            return nil
-        }
-        var cleared = permissions & ~0o4000
-        if permissions & 0o2000 != 0, permissions & 0o0010 != 0 || !caller.belongs(to: group) {
-            cleared &= ~0o2000
-        }
-        return cleared == permissions ? nil : cleared
-    }
 }

@@ -17,31 +17,6 @@ package enum LocalObstacle: Error, Hashable, Sendable {
 /// A transaction that was to change no names has to make one: it is made again as one that may.
 struct NamesNeeded: Error {}
 
-/// The process that makes a local change.
-package struct LocalCaller: Hashable, Sendable {
-    package var user: UInt32
-    package var group: UInt32
-    /// The process, to read its supplementary groups; nil where there is none.
-    package var process: Int32?
-    /// The permissions that it takes from what it makes, where no default ACL decides.
-    package var umask: UInt16
-
-    package init(user: UInt32, group: UInt32, process: Int32? = nil, umask: UInt16 = 0) {
-        self.umask = umask
-        self.user = user
-        self.group = group
-        self.process = process
-    }
-
-    /// Whether a file's group is one of the caller's.
-    func belongs(to other: UInt32?) -> Bool {
-        guard let other, other != group, !isPrivileged else { return true }
-        return process.map { ProcessGroups.supplementary(of: $0).contains(other) } ?? true
-    }
-
-    var isPrivileged: Bool { user == 0 }
-}
-
 /// The transaction of a local change: the parts of ``LocalChanges`` share it.
 final class LocalTransaction: ReplicaTransaction {
     let ignored: IgnoredNames

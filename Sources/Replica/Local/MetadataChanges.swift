@@ -3,27 +3,6 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// The attributes that `setattr` changes; nil leaves one unchanged.
-package struct LocalAttributes: Hashable, Sendable {
-    package enum Time: Hashable, Sendable {
-        case now
-        case at(FileTimestamp)
-    }
-
-    /// The lower twelve bits of the mode.
-    package var permissions: UInt16?
-    package var owner: UInt32?
-    package var group: UInt32?
-    package var size: Int64?
-    package var accessedAt: Time?
-    package var modifiedAt: Time?
-
-    package init() {}
-
-    /// Whether more is changed than when it was read.
-    var changesWhatTheRemoteHas: Bool { permissions != nil || owner != nil || group != nil || modifiedAt != nil }
-}
-
 /// Attributes, times and extended attributes.
 package struct MetadataChanges: LocalPart {
     let transaction: LocalTransaction
@@ -108,26 +87,4 @@ package struct MetadataChanges: LocalPart {
         try mark(.extendedAttributes, of: number)
     }
 
-}
-
-extension InodeRecord {
-    /// Sets attributes, but not the size.
-    mutating func setAttributes(to changes: LocalAttributes, caller: LocalCaller, at now: FileTimestamp) {
-        func moment(_ time: LocalAttributes.Time) -> FileTimestamp {
-            switch time {
-            case .now: now
-            case .at(let time): time
-            }
-        }
-        if changes.owner != nil || changes.group != nil {
-            let cleared = permissions(afterChangeBy: caller)
-            owner = changes.owner ?? owner
-            group = changes.group ?? group
-            if let cleared { permissions = cleared }
-        }
-        if let set = changes.permissions { permissions = set & 0o7777 }
-        if let time = changes.modifiedAt { modifiedAt = moment(time) }
-        if let time = changes.accessedAt { accessedAt = moment(time) }
-        changedAt = now
-    }
 }
