@@ -63,16 +63,12 @@ extension RealMount {
 
         @Test(
             "a directory of an FTP server is a mount like any other, with a password that only the program gets",
-            .enabled(if: python != nil, "pyftpdlib is not installed"))
+            .enabled(if: FTPServer.python != nil, "pyftpdlib is not installed"))
         func ftp() async throws {
             try await run("ftp", "Examples/Programs/yonder-provider-ftp") { yonder in
-                let remote = yonder.source.string
-                let port = yonder.directory["port"].string
-                let script = Self.repository.appending("Tests/EndToEnd/Programs/ftp/server.py").string
-                let server = try BackgroundProgram(Self.python ?? "", script, remote, port)
-                defer { server.kill() }
-                #expect(await eventually { FileManager.default.fileExists(atPath: port) })
-                let source = "ftp://user@127.0.0.1:\(try String(contentsOfFile: port, encoding: .utf8))/top"
+                let server = try await FTPServer()
+                defer { server.stop() }
+                let (source, remote) = (server.source, server.top.string)
                 let line = "printf '%s\\n' \"$3\" | yonder mount \"$1\" \"$2\" --secret password"
                 let refused = try await yonder.run(line, source, yonder.mount.string, "guess")
                 #expect(refused.status == 1 && refused.errors.contains("does not let 'user' in"), "\(refused.errors)")
@@ -84,19 +80,76 @@ extension RealMount {
                 )
                 let waited = try await yonder.yonder("wait", "--timeout", "60")
                 #expect(waited.status == 0, "\(waited.errors)")
-                let same = try await Command.run("diff", "-r", remote + "/top", yonder.mount.string)
+                let same = try await Command.run("diff", "-r", remote, yonder.mount.string)
                 #expect(same.status == 0, "\(same.output)\(same.errors)")
-                let date = try await Command.run("stat", "-c", "%Y", remote + "/top/large").output
+                let date = try await Command.run("stat", "-c", "%Y", remote + "/large").output
                 #expect(date == "1700000000\n")
                 // What another client wrote is downloaded again.
-                let written = try await Command.shell("echo other > \"$1/top/c/one\"", remote)
+                let written = try await Command.shell("echo other > \"$1/c/one\"", remote)
                 #expect(written.status == 0)
                 #expect(try await yonder.yonder("evict", yonder["large"]).status == 0)
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await Command.run("cat", yonder["c/one"]).output == "other\n")
-                let large = try await Command.run("cmp", remote + "/top/large", yonder["large"])
+                let large = try await Command.run("cmp", remote + "/large", yonder["large"])
                 #expect(large.status == 0, "\(large.output)")
                 #expect(try await yonder.yonder("conflicts").output == "")
+            }
+        }
+
+        @Test("PROGRAM-6: an item store is a mount with a trash, and two mounts of it follow each other") func store()
+            async throws
+        {
+            try await run("store", "Examples/Programs/yonder-provider-store") { yonder in
+                let source = "store:\(yonder.directory["store"])"
+                let mounted = try await yonder.yonder("mount", source, yonder.mount.string)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.shell(
+                    "mkdir -p a/b && echo one > a/b/one && ln -s b/one a/link && head -c 20000000 /dev/urandom > large "
+                        + "&& cp large copy && mv a/b a/c && rm copy && chmod 640 large && touch -d @1700000000.123456789 large"
+                )
+                let waited = try await yonder.yonder("wait", "--timeout", "60")
+                #expect(waited.status == 0, "\(waited.errors)")
+                let other = try yonder.directory.makeDirectory("other")
+                let second = try await yonder.yonder("mount", source, other.string, "--name", "other")
+                try #require(second.status == 0, "\(second.errors)")
+                let same = try await Command.run("diff", "-r", "--no-dereference", yonder.mount.string, other.string)
+                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                let facts = try await Command.run("stat", "-c", "%a %.9Y", other.appending("large").string).output
+                #expect(facts == "640 1700000000.123456789\n")
+                for process in try programs(below: yonder) { Foundation.kill(process, SIGKILL) }
+                let written = try await Command.shell(
+                    "echo two >> \"$1/a/c/one\" && mv \"$1/large\" \"$1/a\"", other.string)
+                #expect(written.status == 0, "\(written.errors)")
+                #expect(
+                    try await eventually(within: .seconds(60)) {
+                        try await Command.run("cat", yonder["a/c/one"]).output == "one\ntwo\n"
+                            && FileManager.default.fileExists(atPath: yonder["a/large"])
+                    })
+                #expect(try await yonder.yonder("trash", "put", yonder["a/c"]).status == 0)
+                #expect(
+                    try await eventually(within: .seconds(60)) {
+                        !FileManager.default.fileExists(atPath: other.appending("a/c").string)
+                    })
+                let lists = try await yonder.yonder("trash", "list", "other")
+                #expect(lists.output.contains("c"), "\(lists.output)\(lists.errors)")
+                #expect(try await yonder.yonder("conflicts").output == "")
+            }
+        }
+
+        @Test("'yonder provider check' names each fault of a program of the level items", .tags(.long))
+        func checkItems()
+            async throws
+        {
+            try await run("faulty", "Tests/ProgramProviderTests/Programs/faulty-store.py") { yonder in
+                let source = "faulty:\(yonder.directory["store"])"
+                for (fault, failing) in [
+                    ("size", "contentIsExact"), ("half", "newItemsAreStored"), ("silent", "changesAreReported"),
+                    ("renames", "itemsAreRenamedAndMoved"), ("conceals", "staleUploadsConflict"),
+                    ("unnamed", "takenNamesCollide"), ("forgets", "metadataIsStored"),
+                ] {
+                    let bad = try await yonder.yonder("provider", "check", source, "fault=\(fault)", seconds: 240)
+                    #expect(bad.status == 1 && bad.errors.contains(failing), "\(fault): \(bad.errors)")
+                }
             }
         }
 
@@ -120,14 +173,6 @@ extension RealMount {
                 #expect(yonder.sourceText("file") == "mine")
             }
         }
-
-        /// The interpreter that has pyftpdlib.
-        private static let python: String? = {
-            let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-            return folders.first { FileManager.default.isExecutableFile(atPath: $0 + "/ftpbench") }.map {
-                $0 + "/python3"
-            }
-        }()
 
         @Test("a source whose program is missing is refused with the places that were searched") func missing()
             async throws

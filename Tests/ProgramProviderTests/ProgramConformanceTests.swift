@@ -1,6 +1,13 @@
 import FileProviderTesting
+import Foundation
+import Logging
+import ProgramProvider
+import ProviderDescriptors
+import SystemPackage
 import TestSupport
 import Testing
+
+@testable import ProgramConformance
 
 @Suite(.tags(.server, .long)) struct ProgramConformanceTests {
     @Test("a program that speaks the paths level is a whole provider", arguments: ProviderConformance.Check.allCases)
@@ -11,5 +18,34 @@ import Testing
     @Test("so is one that neither checks conditions nor reads ranges", arguments: ProviderConformance.Check.allCases)
     func plain(to check: ProviderConformance.Check) async throws {
         try await ProviderConformance { try ServedByProgram(fault: "unconditional,whole") }.run(check)
+    }
+
+    @Test("the item store is a whole provider", arguments: ProviderConformance.Check.allCases)
+    func items(to check: ProviderConformance.Check) async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        try await run(check, "store", "store:\(scratch["store"])")
+    }
+
+    @Test(
+        "so is a directory of an FTP server, which can have no name with a line end",
+        .enabled(if: FTPServer.python != nil, "pyftpdlib is not installed"),
+        arguments: ProviderConformance.Check.allCases.filter { $0 != .namesAreKept })
+    func ftp(to check: ProviderConformance.Check) async throws {
+        let server = try await FTPServer()
+        defer { server.stop() }
+        try await run(check, "ftp", server.source, secrets: ["password": "secret word"])
+    }
+
+    /// Runs a check against a program of `Examples/Programs`.
+    private func run(
+        _ check: ProviderConformance.Check, _ name: String, _ source: String, secrets: [String: String] = [:]
+    ) async throws {
+        let examples = FilePath(#filePath).removingLastComponent().appending("../../Examples/Programs")
+        let factory = ProgramProviderFactory(program: examples.appending("yonder-provider-\(name)").string)
+        let settings = ProviderSettings(
+            options: [:], secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
+            logger: Logger(label: "test"))
+        try await ProviderConformance { try await ProgramUnderTest(source, factory, settings) }.run(check)
     }
 }

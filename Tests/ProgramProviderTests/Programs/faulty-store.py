@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The item store of the examples, with a fault between it and the daemon: option `fault`, see below. For tests."""
+import json, os, subprocess, sys, threading
+
+example = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../Examples/Programs/yonder-provider-store")
+store = subprocess.Popen([sys.executable, example], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+fault, methods = "", {}
+
+
+def change_request(request):
+    params = request.get("params", {})
+    if fault == "half" and "from" in params:  # Half of each content is stored.
+        os.truncate(params["from"], os.path.getsize(params["from"]) // 2)
+    if fault == "forgets" and "fields" in params:  # Modes are not stored, and not said to be pending.
+        params["fields"] = [name for name in params["fields"] if name != "permissions"]
+
+
+def change_response(method, response):
+    result = response.get("result")
+    if fault == "silent" and method == "enumerateChanges" and result:  # Changes are not told.
+        result["updated"] = []
+    if fault == "renames" and method == "modifyItem" and result and "item" in result:  # Identifiers do not stay.
+        result["item"]["itemIdentifier"] += "0"
+    if fault == "size" and result and result.get("item", {}).get("kind") == "file":
+        result["item"]["documentSize"] += 5
+    if fault == "conceals" and response.get("error", {}).get("data", {}).get("item"):  # Conflicts are told as successes.
+        response["result"] = {"item": response.pop("error")["data"]["item"]}
+    if fault == "unnamed" and "error" in response:  # Errors come without the item.
+        response["error"]["data"].pop("item", None)
+
+
+def pass_requests():
+    global fault
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["method"] == "initialize":
+            fault = request["params"]["options"].get("fault", "")
+        if "id" in request:
+            methods[request["id"]] = request["method"]
+            change_request(request)
+        store.stdin.write(json.dumps(request).encode() + b"\n")
+        store.stdin.flush()
+    store.stdin.close()
+
+
+threading.Thread(target=pass_requests, daemon=True).start()
+for line in store.stdout:
+    response = json.loads(line)
+    change_response(methods.pop(response.get("id"), ""), response)
+    print(json.dumps(response), flush=True)
