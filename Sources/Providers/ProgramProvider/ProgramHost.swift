@@ -66,6 +66,7 @@ actor ProgramHost {
                 throw FileProviderError(.userCancelled)
             }
             self.session = session
+            session.beginUse()
             return session
         } catch {
             noteEnd(after: .zero)

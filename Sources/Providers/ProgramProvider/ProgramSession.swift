@@ -18,6 +18,7 @@ final class ProgramSession: Sendable {
         /// Why there will be no more responses.
         var end: FileProviderError?
         var process: ProgramProcess?
+        var isInUse = false
     }
 
     private let state = Mutex(State())
@@ -95,9 +96,17 @@ final class ProgramSession: Sendable {
         }
     }
 
+    /// From now on the end of the program counts as a change on the remote: no program reports changes until the next call
+    /// starts it again.
+    func beginUse() { state.withLock { $0.isInUse = true } }
+
     /// Ends the program: its standard input is closed, and after a time it is killed.
     func close() async {
-        guard let process = state.withLock({ $0.process }) else { return }
+        let process = state.withLock { state in
+            state.isInUse = false
+            return state.process
+        }
+        guard let process else { return }
         process.close()
         for _ in 0..<40 where process.isRunning { try? await Task.sleep(for: .milliseconds(50)) }
         process.kill()
@@ -165,6 +174,7 @@ final class ProgramSession: Sendable {
         case .exited(let status):
             end(FileProviderError(.providerDomainTemporarilyUnavailable, "'\(program)' has ended (\(status))"))
         }
+        if state.withLock({ $0.isInUse }) { onNotice(.changed) }
     }
 
     private func garbage(_ what: String, _ cause: (any Error)? = nil) -> FileProviderError {
