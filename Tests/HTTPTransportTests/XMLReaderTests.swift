@@ -144,4 +144,32 @@ import Testing
             #expect(error?.code == .malformedResponse)
         }
     }
+
+    @Test("HTTP-6: a document that ends early is requested again where what came can be forgotten")
+    func repeatsShortDocuments() async throws {
+        try await withServer { server, transport in
+            let seen = Mutex(0)
+            let request = HTTPRequest("PROPFIND", try server.at("/xml/a?count=1000&length=20000&times=2"))
+            _ = try await transport.sendForXML(
+                request, isWanted: { $0.status == 207 }, take: { elements in seen.withLock { $0 += elements.count } },
+                discard: {
+                    seen.withLock { $0 = 0 }
+                    return true
+                },
+                failure: { FileProviderError(.malformedResponse, "\($0.status)") })
+            #expect(seen.withLock { $0 } == 1001)
+            let again = HTTPRequest("PROPFIND", try server.at("/xml/b?count=1000&length=20000"))
+            for mayForget in [true, false] {
+                let error = await failure {
+                    _ = try await transport.sendForXML(
+                        again, isWanted: { _ in true }, take: { _ in }, discard: { mayForget },
+                        failure: { _ in FileProviderError(.malformedResponse) })
+                }
+                #expect(error?.code == .malformedResponse)
+            }
+            let log = try await server.log()
+            #expect(log.entries(below: "/xml/a").count == 3)
+            #expect(log.entries(below: "/xml/b").count == 5)
+        }
+    }
 }

@@ -14,15 +14,18 @@ extension HTTPTransport {
     ///   - isWanted: whether a response is the requested XML.
     ///   - isMuch: `take` may block, for example for a disk, and runs on a thread of its own.
     ///   - take: called with children of the root as they arrive. An error of it ends the request.
+    ///   - discard: called when the response breaks or the document ends early, before the request is repeated. Forgets what
+    ///     was taken; false if that is too late, and then the request is not repeated.
     ///   - failure: the error for any other response.
-    /// - Throws: `malformedResponse` for invalid XML, also for a document that ends early.
+    /// - Throws: `malformedResponse` for invalid XML, also for a document that ends early each time.
     package func sendForXML(
         _ request: HTTPRequest, limits: XMLLimits = XMLLimits(), isMuch: Bool = false,
         isWanted: @escaping @Sendable (HTTPResponseHead) -> Bool,
         take: @escaping @Sendable ([XMLElement]) throws -> Void,
+        discard: @escaping @Sendable () -> Bool = { false },
         failure: @escaping @Sendable (HTTPResponse) -> any Error
     ) async throws -> XMLAnswer {
-        try await exchange(request) { head, body in
+        try await exchange(request, mayReceiveAgain: discard) { head, body in
             guard isWanted(head) else {
                 throw failure(HTTPResponse(head: head, body: try await body.all(upTo: 64 << 10)))
             }
@@ -36,7 +39,12 @@ extension HTTPTransport {
                     try take(elements)
                 }
             }
-            return XMLAnswer(head: head, root: try reader.finish())
+            do {
+                return XMLAnswer(head: head, root: try reader.finish())
+            } catch let error as FileProviderError {
+                // Servers written in Go end a listing early, and correctly as HTTP has it, when a file goes meanwhile.
+                throw TransportFailure(error, isBroken: true)
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ package final class HTTPTransport: Sendable {
     /// - Parameter limit: the largest number of bytes in the body; `malformedResponse` for more.
     /// - Returns: a response of any status, after redirects and retries.
     package func send(_ request: HTTPRequest, bodyLimit limit: Int = 4 << 20) async throws -> HTTPResponse {
-        try await exchange(request, mayReceiveAgain: true) { head, body in
+        try await exchange(request, mayReceiveAgain: { true }) { head, body in
             HTTPResponse(head: head, body: try await body.all(upTo: limit))
         }
     }
@@ -64,11 +64,11 @@ package final class HTTPTransport: Sendable {
     /// Makes a request and passes the response on as it arrives.
     ///
     /// - Parameters:
-    ///   - mayReceiveAgain: the request may be repeated after `receive` was called.
+    ///   - mayReceiveAgain: whether the request may be repeated after `receive` was called. Called when the response broke.
     ///   - receive: called with a response of any status, after redirects and retries. The part of the body that it does not
     ///     read is discarded; its errors are thrown.
     func exchange<Value: Sendable>(
-        _ request: HTTPRequest, mayReceiveAgain: Bool = false,
+        _ request: HTTPRequest, mayReceiveAgain: @escaping @Sendable () -> Bool = { false },
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Value {
         var request = request
@@ -83,7 +83,7 @@ package final class HTTPTransport: Sendable {
                 do {
                     let outcome = try await gate.run { pass in
                         try await self.attempt(outgoing, from: origin, attempt, redirects: follows, pass) {
-                            hasBegun.store(!mayReceiveAgain, ordering: .relaxed)
+                            hasBegun.store(true, ordering: .relaxed)
                             return try await receive($0, $1)
                         }
                     }
@@ -98,8 +98,9 @@ package final class HTTPTransport: Sendable {
                         try await Task.sleep(for: pause)
                     }
                 } catch let failure as TransportFailure {
-                    guard failure.isBroken, request.repetition == .harmless, !hasBegun.load(ordering: .relaxed),
-                        let pause = configuration.retries.pause(after: attempts)
+                    guard failure.isBroken, request.repetition == .harmless,
+                        let pause = configuration.retries.pause(after: attempts),
+                        !hasBegun.load(ordering: .relaxed) || mayReceiveAgain()
                     else { throw failure }
                     logger.debug("\(request.method) \(request.url.path): \(failure.error.message), again in \(pause)")
                     try await Task.sleep(for: pause)

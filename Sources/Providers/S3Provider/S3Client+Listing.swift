@@ -25,7 +25,7 @@ extension S3Client {
             let request = self.request("GET", nil, query: query)
             let start = ContinuousClock.now
             _ = try await self.transport.sendForXML(
-                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
+                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) }, discard: parser.discard,
                 failure: { S3Failure($0, bucket: bucket) })
             self.ledger.noteResponse(after: .now - start)
             let listing = try parser.finish(after: token)

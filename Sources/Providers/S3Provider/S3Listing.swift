@@ -34,6 +34,12 @@ final class ListingParser: Sendable {
         self.host = host
     }
 
+    /// Forgets all that was taken, because the request is repeated.
+    func discard() -> Bool {
+        state.withLock { $0 = State() }
+        return true
+    }
+
     func take(_ elements: [XMLElement]) throws {
         try state.withLock { state in
             for element in elements {

@@ -57,6 +57,10 @@ struct SyncCollection: Sendable {
             let answer = try await client.multistatus(
                 "REPORT", client.root.url(of: path, isDirectory: true), depth: 0, body,
                 take: { element, head in part.withLock { take(element, at: head, into: &$0) } },
+                discard: {
+                    part.withLock { $0 = Part() }
+                    return true
+                },
                 failure: { Refusal(response: $0) })
             guard answer.root.name.isCalled("multistatus", in: "DAV:") else { return .notReported }
         } catch let refusal as Refusal {

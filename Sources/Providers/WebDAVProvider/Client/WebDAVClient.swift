@@ -71,14 +71,17 @@ final class WebDAVClient: Sendable {
     ///
     /// - Parameter what: the resource, for messages.
     /// - Returns: the first resource of the response.
-    /// - Throws: as ``propfind(_:depth:_:what:isMuch:take:)``.
+    /// - Throws: as ``propfind(_:depth:_:what:isMuch:take:discard:)``.
     func resource(
         at url: HTTPURL, _ properties: PropertyRequest, what: String
     ) async throws -> (resource: DAVResource, head: HTTPResponseHead) {
         let found = Mutex<DAVResource?>(nil)
-        let head = try await propfind(url, depth: 0, properties, what: what) { resource, _ in
-            found.withLock { $0 = $0 ?? resource }
-        }
+        let head = try await propfind(
+            url, depth: 0, properties, what: what, take: { resource, _ in found.withLock { $0 = $0 ?? resource } },
+            discard: {
+                found.withLock { $0 = nil }
+                return true
+            })
         guard let resource = found.withLock({ $0 }) else { throw Self.describesNothing(head, what) }
         return (resource, head)
     }
@@ -89,7 +92,7 @@ final class WebDAVClient: Sendable {
     ///   - what: the collection, for messages.
     ///   - isWanted: the members that are returned.
     ///   - noteIgnored: called with each reference that is not a wanted member of the collection.
-    /// - Throws: as ``propfind(_:depth:_:what:isMuch:take:)``, and `malformedResponse` without the collection itself.
+    /// - Throws: as ``propfind(_:depth:_:what:isMuch:take:discard:)``, and `malformedResponse` without the collection itself.
     func members(
         of path: RemotePath, in collection: CollectionAddress, _ properties: PropertyRequest, what: String,
         where isWanted: @escaping @Sendable (RemotePath) -> Bool = { _ in true },
@@ -97,15 +100,19 @@ final class WebDAVClient: Sendable {
     ) async throws -> [(path: RemotePath, resource: DAVResource)] {
         let found = Mutex((members: [(path: RemotePath, resource: DAVResource)](), own: DAVResource?.none))
         try await propfind(
-            collection.url(of: path, isDirectory: true), depth: 1, properties, what: what
-        ) { resource, head in
-            let there = collection.path(of: resource.href, on: head.url)
-            if there == path { return found.withLock { $0.own = resource } }
-            guard let there, there.parent == path, !there.names.isEmpty, isWanted(there) else {
-                return noteIgnored(resource.href)
-            }
-            if resource.isDescribed { found.withLock { $0.members.append((there, resource)) } }
-        }
+            collection.url(of: path, isDirectory: true), depth: 1, properties, what: what,
+            take: { resource, head in
+                let there = collection.path(of: resource.href, on: head.url)
+                if there == path { return found.withLock { $0.own = resource } }
+                guard let there, there.parent == path, !there.names.isEmpty, isWanted(there) else {
+                    return noteIgnored(resource.href)
+                }
+                if resource.isDescribed { found.withLock { $0.members.append((there, resource)) } }
+            },
+            discard: {
+                found.withLock { $0 = ([], nil) }
+                return true
+            })
         let (members, own) = found.withLock { $0 }
         guard let own, !own.isMissing else {
             throw FileProviderError(.malformedResponse, "\(host) does not say what '\(what)' is")
@@ -119,26 +126,31 @@ final class WebDAVClient: Sendable {
     ///   - what: the resource, for messages.
     ///   - isMuch: `take` may block, for example for a disk.
     ///   - take: called with each resource as it arrives.
+    ///   - discard: as in ``HTTPTransport/sendForXML(_:limits:isMuch:isWanted:take:discard:failure:)``.
     /// - Returns: the head of the response.
     /// - Throws: `malformedResponse` for a response that is not WebDAV; `serverUnreachable` when the root is answered so,
     ///   too, because then another server answers, for example with a login page; `noSuchItem`.
     @discardableResult
     func propfind(
         _ url: HTTPURL, depth: Int, _ properties: PropertyRequest, what: String, isMuch: Bool = false,
-        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
+        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void,
+        discard: @escaping @Sendable () -> Bool
     ) async throws -> HTTPResponseHead {
         do {
-            return try await propfindOnce(url, depth: depth, properties, what: what, isMuch: isMuch, take: take)
+            return try await propfindOnce(
+                url, depth: depth, properties, what: what, isMuch: isMuch, take: take, discard: discard)
         } catch let foreign as Foreign {
             if url == root.url { throw FileProviderError(.serverUnreachable, foreign.failure.message) }
             do {
-                _ = try await propfindOnce(root.url, depth: 0, .usual, what: "/", isMuch: false) { _, _ in }
+                _ = try await propfindOnce(
+                    root.url, depth: 0, .usual, what: "/", isMuch: false, take: { _, _ in }, discard: { true })
             } catch let again as Foreign {
                 throw FileProviderError(.serverUnreachable, again.failure.message)
             }
             // The login page may have gone between the two requests.
             do {
-                return try await propfindOnce(url, depth: depth, properties, what: what, isMuch: isMuch, take: take)
+                return try await propfindOnce(
+                    url, depth: depth, properties, what: what, isMuch: isMuch, take: take, discard: discard)
             } catch is Foreign {
                 throw foreign.failure
             }
@@ -152,7 +164,8 @@ final class WebDAVClient: Sendable {
 
     private func propfindOnce(
         _ url: HTTPURL, depth: Int, _ properties: PropertyRequest, what: String, isMuch: Bool,
-        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void
+        take: @escaping @Sendable (DAVResource, HTTPResponseHead) throws -> Void,
+        discard: @escaping @Sendable () -> Bool
     ) async throws -> HTTPResponseHead {
         let count = Mutex(0)
         let answer = try await multistatus(
@@ -165,6 +178,10 @@ final class WebDAVClient: Sendable {
                 }
                 count.withLock { $0 += 1 }
                 try take(resource, head)
+            },
+            discard: {
+                count.withLock { $0 = 0 }
+                return discard()
             },
             failure: { response in
                 let failure = Self.failure(response, of: what)
@@ -187,11 +204,13 @@ final class WebDAVClient: Sendable {
     ///
     /// - Parameters:
     ///   - take: called with each child of the root as it arrives.
+    ///   - discard: as in ``HTTPTransport/sendForXML(_:limits:isMuch:isWanted:take:discard:failure:)``.
     ///   - isMuch: `take` may block, for example for a disk.
     ///   - failure: the error for any other response but 401.
     func multistatus(
         _ method: String, _ url: HTTPURL, depth: Int, _ body: [UInt8], isMuch: Bool = false,
         take: @escaping @Sendable (XMLElement, HTTPResponseHead) throws -> Void,
+        discard: @escaping @Sendable () -> Bool,
         failure: @escaping @Sendable (HTTPResponse) -> any Error
     ) async throws -> XMLAnswer {
         let request = HTTPRequest(
@@ -210,6 +229,7 @@ final class WebDAVClient: Sendable {
                     guard let head = head.withLock({ $0 }) else { return }
                     for element in elements { try take(element, head) }
                 },
+                discard: discard,
                 failure: { response in
                     response.status == 401 ? Unauthorized(head: response.head) : failure(response)
                 })

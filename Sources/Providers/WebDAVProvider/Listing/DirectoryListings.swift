@@ -59,27 +59,28 @@ struct DirectoryListings: Sendable {
         let (client, what) = (server.client, path.name ?? "/")
         stream.start {
             try await client.propfind(
-                client.root.url(of: path, isDirectory: true), depth: 1, server.properties, what: what, isMuch: true
-            ) { resource, head in
-                guard let place = client.root.path(of: resource.href, on: head.url) else {
-                    stream.noteLeftOut()
-                    return report(
-                        "\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
-                }
-                if place == path {
-                    return stream.noteOwn(isDirectory: !resource.isMissing && resource.isCollection)
-                }
-                guard let name = place.name, place.parent == path else {
-                    return report(
-                        "\(head.url.host) lists in '\(what)' what is not in it: '\(resource.href.prefix(200))'")
-                }
-                if resource.isMissing { return }
-                guard resource.isDescribed else {
-                    stream.noteLeftOut()
-                    return report("\(head.url.host) does not show '\(name)' (\(resource.status ?? 0))")
-                }
-                try stream.add(server.found(resource, named: name, at: head).entry)
-            }
+                client.root.url(of: path, isDirectory: true), depth: 1, server.properties, what: what, isMuch: true,
+                take: { resource, head in
+                    guard let place = client.root.path(of: resource.href, on: head.url) else {
+                        stream.noteLeftOut()
+                        return report(
+                            "\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
+                    }
+                    if place == path {
+                        return stream.noteOwn(isDirectory: !resource.isMissing && resource.isCollection)
+                    }
+                    guard let name = place.name, place.parent == path else {
+                        return report(
+                            "\(head.url.host) lists in '\(what)' what is not in it: '\(resource.href.prefix(200))'")
+                    }
+                    if resource.isMissing { return }
+                    guard resource.isDescribed else {
+                        stream.noteLeftOut()
+                        return report("\(head.url.host) does not show '\(name)' (\(resource.status ?? 0))")
+                    }
+                    try stream.add(server.found(resource, named: name, at: head).entry)
+                },
+                discard: stream.discard)
         }
         return stream
     }

@@ -12,6 +12,8 @@ final class ListingStream: Sendable {
         /// Whether the listed item is a directory; nil before the server has described it.
         var isDirectory: Bool?
         var leavesOut = false
+        /// Whether the consumer has got entries.
+        var isBegun = false
         var result: Result<Void, any Error>?
         /// The number of entries that the consumer waits for.
         var wanted = 0
@@ -65,6 +67,18 @@ final class ListingStream: Sendable {
     /// Records that the directory has a member that is left out.
     func noteLeftOut() { state.withLock { $0.leavesOut = true } }
 
+    /// Forgets all that has arrived, because the request is repeated.
+    ///
+    /// - Returns: false after the consumer has got a part of it.
+    func discard() -> Bool {
+        state.withLock { state in
+            guard !state.isBegun else { return false }
+            state.spool.close()
+            (state.isDirectory, state.leavesOut) = (nil, false)
+            return true
+        }
+    }
+
     private func change(_ body: (inout State) throws -> Void) rethrows {
         let isReady = try state.withLock { state in
             try body(&state)
@@ -107,6 +121,7 @@ final class ListingStream: Sendable {
     private func take(_ limit: Int) async throws -> Part {
         try await BlockingWork.run { [self] in
             try state.withLock { state in
+                state.isBegun = true
                 let entries = try state.spool.take(limit)
                 let isLast = if case .success = state.result { state.spool.count == 0 } else { false }
                 return Part(entries: entries, leavesOut: state.leavesOut, isLast: isLast)
