@@ -86,6 +86,30 @@ struct PathAddressingTests {
         }
     }
 
+    @Test("PATH-5: a file that is read in parts is read once its version is settled")
+    func unsettledParts() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("theirs"), kind: .file, [1, 2, 3, 4])
+                contents.setUnsettled(path("theirs"), true)
+            }
+            let first = try await session.find("theirs")
+            async let part = session.fetch(
+                first.itemIdentifier, version: first.itemVersion.contentVersion, range: 0..<2)
+            try await Task.sleep(for: .milliseconds(300))
+            remote.change { $0.setUnsettled(path("theirs"), false) }
+            do {
+                let bytes = try await part.bytes
+                Issue.record("\(bytes) were read of a version that is no longer")
+            } catch let error as FileProviderError {
+                #expect(error.code == .versionNoLongerAvailable)
+            }
+            let settled = try await session.find("theirs").itemVersion.contentVersion
+            let bytes = try await session.fetch(first.itemIdentifier, version: settled, range: 1..<3).bytes
+            #expect(bytes == [2, 3])
+        }
+    }
+
     @Test("PATH-6: what the provider needs for itself is not shown, and goes when a crash left it")
     func hiddenNames() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

@@ -105,6 +105,11 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> FileProviderItem {
         let (path, entry) = try await tree.locate(identifier) { [remote] path in
+            if let version, range != nil, PathItems.isUnsettled(version),
+                try await hasSettled(version, at: path)
+            {
+                throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: identifier)
+            }
             var tag = version.flatMap(PathItems.tag(ofVersion:))
             if let version, tag == nil {
                 // The version is only a digest of the tag: the tag is looked up.
@@ -126,6 +131,26 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         }
         return item
     }
+
+    /// Waits until a version that several contents may have is replaced by another. A file that is fetched in parts is
+    /// fetched of a settled version only: its parts could be of several contents, and who has read a part would have to
+    /// fail when the version changes.
+    ///
+    /// - Returns: false when that takes too long.
+    private func hasSettled(_ version: [UInt8], at path: RemotePath) async throws -> Bool {
+        let end = ContinuousClock.now + Self.settlingTime
+        while ContinuousClock.now < end {
+            let entry = try await remote.entry(at: path)
+            guard entry.kind == .file, entry.isTagUnsettled, PathItems.hasTag(of: entry.version, version) else {
+                return true
+            }
+            try await Task.sleep(for: .milliseconds(250))
+        }
+        return false
+    }
+
+    /// The date of a file may be in the future.
+    private static let settlingTime = Duration.seconds(4)
 
     /// Does something with an item where it is, or else with its entry in the trash.
     private func orInTrash<Value: Sendable>(
