@@ -38,6 +38,9 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// Makes a folder the replica of a new domain, and mounts it.
     case importFolder(String, MountArguments)
     case remove(RemoveArguments)
+    /// Returns when the mounts show all that is committed now. Limited, because a process that waits for the remote may hold
+    /// the lock of a directory.
+    case tellKernel
     case shutdown
     /// Ends the daemon with this process number so that its service manager starts the installed one. That daemon does
     /// not answer: the client repeats the command, and the next daemon, which has another number, answers.
@@ -50,7 +53,8 @@ extension ControlCommand {
     package var isRepeatable: Bool {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
-            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events, .restart:
+            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events, .tellKernel,
+            .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
         case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown:

@@ -143,6 +143,9 @@ struct DaemonService: ControlService {
             return .imported(try await domains.importFolder(folder, arguments, progress: progress))
         case .remove(let arguments):
             return .removed(try await domains.remove(arguments, progress: progress))
+        case .tellKernel:
+            for host in try await domains.hosts(nil) { await host.tellKernel() }
+            return .done
         case .shutdown:
             end(.shutdown)
             await domains.waitUntilShutDown()

@@ -36,7 +36,13 @@ struct DaemonConnection: Sendable {
                 guard command.isRepeatable, !hasParts.withLock({ $0 }) else { break }
             }
         }
+        await showWhatWasDone()
         throw complaint(interruption ?? ControlError(.interrupted, "the daemon ended before it answered"))
+    }
+
+    /// The caller will look at the mount, which must not show the time before a command that was executed.
+    private func showWhatWasDone() async {
+        for _ in 0..<Self.attempts where (try? await client.perform(.tellKernel)) != nil { return }
     }
 
     /// How often a command is tried while the daemon dies during it.

@@ -88,10 +88,11 @@ def trashed(place, ends):
             continue
         if turn % 4:
             os.rename(there, path)
-            if os.path.exists(info):
-                os.unlink(info)
         else:
             move(there, path, "restore", there)
+        # Who moves a file out of the trash by hand removes what says where it was.
+        if os.path.exists(info):
+            os.unlink(info)
         refused(errno.ENOENT, os.stat, there)
         require(content(path) == text, "a restored file has other content")
     require(os.listdir(f"{trash}/files") == [], "something stayed in the trash")
