@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Logging
 import PathAddressing
 import ProviderDescriptors
 import Synchronization
@@ -53,6 +54,30 @@ import Testing
     @Test("PROGRAM-2: a program that hangs is ended at the inactivity limit") func hangs() async throws {
         let error = try await failure("hang", limit: .seconds(4))
         #expect(error?.code == .timedOut, "\(String(describing: error))")
+    }
+
+    @Test("PROGRAM-2: the end of a program is noticed while another program has closed what it inherited")
+    func closedDescriptors() async throws {
+        let (lines, ends) = (OneShot<Void>(), OneShot<String>())
+        func start(_ program: String, onEnd: @escaping @Sendable (ProgramProcess.End) -> Void) throws -> ProgramProcess {
+            try ProgramProcess(
+                "python3", arguments: ["-c", program], environment: ProcessInfo.processInfo.environment,
+                logger: Logger(label: "test"), onLine: { _ in lines.give(.success(())) }, onEnd: onEnd)
+        }
+        let closing = try start("import os, time; os.closerange(3, 1000); print(flush=True); time.sleep(60)") { _ in }
+        defer { closing.kill() }
+        try await lines.value {}
+        let ending = try start("raise SystemExit(3)") { end in
+            if case .exited(let status) = end { ends.give(.success(status)) }
+        }
+        defer { ending.kill() }
+        let late = Task {
+            try await Task.sleep(for: .seconds(20))
+            ends.give(.failure(FileProviderError(.timedOut)))
+        }
+        defer { late.cancel() }
+        #expect(try await ends.value {} == "exit status 3")
+        #expect(closing.isRunning)
     }
 
     @Test("PROGRAM-2: a program that crashes is started again, and a call that changes nothing is repeated")

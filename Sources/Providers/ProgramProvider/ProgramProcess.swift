@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Logging
 import Synchronization
@@ -29,9 +30,7 @@ package final class ProgramProcess: Sendable {
         onLine: @escaping @Sendable ([UInt8]) -> Void, onEnd: @escaping @Sendable (End) -> Void
     ) throws {
         process = Process()
-        // The threads that run tasks block all signals, which the program would inherit.
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", program] + arguments
+        process.setProgram(program, arguments: arguments)
         process.environment = environment
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
@@ -39,8 +38,11 @@ package final class ProgramProcess: Sendable {
         process.standardOutput = output
         process.standardError = errors
         self.input = input.fileHandleForWriting
+        let isRunning = DispatchGroup()
+        isRunning.enter()
         // A process that the program has left behind may keep the output open.
         process.terminationHandler = { process in
+            isRunning.leave()
             DispatchQueue.global().asyncAfter(deadline: .now() + 1) { onEnd(.exited(Self.status(of: process))) }
         }
         try process.run()
@@ -53,7 +55,7 @@ package final class ProgramProcess: Sendable {
         Self.readLines(of: output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
             if isTooLong { return onEnd(.lineTooLong) }
             // A program that has closed its output and goes on is of no use.
-            if process.isRunning { Self.kill(process.processIdentifier) }
+            if isRunning.wait(timeout: .now() + 1) == .timedOut { Self.kill(process.processIdentifier) }
             process.waitUntilExit()
             onEnd(.exited(Self.status(of: process)))
         }

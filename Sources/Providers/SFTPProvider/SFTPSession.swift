@@ -30,11 +30,7 @@ final class SFTPSession: @unchecked Sendable {
     /// Starts the program. Blocks.
     private init(_ command: [String], environment: [String: String], host: String) throws {
         self.host = host
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // The threads that run tasks block all signals, which the program would inherit. `ssh` closes the descriptor by which
-        // Foundation notices the end of a process, and then waits for it on the thread that watches all others: `timeout`
-        // keeps it open, and passes the signal of `terminate` on.
-        process.arguments = ["--default-signal", "timeout", "0"] + command
+        process.setProgram(command[0], arguments: Array(command.dropFirst()))
         process.environment = environment
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
