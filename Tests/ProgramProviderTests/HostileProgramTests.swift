@@ -59,7 +59,8 @@ import Testing
     @Test("PROGRAM-2: the end of a program is noticed while another program has closed what it inherited")
     func closedDescriptors() async throws {
         let (lines, ends) = (OneShot<Void>(), OneShot<String>())
-        func start(_ program: String, onEnd: @escaping @Sendable (ProgramProcess.End) -> Void) throws -> ProgramProcess {
+        func start(_ program: String, onEnd: @escaping @Sendable (ProgramProcess.End) -> Void) throws -> ProgramProcess
+        {
             try ProgramProcess(
                 "python3", arguments: ["-c", program], environment: ProcessInfo.processInfo.environment,
                 logger: Logger(label: "test"), onLine: { _ in lines.give(.success(())) }, onEnd: onEnd)
