@@ -25,11 +25,15 @@ package struct ProgramCheck: Sendable {
         factory = ProgramProviderFactory(program: program)
     }
 
-    /// Runs all checks, one after the other.
+    /// The names of all checks.
+    package static var names: [String] { ProviderConformance.Check.allCases.map(\.rawValue) }
+
+    /// Runs checks, one after the other.
     ///
+    /// - Parameter names: of the checks to run; nil for all.
     /// - Throws: `FileProviderError` if the program cannot be started, or its remote is not empty or cannot be written; nothing
     ///   is changed then.
-    package func run(_ onResult: (Result) throws -> Void) async throws {
+    package func run(only names: Set<String>? = nil, _ onResult: (Result) throws -> Void) async throws {
         let first = try await ProgramUnderTest(source, factory, settings)
         do {
             guard try await first.items().isEmpty else {
@@ -48,7 +52,7 @@ package struct ProgramCheck: Sendable {
         }
         await first.close()
         let suite = ProviderConformance { try await ProgramUnderTest(source, factory, settings) }
-        for check in ProviderConformance.Check.allCases {
+        for check in ProviderConformance.Check.allCases where names?.contains(check.rawValue) ?? true {
             do {
                 try await suite.run(check)
                 try onResult(Result(check: check.rawValue))

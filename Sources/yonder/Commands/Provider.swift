@@ -32,7 +32,20 @@ extension Yonder.Provider {
             help: ArgumentHelp("Read a secret from standard input, one line each. May be repeated.", valueName: "name"))
         var secret: [String] = []
 
+        @Option(
+            name: .customLong("only"),
+            help: ArgumentHelp("Run this check alone. May be repeated.", valueName: "check"),
+            completion: .list(ProgramCheck.names))
+        var chosen: [String] = []
+
         @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            if let unknown = chosen.first(where: { !ProgramCheck.names.contains($0) }) {
+                throw ValidationError(
+                    "there is no check '\(unknown)'; there are: \(ProgramCheck.names.joined(separator: ", "))")
+            }
+        }
 
         func run() async throws {
             var values: [String: String] = [:]
@@ -55,7 +68,7 @@ extension Yonder.Provider {
             var failures = 0
             var count = 0
             do {
-                try await check.run { result in
+                try await check.run(only: chosen.isEmpty ? nil : Set(chosen)) { result in
                     count += 1
                     if result.failure != nil { failures += 1 }
                     if output.isJSON {
