@@ -29,13 +29,14 @@ extension EngineTests {
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("spoiled")), to: .create)
                 machine.provider.faults.add(.applyThenFail(FileProviderError(.filenameCollision)), to: .create)
                 try await machine.write("mine", to: "file")
-                for _ in 1...5 {
+                for _ in 1...8 {
                     try await machine.send()
                     try await machine.ingest()
                 }
                 let names = try await machine.names(in: .root)
-                #expect(names.count == 3, "\(names)")
-                #expect(machine.provider.tree.entries().count == 3)
+                // The first name, the first copy, and three more names.
+                #expect(names.count == 5, "\(names)")
+                #expect(machine.provider.tree.entries().count == 5)
                 let copies = try machine.replica.database.conflictCopies()
                 #expect(copies.map(\.original) == ["file"])
                 let copy = try #require(copies.first?.item)
@@ -45,6 +46,27 @@ extension EngineTests {
                 #expect(pending.filter { $0.inode.kind == .file }.map(\.id) == [copy.id])
                 let failure = try #require(try machine.replica.database.failure(of: copy.inode.number))
                 #expect(failure.message.contains("is a conflict copy"), "\(failure.message)")
+            }
+        }
+
+        @Test("CONFLICT-3: a conflict copy whose name another machine has given to its own gets another name")
+        func copiesOfOthers() async throws {
+            try await Machine.run { machine in
+                let taken = ["file", "file (conflicted copy)", "file (conflicted copy 2)"]
+                machine.provider.changeSilently { tree in
+                    for name in taken {
+                        _ = tree.addFile(name, content: RemoteContent(name), identifier: ItemIdentifier(name))
+                    }
+                }
+                // A failure of another kind is not a name that is taken.
+                machine.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .create, times: 3)
+                try await machine.write("mine", to: "file")
+                for _ in 1...8 { try await machine.send() }
+                try await machine.drain()
+                let entries = machine.provider.tree.entries().mapValues(\.content)
+                #expect(entries.count == 4 && entries.values.contains("mine"), "\(entries)")
+                for name in taken { #expect(entries[name] == name) }
+                #expect(try machine.replica.database.pendingCounts().items == 0)
             }
         }
 

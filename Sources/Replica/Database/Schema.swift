@@ -19,6 +19,9 @@ enum Schema {
         }
         migrator.registerMigration("0004 takeover") { db in try db.execute(sql: takeover) }
         migrator.registerMigration("0005 invalidations") { db in try db.execute(sql: invalidations) }
+        migrator.registerMigration("0006 item.collisions") { db in
+            try db.execute(sql: "ALTER TABLE item ADD COLUMN collisions INTEGER NOT NULL DEFAULT 0")
+        }
         return migrator
     }
 

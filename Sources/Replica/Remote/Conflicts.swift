@@ -19,6 +19,9 @@ package struct Conflicts: RemotePart {
     let transaction: RemoteTransaction
     private var placement: Placement { Placement(transaction: transaction) }
 
+    /// How often a conflict copy whose name is taken gets another.
+    private static let mostCollisions = 3
+
     /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
     /// with the inode: a process that has it open goes on writing there.
     ///
@@ -50,7 +53,7 @@ package struct Conflicts: RemotePart {
 
     /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one.
     ///
-    /// - Returns: false when the item is a conflict copy that has been given another name already: nothing was changed.
+    /// - Returns: false when the item is a conflict copy that has been given other names already: nothing was changed.
     @discardableResult
     package func resolveCollision(
         of row: Int64, with remote: FileProviderItem?, label: String
@@ -70,11 +73,11 @@ package struct Conflicts: RemotePart {
             return true
         }
         let original = try db.conflictOriginal(of: row)
-        // Another machine may have given its copy the same name: one attempt with another name is noted in `attempts`.
-        if original != nil, try db.attempts(of: row) > 0 { return false }
-        let name = try db.freeName(for: original ?? item.name, label: label, in: parent)
-        try db.becomeConflictCopy(
-            item, named: name, of: original ?? item.name, attempts: original == nil ? 0 : 1)
+        if original != nil, try db.collisions(of: row) >= Self.mostCollisions { return false }
+        // Another machine that makes copies of the same file gives them the same numbers.
+        let number = original == nil ? 1 : Int.random(in: 100..<10_000)
+        let name = try db.freeName(for: original ?? item.name, label: label, from: number, in: parent)
+        try db.becomeConflictCopy(item, named: name, of: original ?? item.name)
         if item.identifier != nil { try db.noteWhereItIs(row, at: now) }
         tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
@@ -127,7 +130,7 @@ extension Database {
         try one("SELECT conflictOf FROM item WHERE id = ?", [row], { $0[0] as String? }) ?? nil
     }
 
-    fileprivate func attempts(of row: Int64) throws -> Int64 {
-        try one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int64 }) ?? 0
+    fileprivate func collisions(of row: Int64) throws -> Int64 {
+        try one("SELECT collisions FROM item WHERE id = ?", [row], { $0[0] as Int64 }) ?? 0
     }
 }

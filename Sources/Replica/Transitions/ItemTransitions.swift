@@ -93,14 +93,15 @@ extension Database {
     /// template.
     ///
     /// - Parameter attempts: how many other names were tried before.
-    func becomeConflictCopy(_ item: ItemRecord, named name: String, of original: String, attempts: Int) throws {
+    func becomeConflictCopy(_ item: ItemRecord, named name: String, of original: String) throws {
         try run(
             """
-            UPDATE item SET name = ?, conflictOf = ?, wasSent = 0, attempts = ?, nextTry = NULL, template = ?
+            UPDATE item SET name = ?, collisions = collisions + (conflictOf IS NOT NULL), conflictOf = ?, wasSent = 0,
+                attempts = 0, nextTry = NULL, template = ?
             WHERE id = ?
             """,
             [
-                name, original, attempts, item.identifier == nil ? ItemRecord.newTemplate() : item.template, item.id,
+                name, original, item.identifier == nil ? ItemRecord.newTemplate() : item.template, item.id,
             ])
     }
 

@@ -65,8 +65,10 @@ extension Database {
     }
 
     /// `name (label).ext`, with a number where that is taken; never longer than Linux allows.
-    func freeName(for name: String, label: String, in parent: InodeNumber) throws -> String {
-        for number in 1... {
+    ///
+    /// - Parameter first: the first number that is tried; 1 is no number.
+    func freeName(for name: String, label: String, from first: Int = 1, in parent: InodeNumber) throws -> String {
+        for number in first... {
             let suffix = number == 1 ? " (\(label))" : " (\(label) \(number))"
             let candidate = Displacement.name(name, with: suffix)
             if try !hasItem(named: candidate, in: parent) { return candidate }
