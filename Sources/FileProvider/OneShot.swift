@@ -50,3 +50,14 @@ package final class OneShot<Value: Sendable>: Sendable {
         }
     }
 }
+
+extension Task where Failure == any Error {
+    /// The result; `CancellationError` as soon as the task that waits for it is cancelled. This task goes on then.
+    package var valueUnlessCancelled: Success {
+        get async throws {
+            let end = OneShot<Success>()
+            Task<Void, Never> { end.give(await result) }
+            return try await end.value { end.give(.failure(Swift.CancellationError())) }
+        }
+    }
+}

@@ -42,25 +42,4 @@ extension TransferFiles {
             (offset, last) = (end, answer)
         }
     }
-
-    /// Calls a closure with the path of a copy of contents. The copy is of one generation, so that the program need not
-    /// confirm anything.
-    func with<Value: Sendable>(
-        copyOf contents: ContentSource, _ body: (_ path: String) async throws -> Value
-    ) async throws -> Value {
-        try await with { [self] path, file in
-            try await blocking {
-                var offset: Int64 = 0
-                while offset < contents.size {
-                    let bytes = try contents.read(at: offset, count: 1 << 20)
-                    do { try file.writeAll(toAbsoluteOffset: offset, bytes) } catch let error as Errno {
-                        throw FileProviderError.posix(error)
-                    }
-                    offset += Int64(bytes.count)
-                }
-                try contents.confirm()
-            }
-            return try await body(path)
-        }
-    }
 }

@@ -29,15 +29,7 @@ actor RcloneHost {
         }
         let task = starting ?? start()
         // A caller that is cancelled does not wait for the start.
-        let (sessions, found) = AsyncThrowingStream<RcloneSession, any Error>.makeStream()
-        Task {
-            switch await task.result {
-            case .success(let session): found.yield(session)
-            case .failure(let error): found.finish(throwing: error)
-            }
-        }
-        for try await session in sessions { return session }
-        throw CancellationError()
+        return try await task.valueUnlessCancelled
     }
 
     private func start() -> Task<RcloneSession, any Error> {

@@ -18,15 +18,7 @@ actor SFTPConnection {
         if let current, current.isOpen { return current }
         let task = opening ?? startOpening()
         // A caller that is cancelled does not wait for the program.
-        let (sessions, found) = AsyncThrowingStream<SFTPSession, any Error>.makeStream()
-        Task {
-            switch await task.result {
-            case .success(let session): found.yield(session)
-            case .failure(let error): found.finish(throwing: error)
-            }
-        }
-        for try await session in sessions { return session }
-        throw CancellationError()
+        return try await task.valueUnlessCancelled
     }
 
     private func startOpening() -> Task<SFTPSession, any Error> {
