@@ -57,7 +57,8 @@ struct SingleSignOn {
         guard let data = FileManager.default.contents(atPath: tokenPath),
             let token = try? JSONDecoder().decode(Token.self, from: data),
             !token.accessToken.contains(where: \.isNewline),
-            let end = HTTPDate.timestamp(iso8601: token.expiresAt)?.seconds
+            // Version 1 of the AWS command line writes UTC for Z.
+            let end = HTTPDate.timestamp(iso8601: token.expiresAt.replacing("UTC", with: "Z"))?.seconds
         else { throw signIn("there is no valid SSO token") }
         guard end > now else { throw signIn("the SSO token has expired") }
         var url = endpoint
