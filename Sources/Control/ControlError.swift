@@ -3,6 +3,8 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
     package enum Code: String, Codable, Hashable, Sendable, CaseIterable {
         /// The command failed, completely or for some items.
         case failed
+        /// The remote rejects the credentials, or requires some.
+        case notAuthenticated
         case usage
         /// No daemon runs, or the domain is not mounted.
         case unavailable
@@ -35,7 +37,7 @@ extension ControlError.Code {
     /// The exit status of the command line.
     package var exitStatus: Int32 {
         switch self {
-        case .failed: 1
+        case .failed, .notAuthenticated: 1
         case .usage: 64
         case .unavailable, .alreadyRunning, .interrupted, .version: 69
         case .timeout: 75

@@ -56,6 +56,10 @@ import Testing
         let container = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": "u"]
         #expect(shell(container).variables == container)
         #expect(shell(container.merging(["AWS_PROFILE": "p"]) { $1 }).variables == [:])
+        let web = ["AWS_WEB_IDENTITY_TOKEN_FILE": "token", "AWS_ROLE_ARN": "arn"]
+        #expect(
+            shell(web.merging(container) { $1 }).variables
+                == ["AWS_WEB_IDENTITY_TOKEN_FILE": "/absolute/token", "AWS_ROLE_ARN": "arn"])
         let files = ["SSL_CERT_FILE": "c", "AWS_CA_BUNDLE": "", "NETRC": "n", "no_proxy": "h", "HOME": "/h"]
         #expect(
             shell(files).variables == ["SSL_CERT_FILE": "/absolute/c", "AWS_CA_BUNDLE": "", "no_proxy": "h"])

@@ -43,7 +43,7 @@ import TestSupport
             #expect(forbidden?.message.contains(bucket.name) == true)
             let missing = try await tryOut("s3://no-such-bucket-at-all", ObjectStore.environment)
             #expect(missing?.message.contains("no bucket 'no-such-bucket-at-all'") == true)
-            let nothing = try await tryOut(source, ["HOME": "/nowhere"])
+            let nothing = try await tryOut(source, ["HOME": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true"])
             #expect(nothing?.code == .notAuthenticated)
             #expect(nothing?.message.contains("AWS_ACCESS_KEY_ID") == true)
             let noProfile = try await tryOut(source, ObjectStore.environment, profile: "unknown")

@@ -364,7 +364,10 @@ actor Domains {
             }
         } catch let error as FileProviderError {
             let isAway = error.code != .notAuthenticated && error.code != .providerNotFound
-            guard !isNew, isAway else { throw ControlError(.failed, error.message, path: request.source) }
+            guard !isNew, isAway else {
+                let code: ControlError.Code = error.code == .notAuthenticated ? .notAuthenticated : .failed
+                throw ControlError(code, error.message, path: request.source)
+            }
         }
         if isNew || hasNews { try keep(all, of: request.name) }
         return findings

@@ -39,17 +39,30 @@ extension ProviderDescriptor {
                 variables: ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
             ProviderOption("region", "The region of the bucket.", variables: ["AWS_REGION", "AWS_DEFAULT_REGION"]),
             ProviderOption("profile", "The profile in ~/.aws with the credentials.", variables: ["AWS_PROFILE"]),
+            ProviderOption(
+                "access-key", "The access key ID; its secret key is asked for, or read with --secret-key-stdin."),
+            ProviderOption(
+                "secret-key", .secret,
+                """
+                Read the secret key of --access-key from standard input, one line. It is stored in a file that only you \
+                can read.
+                """),
         ],
-        variables: httpVariables,
+        variables: httpVariables + [
+            "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_SSO", "AWS_EC2_METADATA_DISABLED",
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+            "AWS_METADATA_SERVICE_TIMEOUT",
+        ],
         pathVariables: httpPathVariables + ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"],
         identity: IdentityVariables(
             groups: [
                 ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],
+                ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME"],
                 [
                     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
                     "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
                 ],
-            ], option: "profile"))
+            ], paths: ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"], option: "profile"))
 
     package static let sftp = ProviderDescriptor(
         name: "sftp", summary: "A directory on an SSH server. ssh connects, with its own configuration and keys.",

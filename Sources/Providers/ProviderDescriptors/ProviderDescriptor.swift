@@ -67,11 +67,14 @@ package struct IdentityVariables: Hashable, Sendable {
     /// Variables that belong together. Of a shell's variables one group is used: the first whose first variable is set, else the
     /// last. All groups replace each other as a whole, because a key is useless with the secret of another.
     package var groups: [[String]]
+    /// The variables whose values are paths, which are made absolute.
+    package var paths: Set<String>
     /// The option that names stored credentials instead. With a value for it no variable is used.
     package var option: String?
 
-    package init(groups: [[String]], option: String? = nil) {
+    package init(groups: [[String]], paths: Set<String> = [], option: String? = nil) {
         self.groups = groups
+        self.paths = paths
         self.option = option
     }
 

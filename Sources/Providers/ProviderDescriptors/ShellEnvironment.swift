@@ -29,7 +29,9 @@ package struct ShellEnvironment: Hashable, Sendable {
         }
         let named = identity?.option.flatMap { given[$0] ?? options[$0] } ?? ""
         if let identity, named.isEmpty {
-            for name in group ?? identity.groups.last ?? [] where isSet(name) { variables[name] = environment[name] }
+            for name in group ?? identity.groups.last ?? [] where isSet(name) {
+                variables[name] = environment[name].map(identity.paths.contains(name) ? absolute : { $0 })
+            }
         }
     }
 }

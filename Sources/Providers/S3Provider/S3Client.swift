@@ -37,7 +37,8 @@ final class S3Client: Sendable {
         self.isRegionKnown = isRegionKnown
         self.transport = transport
         self.logger = logger
-        source = CredentialSource(profile: profile, environment: environment, transport: transport)
+        source = CredentialSource(
+            profile: profile, region: location.region, environment: environment, transport: transport)
     }
 
     var location: S3Location { state.withLock { $0.location } }
@@ -126,17 +127,19 @@ final class S3Client: Sendable {
     func again<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         var tries = 0
         while true {
+            let start = ContinuousClock.now
             do {
                 return try await body()
             } catch let failure as S3Failure {
                 tries += 1
-                guard tries <= 3, await adapt(to: failure) else { throw failure }
+                guard tries <= 3, await adapt(to: failure, since: start) else { throw failure }
             }
         }
     }
 
+    /// - Parameter start: when the request began.
     /// - Returns: whether another attempt may succeed.
-    private func adapt(to failure: S3Failure) async -> Bool {
+    private func adapt(to failure: S3Failure, since start: ContinuousClock.Instant) async -> Bool {
         if failure.isAboutTime, let date = failure.date {
             let skew = date - Self.now
             return state.withLock { state in
@@ -146,11 +149,7 @@ final class S3Client: Sendable {
                 return true
             }
         }
-        if failure.isAboutExpiry {
-            guard let old = try? await source.credentials(now: Self.now) else { return false }
-            await source.forget(old)
-            return (try? await source.credentials(now: Self.now)) != old
-        }
+        if failure.isAboutExpiry { return await source.renew(after: start, now: Self.now) }
         if let region = failure.rightRegion, !isRegionKnown {
             return state.withLock { state in
                 guard state.location.region != region else { return false }

@@ -14,7 +14,8 @@ extension Yonder {
             discussion: """
                 SOURCE is \(ProviderDescriptor.allForms). 'yonder providers NAME' lists the options of a kind of source, \
                 and the environment variables of this shell that it uses: variables with credentials, certificates and \
-                proxies are stored with the domain in a file that only you can read. DIR is created if it is missing, \
+                proxies are stored with the domain in a file that only you can read. A password or secret key that the \
+                source requires and that is not given is asked for on the terminal. DIR is created if it is missing, \
                 and must be empty. Returns when the mount can be used. Mounting a mounted domain again succeeds. Starts \
                 the daemon if none runs.
 
@@ -123,7 +124,9 @@ extension Yonder {
             // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
-            let result = try await daemon.perform(.mount(arguments))
+            let result = try await daemon.perform(
+                .mount(arguments),
+                afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
             try Output(output).print(domain) {
                 ["'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"]

@@ -7,7 +7,7 @@ extension Yonder {
             abstract: "List the kinds of sources, or the options of one.",
             discussion: """
                 An option is a flag of 'yonder mount', or a line 'OPTION = "VALUE"' below '[NAME]' in the configuration file \
-                for all domains of the kind. A secret is read from standard input.
+                for all domains of the kind. A secret is asked for on the terminal, or read from standard input.
                 """)
 
         @Argument(

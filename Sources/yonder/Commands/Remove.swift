@@ -84,9 +84,12 @@ extension Yonder {
             try remote.add(to: &arguments, for: source)
             let daemon = DaemonConnection()
             _ = try await daemon.start()
+            let path = try SourcePath.resolving(folder)
             let result = try await daemon.perform(
-                .importFolder(try SourcePath.resolving(folder), arguments),
-                showing: ProgressLine("imported", options: output))
+                .importFolder(path, arguments), showing: ProgressLine("imported", options: output)
+            ) { error in
+                try remote.completed(arguments, after: error).map { .importFolder(path, $0) }
+            }
             guard case .imported(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 let items = Output.count(report.items, "item")

@@ -15,10 +15,12 @@ struct DaemonConnection: Sendable {
 
     /// Executes a command. A command that can be repeated is repeated if the daemon dies during it and is restarted.
     ///
+    /// - Parameter second: returns the command to execute instead if the remote rejects the credentials, or nil.
     /// - Throws: `ExitCode` after printing the error.
     func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
-        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
+        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in },
+        afterRefusal second: (ControlError) throws -> ControlCommand? = { _ in nil }
     ) async throws -> ControlResult {
         var interruption: ControlError?
         let hasParts = Mutex(false)
@@ -29,6 +31,9 @@ struct DaemonConnection: Sendable {
                     try await onPart(part)
                 }
             } catch let error as ControlError {
+                if error.code == .notAuthenticated, let next = try second(error) {
+                    return try await perform(next, onEvent: onEvent, onPart: onPart)
+                }
                 // After an interruption, a daemon that is not there will not be started again.
                 guard error.code == .interrupted else { throw complaint(interruption ?? error) }
                 interruption = error
@@ -59,9 +64,12 @@ struct DaemonConnection: Sendable {
     /// Executes a command and shows its progress.
     ///
     /// - Throws: as ``perform(_:onEvent:onPart:)``.
-    func perform(_ command: ControlCommand, showing line: ProgressLine) async throws -> ControlResult {
+    func perform(
+        _ command: ControlCommand, showing line: ProgressLine,
+        afterRefusal second: (ControlError) throws -> ControlCommand? = { _ in nil }
+    ) async throws -> ControlResult {
         defer { line.clear() }
-        return try await perform(command, onEvent: line.show)
+        return try await perform(command, onEvent: line.show, afterRefusal: second)
     }
 
     /// A daemon that crashes again and again; nil while it runs.

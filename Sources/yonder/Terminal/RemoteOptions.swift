@@ -128,14 +128,47 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         arguments.remote = options.isEmpty ? nil : options
     }
 
-    /// Reads a line from standard input.
+    /// The arguments of a mount command, with a secret that the remote requires and that was not given: it is asked for on the
+    /// terminal.
+    ///
+    /// - Parameter error: of the command. The provider names the flag of the secret that it requires.
+    /// - Returns: nil if no secret is required, or it cannot be asked for.
+    /// - Throws: `ExitCode` if the user enters none.
+    func completed(_ arguments: MountArguments, after error: ControlError) throws -> MountArguments? {
+        guard let source = arguments.source ?? error.path, let descriptor = ProviderDescriptor.serving(source),
+            let secret = descriptor.options.first(where: { option in
+                option.isSecret && !secrets.contains { $0.name == option.name }
+                    && error.message.contains("--\(option.flag)")
+            }), let prompt = SecretPrompt()
+        else { return nil }
+        let user = Self.user(in: source)
+        // Without a user, USER:PASSWORD would have to be typed blindly.
+        if secret.kind == .password, user == nil { return nil }
+        var subject = Output.shown(user.map { "'\($0)'" } ?? source)
+        if let key = arguments.remote?["access-key"] { subject = Output.shown("'\(key)'") }
+        let line = try prompt.ask("\(secret.name.replacing("-", with: " ")) of \(subject)")
+        var completed = arguments
+        var credentials = arguments.credentials ?? GivenCredentials()
+        credentials.secrets[secret.name] = line
+        if secret.kind == .password { credentials.secrets[ProviderOption.userName] = user }
+        completed.credentials = credentials
+        return completed
+    }
+
+    /// Reads a line from standard input, without echo if that is a terminal.
     ///
     /// - Returns: the secret under its name, and the name of its user.
     /// - Throws: `ExitCode` 64 after printing that there is none.
     private func read(_ secret: ProviderOption, for source: String) throws -> [String: String] {
-        guard let line = readLine(), !line.isEmpty else {
-            Output.complain("no \(secret.name) on standard input")
-            throw ExitCode(64)
+        let line: String
+        if Terminal.isStandardInput, let prompt = SecretPrompt() {
+            line = try prompt.ask(secret.name)
+        } else {
+            guard let input = readLine(), !input.isEmpty else {
+                Output.complain("no \(secret.name) on standard input")
+                throw ExitCode(64)
+            }
+            line = input
         }
         guard secret.kind == .password else { return [secret.name: line] }
         if let user = Self.user(in: source) { return [secret.name: line, ProviderOption.userName: user] }

@@ -34,32 +34,3 @@ package struct AWSFile: Sendable {
         self.init(text: (try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
     }
 }
-
-/// A profile, with its settings in both files.
-package struct AWSProfile: Sendable {
-    package var name: String
-    package var settings: [String: String] = [:]
-    /// Whether neither file has it.
-    package var isMissing: Bool
-
-    /// - Parameters:
-    ///   - name: nil for the profile in the environment, else `default`.
-    ///   - environment: for `AWS_PROFILE`, `AWS_SHARED_CREDENTIALS_FILE`, `AWS_CONFIG_FILE` and `HOME`.
-    package init(named name: String?, environment: [String: String]) {
-        let name = name ?? environment["AWS_PROFILE"].flatMap { $0.isEmpty ? nil : $0 } ?? "default"
-        let home = environment["HOME"] ?? NSHomeDirectory()
-        let config = AWSFile(path: environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config")
-        let secrets = AWSFile(path: environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials")
-        self.name = name
-        let configured = config.sections["profile \(name)"] ?? (name == "default" ? config.sections["default"] : nil)
-        isMissing = configured == nil && secrets.sections[name] == nil
-        settings = (configured ?? [:]).merging(secrets.sections[name] ?? [:]) { $1 }
-    }
-
-    var credentials: S3Credentials? {
-        guard let key = settings["aws_access_key_id"], let secret = settings["aws_secret_access_key"], !key.isEmpty,
-            !secret.isEmpty
-        else { return nil }
-        return S3Credentials(accessKeyID: key, secretAccessKey: secret, sessionToken: settings["aws_session_token"])
-    }
-}

@@ -1,0 +1,93 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Secrets that `yonder mount` asks for on a terminal.
+    @Suite struct SecretPrompts {
+        private struct Dialogue: Decodable {
+            var status: Int32
+            var text: String
+            var asked: Bool
+            var restored: Bool
+        }
+
+        /// Runs `yonder` on a terminal, and types an answer to its question.
+        private func ask(_ yonder: Installation, answer: String, _ arguments: [String]) async throws -> Dialogue {
+            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("Programs/terminal/ask.py")
+            let outcome = try await Command(
+                ["python3", script.path, answer, Installation.program] + arguments, environment: yonder.environment,
+                seconds: 60
+            ).run()
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            return try JSONDecoder().decode(Dialogue.self, from: Data(outcome.outputBytes))
+        }
+
+        @Test(
+            "ACCESS-8: a password that a server requires is asked for without echo, and the terminal is restored",
+            .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
+        func password() async throws {
+            let server = try await DAVServer.start(.apache, .basic)
+            do {
+                try await Installation.run { installation in
+                    let yonder = installation.with(["NETRC": "/nonexistent"])
+                    let source = server.source.replacing("webdav://", with: "webdav://user@")
+                    let mount = ["mount", source, yonder.mount.string, "--name", "cloud"]
+                    for (answer, status) in [("secret\u{3}", 130), ("\n", 64), ("TERM", 143)] as [(String, Int32)] {
+                        let ended = try await ask(yonder, answer: answer, mount)
+                        #expect(ended.asked && ended.restored && ended.status == status, "\(status): \(ended)")
+                        #expect(try await yonder.yonder("domains").output == "")
+                    }
+                    let silent = try await yonder.run(
+                        "yonder mount \"$1\" \"$2\"", source, yonder.mount.string)
+                    #expect(silent.status == 1 && silent.errors.contains("--password-stdin"))
+                    // Backspace takes a character back.
+                    let mounted = try await ask(yonder, answer: "secret wor\u{7F}rd\n", mount)
+                    #expect(mounted.asked && mounted.restored && mounted.status == 0, "\(mounted)")
+                    #expect(mounted.text.contains("password of 'user': ") && !mounted.text.contains("secret"))
+                    let found = try await Command.run("grep", "-rl", "secret word", yonder.directory.path.string).output
+                    #expect(found == yonder.directory["credentials/cloud"].string + "\n")
+                    // A known password is not asked for again.
+                    #expect(try await yonder.yonder("unmount", "cloud").status == 0)
+                    let again = try await ask(yonder, answer: "", ["mount", "cloud"])
+                    #expect(!again.asked && again.status == 0, "\(again)")
+                }
+            } catch {
+                await server.stop()
+                throw error
+            }
+            await server.stop()
+        }
+
+        @Test("ACCESS-8: the secret key of an access key is asked for, and used after a restart")
+        func secretKey() async throws {
+            let store = try await ObjectStoreProgram()
+            defer { store.stop() }
+            let made = try await store.ask("ask -X PUT \"$at/bucket\" && printf one | ask -T - \"$at/bucket/one\"")
+            #expect(made.status == 0, "\(made.errors)")
+            try await Installation.run { installation in
+                let yonder = installation.with([
+                    "HOME": installation.directory.path.string, "AWS_EC2_METADATA_DISABLED": "true",
+                ])
+                let mount = [
+                    "mount", "s3://bucket", yonder.mount.string, "--endpoint", store.endpoint, "--region",
+                    ObjectStoreProgram.region, "--access-key", ObjectStoreProgram.accessKey,
+                ]
+                let mounted = try await ask(yonder, answer: "\(ObjectStoreProgram.secretKey)\n", mount)
+                #expect(mounted.asked && mounted.restored && mounted.status == 0, "\(mounted)")
+                #expect(mounted.text.contains("secret key of '\(ObjectStoreProgram.accessKey)': "))
+                #expect(!mounted.text.contains(ObjectStoreProgram.secretKey))
+                _ = try await yonder.yonder("shutdown")
+                let again = try await ask(yonder, answer: "", ["mount", "mount"])
+                #expect(!again.asked && again.status == 0, "\(again)")
+                #expect(try await Command.run("cat", yonder["one"]).output == "one")
+                let kept = try await Command.shell(
+                    "! grep -rqF '\"\(ObjectStoreProgram.secretKey)\"' \"$1/state\"", yonder.directory.path.string)
+                #expect(kept.status == 0)
+            }
+        }
+    }
+}
