@@ -108,17 +108,21 @@ package struct Keeper: ~Copyable {
             return nil
         default: break
         }
-        let pause = schedule.pause(afterCrashAt: now, readySince: worker.readySince)
+        // A worker that does not end after its watchdog is killed here.
+        let wasKilled = end == .signal(SIGKILL) && worker.abortedAt == nil
+        let pause =
+            wasKilled
+            ? schedule.pause(afterKillAt: now, readySince: worker.readySince)
+            : schedule.pause(afterCrashAt: now, readySince: worker.readySince)
         nextStart = now + pause
-        // SIGKILL is not the program's own failure: an administrator has sent it, or the kernel for want of memory.
-        if schedule.isLooping, end != .signal(SIGKILL) {
+        if schedule.isLooping, !wasKilled {
             refusal = RequestRefusal()
             crashReport.write(crashes: schedule.streak, end: end.description, pause: pause)
         }
         Log.write(
             "the worker \(worker.process) has ended with \(end), and is started again "
                 + (pause == 0 ? "at once" : "in \(pause) ms")
-                + (schedule.isLooping ? "; it has crashed five times within a minute" : "")
+                + (schedule.isLooping && !wasKilled ? "; it has crashed five times within a minute" : "")
                 + (refusal != nil ? ", and calls on its mounts fail with EIO" : ""))
         return nil
     }

@@ -100,6 +100,17 @@ import Testing
         for kill in 1...60 { #expect(schedule.pause(afterCrashAt: kill * 1000, readySince: kill * 1000 - 1000) == 0) }
     }
 
+    @Test("TAKEOVER-8: a worker that is killed, however often and early, has not crashed") func kills() {
+        var schedule = RestartSchedule()
+        for kill in 1...60 {
+            #expect(schedule.pause(afterKillAt: kill * 200, readySince: kill * 200 - 150) == 100)
+            #expect(schedule.pause(afterKillAt: kill * 200, readySince: nil) == 100)
+        }
+        #expect(schedule.pause(afterKillAt: 20_000, readySince: 19_000) == 0)
+        #expect(!schedule.isLooping)
+        #expect(schedule.pause(afterCrashAt: 20_100, readySince: nil) == 0)
+    }
+
     @Test func theLongestPauseCanBeSet() {
         var schedule = RestartSchedule(longest: 100)
         #expect((0..<6).map { schedule.pause(afterCrashAt: $0, readySince: nil) } == [0, 100, 100, 100, 100, 100])
