@@ -112,6 +112,8 @@ extension EngineTests {
                 reader.cancel()
                 #expect(await reader.value?.code == .userCancelled)
                 #expect(ContinuousClock.now - start < .seconds(1))
+                // The reader does not wait until the call hears of it.
+                #expect(await eventually { gate.cancellations > 0 })
                 gate.open()
                 #expect(await eventually { fixture.provider.log.calls(of: .fetch).first?.wasCancelled == true })
                 #expect(try await fixture.read("f") == Array("hello".utf8))

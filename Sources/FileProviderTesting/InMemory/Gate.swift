@@ -7,6 +7,7 @@ public final class Gate: Sendable {
         var nextID = 0
         var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
         var arrivals = 0
+        var cancellations = 0
     }
 
     private let state = Mutex(State())
@@ -19,6 +20,9 @@ public final class Gate: Sendable {
 
     /// The number of arrivals so far, including those that have passed.
     public var arrivals: Int { state.withLock { $0.arrivals } }
+
+    /// The number of calls that were cancelled while they waited.
+    public var cancellations: Int { state.withLock { $0.cancellations } }
 
     /// The number of waiting calls.
     public var waiting: Int { state.withLock { $0.waiters.count } }
@@ -57,7 +61,10 @@ public final class Gate: Sendable {
     }
 
     private func cancel(_ id: Int) {
-        guard heedsCancellation else { return }
-        state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+        let waiter = state.withLock { state in
+            if state.waiters[id] != nil { state.cancellations += 1 }
+            return heedsCancellation ? state.waiters.removeValue(forKey: id) : nil
+        }
+        waiter?.resume(throwing: CancellationError())
     }
 }

@@ -38,11 +38,8 @@ package final class ProgramProcess: Sendable {
         process.standardOutput = output
         process.standardError = errors
         self.input = input.fileHandleForWriting
-        let isRunning = DispatchGroup()
-        isRunning.enter()
         // A process that the program has left behind may keep the output open.
         process.terminationHandler = { process in
-            isRunning.leave()
             DispatchQueue.global().asyncAfter(deadline: .now() + 1) { onEnd(.exited(Self.status(of: process))) }
         }
         try process.run()
@@ -54,10 +51,23 @@ package final class ProgramProcess: Sendable {
         }
         Self.readLines(of: output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
             if isTooLong { return onEnd(.lineTooLong) }
-            // A program that has closed its output and goes on is of no use.
-            if isRunning.wait(timeout: .now() + 1) == .timedOut { Self.kill(process.processIdentifier) }
+            Self.waitForEnd(of: process.processIdentifier)
+            // A program that has closed its output and goes on is of no use; what it has left behind would keep Foundation from
+            // noticing its end.
+            if process.isRunning { Self.kill(process.processIdentifier) }
             process.waitUntilExit()
             onEnd(.exited(Self.status(of: process)))
+        }
+    }
+
+    /// Returns when a process has ended, which may be a moment after the end of its output, or after a second.
+    private static func waitForEnd(of process: Int32) {
+        for _ in 0..<200 {
+            var information = siginfo_t()
+            // The status stays for Foundation.
+            let result = waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
+            if result != 0 || information.si_signo != 0 { return }
+            usleep(5_000)
         }
     }
 

@@ -67,7 +67,7 @@ actor RcloneHost {
                 return try await body(session)
             } catch let error as FileProviderError where error.code == .serverUnreachable && !Task.isCancelled {
                 // The end of the process may be noticed after the end of its connection.
-                guard await Self.hasEnded(session) else { throw error }
+                guard await session.ends(within: .seconds(5)) else { throw error }
                 return try await body(try await running())
             }
         }
@@ -75,14 +75,6 @@ actor RcloneHost {
 
     nonisolated func changing<Value: Sendable>(_ body: (RcloneSession) async throws -> Value) async throws -> Value {
         try await translating { try await body(try await running()) }
-    }
-
-    private static func hasEnded(_ session: RcloneSession) async -> Bool {
-        for _ in 0..<20 {
-            if session.failure != nil { return true }
-            try? await Task.sleep(for: .milliseconds(50))
-        }
-        return false
     }
 
     private nonisolated func translating<Value: Sendable>(

@@ -56,6 +56,14 @@ final class RcloneSession: Sendable {
     /// Why it has ended; nil while it runs.
     var failure: String? { output.end }
 
+    /// Whether it has ended, or ends within a time.
+    func ends(within time: Duration) async -> Bool {
+        let seen = output.changes.count
+        if failure != nil { return true }
+        _ = try? await output.changes.wait(after: seen, until: .now + time)
+        return failure != nil
+    }
+
     /// Starts rclone, and returns when it answers.
     static func open(_ launch: Launch) async throws -> RcloneSession {
         var environment = launch.environment()
@@ -221,6 +229,8 @@ private final class RcloneOutput: Sendable {
     let port = OneShot<Int>()
     /// The last lines, when it has ended.
     let text = OneShot<String>()
+    /// Notified when it has ended.
+    let changes = ChangeSignal()
     private let state = Mutex(State())
     private let rate = LogRate(limit: 100)
     private let logger: Logger?
@@ -248,6 +258,7 @@ private final class RcloneOutput: Sendable {
             if state.end == nil { state.end = said.isEmpty ? "rclone has ended" : said }
             return said
         }
+        changes.notify()
         text.give(.success(said))
         port.give(.failure(FileProviderError(.serverUnreachable, "rclone has ended")))
     }
