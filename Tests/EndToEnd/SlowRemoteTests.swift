@@ -11,7 +11,7 @@ extension RealMount {
     /// A remote that answers late or never: local content works, and no process hangs.
     @Suite(.tags(.timing)) struct SlowRemote {
         @Test("ERROR-2: what is known answers at once while the remote thinks; Ctrl-C ends the wait; the mount can go")
-        func nobodyHangs() async throws {
+        func noProcessHangs() async throws {
             try await ProvidedMount.run { tree in
                 tree.addFile("here", content: RemoteContent("here"), identifier: "here")
                 tree.addFile("away", content: RemoteContent("away"), identifier: "away")
@@ -34,14 +34,15 @@ extension RealMount {
                 ] {
                     let outcome = try await Command(command).run()
                     #expect(outcome.status == 0)
-                    #expect(outcome.duration < .seconds(1), "\(command)")
+                    // The remote answers nothing meanwhile: what waited for it would not end at all.
+                    #expect(outcome.duration < .seconds(5), "\(command)")
                 }
                 let before = ContinuousClock.now
                 reader.interrupt()
                 #expect(await reader.ends())
-                #expect(ContinuousClock.now - before < .seconds(1))
+                #expect(ContinuousClock.now - before < .seconds(5))
                 lister.interrupt()
-                #expect(await lister.ends(within: .seconds(1)))
+                #expect(await lister.ends(within: .seconds(5)))
 
                 let stubborn = try BackgroundProgram("cat", mount["away"])
                 defer { stubborn.kill() }

@@ -115,6 +115,8 @@ import Testing
                 do {
                     _ = try await remote.makeDirectory(at: RemotePath(["d"]), attributes: RemoteAttributes())
                 } catch let error as FileProviderError where attempt < 9 && error.code == .serverUnreachable {
+                    // The end of the killed process may not have been noticed yet.
+                    try await Task.sleep(for: .milliseconds(100 << min(attempt, 4)))
                     continue
                 }
                 break
