@@ -96,6 +96,21 @@ import Testing
         #expect(try reopen(Opened()).database.inode(directory) == nil)
     }
 
+    @Test(
+        "a removal waits for the last close, or ten seconds when only the kernel knows the file",
+        arguments: [true, false])
+    func removalWaits(isOpen: Bool) async throws {
+        let replica = try fixture.replica()
+        try await replica.list([.file("a", id: "A", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("a"))
+        let open = isOpen ? Opened(reading: [number]) : Opened(known: [number])
+        _ = try replica.change(open: open) { try $0.names.unlink("a", in: .root) }
+        let removed = Replica.now.seconds
+        #expect(try replica.database.isKeptOnRemote("A", at: FileTimestamp(seconds: removed + 8, nanoseconds: 0)))
+        let later = FileTimestamp(seconds: removed + 12, nanoseconds: 0)
+        #expect(try replica.database.isKeptOnRemote("A", at: later) == isOpen)
+    }
+
     @Test("the version that a process has open stays when the remote has replaced it") func versionsStay() async throws
     {
         let number = try await leave { replica, number in

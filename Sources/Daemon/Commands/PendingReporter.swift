@@ -27,9 +27,9 @@ struct PendingReporter: Sendable {
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
-                        error: failure.map {
+                        error: try failure.map {
                             ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
-                        } ?? common)
+                        } ?? useOnRemote(of: item) ?? common)
                 })
         }
         // A reimport is one entry, plus one for each item that failed.
@@ -64,10 +64,20 @@ struct PendingReporter: Sendable {
 
     /// The reason why a deletion waits that has not failed; nil if it is only queued.
     private func useOnRemote(of deletion: PendingDeletion) throws -> ItemInformation.Failure? {
-        guard try host.replica.database.isKeptOnRemote(deletion.identifier) else { return nil }
+        try useOnRemote(of: deletion.identifier, what: "removed file")
+    }
+
+    /// The reason why new content waits that has not failed; nil if it is only queued.
+    private func useOnRemote(of item: ItemRecord) throws -> ItemInformation.Failure? {
+        guard let identifier = item.identifier, item.changedFields.contains(.contents) else { return nil }
+        return try useOnRemote(of: identifier, what: "replaced file")
+    }
+
+    private func useOnRemote(of identifier: ItemIdentifier, what: String) throws -> ItemInformation.Failure? {
+        guard try host.replica.database.isKeptOnRemote(identifier) else { return nil }
         return ItemInformation.Failure(
             code: EvictionRefusal.isOpen.code,
-            message: "a process still has the removed file open, and not all of its content is here", attempts: 0,
+            message: "a process still has the \(what) open, and not all of its content is here", attempts: 0,
             nextTry: nil)
     }
 

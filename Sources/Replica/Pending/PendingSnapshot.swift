@@ -142,6 +142,7 @@ extension Replica {
 private struct PendingReader {
     let db: Database
     let contents: ContentStore
+    let now = FileTimestamp.now
     /// By directory: files come many to a directory.
     private var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
 
@@ -155,7 +156,7 @@ private struct PendingReader {
         removal.ancestors = try ancestors(from: deletion.parent)
         // It is found by its name first.
         if deletion.isToBeFound { return removal }
-        removal.isInUse = try db.isKeptOnRemote(deletion.identifier)
+        removal.isInUse = try db.isKeptOnRemote(deletion.identifier, at: now)
         if deletion.kind == .directory { removal.isDirectoryWaiting = try isWaiting(deletion.identifier) }
         return removal
     }
@@ -173,7 +174,9 @@ private struct PendingReader {
         }
         if fields.contains(.contents) {
             if item.inode.contentStamp != nil { pending.content = try content(of: item.inode.number) }
-            if let identifier = item.identifier { pending.isReplacedFileInUse = try db.isKeptOnRemote(identifier) }
+            if let identifier = item.identifier {
+                pending.isReplacedFileInUse = try db.isKeptOnRemote(identifier, at: now)
+            }
         }
         if kind == .directory, fields.contains(.contentModificationDate) {
             pending.hasPendingChildren = try hasPendingChildren(item)
@@ -190,7 +193,7 @@ private struct PendingReader {
                 let identifier = try db.one(
                     "SELECT identifier FROM deletion WHERE id = ?", [id], { ItemIdentifier(rawValue: $0[0]) })
             {
-                pending.isNameHolderInUse = try db.isKeptOnRemote(identifier)
+                pending.isNameHolderInUse = try db.isKeptOnRemote(identifier, at: now)
             }
         }
         return pending

@@ -90,17 +90,24 @@ extension ReplicaDatabase {
     }
 
     /// Whether the remote has to keep an item's content as it is for a file that is in use here and was removed or replaced.
-    package func isKeptOnRemote(_ identifier: ItemIdentifier) throws -> Bool {
-        try read { db in try db.isKeptOnRemote(identifier) }
+    package func isKeptOnRemote(_ identifier: ItemIdentifier, at now: FileTimestamp = Replica.now) throws -> Bool {
+        try read { db in try db.isKeptOnRemote(identifier, at: now) }
     }
 }
 
 extension Database {
-    func isKeptOnRemote(_ identifier: ItemIdentifier) throws -> Bool {
-        try one(
+    /// A removed file that was open counts until its last close. One that only the kernel knew, for `O_PATH` or a working
+    /// directory, counts for a while: the kernel's dentry cache may hold such an inode for days.
+    func isKeptOnRemote(_ identifier: ItemIdentifier, at now: FileTimestamp) throws -> Bool {
+        let removed = now.nanosecondsSince1970 - Self.longestUnopenedUse
+        return try one(
             """
             SELECT EXISTS (SELECT 1 FROM nameless JOIN inode ON inode.number = nameless.inode
-                WHERE nameless.identifier = ? AND inode.content <> \(content: .materialized))
-            """, [identifier.rawValue], { $0[0] as Bool }) ?? false
+                WHERE nameless.identifier = ? AND inode.content <> \(content: .materialized)
+                    AND (nameless.wasOpen OR inode.changedAt > ?))
+            """, [identifier.rawValue, removed], { $0[0] as Bool }) ?? false
     }
+
+    /// In nanoseconds, from the removal.
+    private static let longestUnopenedUse: Int64 = 10_000_000_000
 }
