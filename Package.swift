@@ -26,7 +26,7 @@ let fuzzed: Set = [
     "WebDAVProvider",
 ]
 let parsers: [Target.Dependency] = [
-    "Control", "Daemon", "FileNames", "HTTPTransport", "PathAddressing", "S3Provider", "SFTPProvider", "TarArchive",
+    "Control", "Daemon", "FileNames", "FileProviderPaths", "HTTPTransport", "S3Provider", "SFTPProvider", "TarArchive",
     "WebDAVProvider", nioCore, nioEmbedded,
 ]
 
@@ -44,6 +44,7 @@ let targets: [Target] = [
 
     // The words.
     .target(name: "FileProvider", dependencies: ["FileNames", system]),
+    .target(name: "FileProviderPaths", dependencies: ["FileProvider", system]),
     .target(name: "FileProviderTesting", dependencies: ["FileProvider", system]),
 
     // The truth, and what it means.
@@ -62,9 +63,11 @@ let targets: [Target] = [
         dependencies: ["FileNames", "FileProvider", "ProviderDescriptors", "Syscalls", logging, system],
         path: "Sources/Providers/DirectoryProvider"),
 
-    .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive"),
+    // Examples of providers see what a provider in another package sees.
+    .target(name: "TarArchive", dependencies: ["FileProvider"], path: "Examples/TarArchive", packageAccess: false),
     .target(
-        name: "PathAddressing", dependencies: ["FileProvider", system], path: "Sources/Providers/PathAddressing"),
+        name: "SingleFile", dependencies: ["FileProvider", "FileProviderPaths"], path: "Examples/SingleFile",
+        packageAccess: false),
     .target(
         name: "HTTPTransport",
         dependencies: [
@@ -74,30 +77,30 @@ let targets: [Target] = [
     .target(
         name: "WebDAVProvider",
         dependencies: [
-            "FileProvider", "HTTPTransport", "PathAddressing", "ProviderDescriptors", crypto, logging, system,
+            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", crypto, logging, system,
         ],
         path: "Sources/Providers/WebDAVProvider"),
     .target(
         name: "S3Provider",
         dependencies: [
-            "FileProvider", "HTTPTransport", "PathAddressing", "ProviderDescriptors", crypto, logging, system,
+            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", crypto, logging, system,
         ],
         path: "Sources/Providers/S3Provider"),
 
     .target(
         name: "SFTPProvider",
-        dependencies: ["FileNames", "FileProvider", "PathAddressing", "ProviderDescriptors", system],
+        dependencies: ["FileNames", "FileProvider", "FileProviderPaths", "ProviderDescriptors", system],
         path: "Sources/Providers/SFTPProvider"),
 
     .target(
         name: "ProgramProvider",
-        dependencies: ["FileProvider", "PathAddressing", "ProviderDescriptors", "Syscalls", logging, system],
+        dependencies: ["FileProvider", "FileProviderPaths", "ProviderDescriptors", "Syscalls", logging, system],
         path: "Sources/Providers/ProgramProvider"),
 
     .target(
         name: "RcloneProvider",
         dependencies: [
-            "FileProvider", "HTTPTransport", "PathAddressing", "ProgramProvider", "ProviderDescriptors", "Syscalls",
+            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProgramProvider", "ProviderDescriptors", "Syscalls",
             logging, system,
         ],
         path: "Sources/Providers/RcloneProvider"),
@@ -105,7 +108,8 @@ let targets: [Target] = [
     .target(
         name: "ProgramConformance",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramProvider", "ProviderDescriptors", system,
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "ProgramProvider", "ProviderDescriptors",
+            system,
         ],
         path: "Sources/Providers/ProgramConformance"),
 
@@ -120,8 +124,8 @@ let targets: [Target] = [
     .target(
         name: "Daemon",
         dependencies: [
-            "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "HTTPTransport", "Mount",
-            "PathAddressing", "ProgramProvider", "ProviderDescriptors", "RcloneProvider", "Replica", "S3Provider",
+            "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "FileProviderPaths", "HTTPTransport",
+            "Mount", "ProgramProvider", "ProviderDescriptors", "RcloneProvider", "Replica", "S3Provider",
             "SFTPProvider", "Sync", "Syscalls",
             "TarArchive",
             "Volume",
@@ -171,12 +175,19 @@ let targets: [Target] = [
         dependencies: ["FileProvider", "FileProviderTesting", "TarArchive", "TestSupport", system],
         path: "Examples/TarArchiveTests"),
     .testTarget(
-        name: "PathAddressingTests",
-        dependencies: ["FileProvider", "FileProviderTesting", "PathAddressing", "TestSupport", system]),
+        name: "SingleFileTests",
+        dependencies: [
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "SingleFile", "TestSupport", system,
+        ],
+        path: "Examples/SingleFileTests"),
+    .testTarget(
+        name: "FileProviderPathsTests",
+        dependencies: ["FileProvider", "FileProviderPaths", "FileProviderTesting", "TestSupport", system]),
     .testTarget(
         name: "WebDAVProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "TestSupport", "WebDAVProvider",
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "TestSupport",
+            "WebDAVProvider",
             logging, system,
         ],
         exclude: ["Programs"]),
@@ -189,26 +200,26 @@ let targets: [Target] = [
     .testTarget(
         name: "S3ProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "S3Provider", "TestSupport",
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "S3Provider", "TestSupport",
             logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(
         name: "ProgramProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "PathAddressing", "ProgramConformance", "ProgramProvider",
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "ProgramConformance", "ProgramProvider",
             "ProviderDescriptors", "TestSupport", logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(
         name: "SFTPProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "PathAddressing", "SFTPProvider", "TestSupport", system,
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "SFTPProvider", "TestSupport", system,
         ]),
     .testTarget(
         name: "RcloneProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderTesting", "HTTPTransport", "PathAddressing", "ProviderDescriptors",
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "ProviderDescriptors",
             "RcloneProvider", "TestSupport", logging, system,
         ]),
     .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
@@ -218,7 +229,8 @@ let targets: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "Sync",
+            "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "SingleFile",
+            "Sync",
             "Syscalls", "TestSupport", "yonder", "yonderd", logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
@@ -236,6 +248,7 @@ let package = Package(
     name: "yonder",
     products: [
         .library(name: "FileProvider", targets: ["FileProvider", "FileNames"]),
+        .library(name: "FileProviderPaths", targets: ["FileProviderPaths"]),
         .library(name: "FileProviderTesting", targets: ["FileProviderTesting"]),
         .executable(name: "yonderd", targets: ["yonderd"]),
         .executable(name: "yonder", targets: ["yonder"]),

@@ -1,9 +1,9 @@
 import FileNames
+import FileProviderPaths
 import Foundation
 import HTTPTransport
 import NIOCore
 import NIOEmbedded
-import PathAddressing
 import WebDAVProvider
 
 @testable import Control

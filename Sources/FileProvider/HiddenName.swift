@@ -1,12 +1,13 @@
 /// The names of a provider's temporary files on the remote. They are never shown as items; an old one was left by a crash.
-package enum HiddenName {
-    package static let prefix = ".yonder-partial-"
+public enum HiddenName {
+    /// How hidden names begin.
+    public static let prefix = ".yonder-partial-"
 
     /// Returns a new random name.
-    package static func make() -> String {
+    public static func make() -> String {
         prefix + String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
     /// Whether a name is hidden.
-    package static func isOne(_ name: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
+    public static func isOne(_ name: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
 }

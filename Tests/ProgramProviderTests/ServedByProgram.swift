@@ -1,8 +1,8 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import Logging
-import PathAddressing
 import ProviderDescriptors
 import SystemPackage
 import TestSupport

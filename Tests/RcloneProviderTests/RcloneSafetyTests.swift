@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import PathAddressing
 import ProviderDescriptors
 import SystemPackage
 import TestSupport

@@ -102,7 +102,7 @@ import Testing
     func removalWaits(isOpen: Bool) async throws {
         let replica = try fixture.replica()
         try await replica.list([.file("a", id: "A", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try #require(try replica.number("A"))
         let open = isOpen ? Opened(reading: [number]) : Opened(known: [number])
         _ = try replica.change(open: open) { try $0.names.unlink("a", in: .root) }
         let removed = Replica.now.seconds

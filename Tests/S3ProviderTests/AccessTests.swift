@@ -1,12 +1,12 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import HTTPTransport
 import Logging
-import PathAddressing
 import SystemPackage
-import Testing
 import TestSupport
+import Testing
 
 @testable import S3Provider
 

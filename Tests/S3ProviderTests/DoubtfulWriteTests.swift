@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import HTTPTransport
-import PathAddressing
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import TestSupport
 import Testing
 

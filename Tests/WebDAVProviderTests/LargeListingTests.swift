@@ -1,9 +1,9 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import HTTPTransport
 import Logging
-import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport

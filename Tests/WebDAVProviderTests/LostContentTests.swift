@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 import Testing
 
 @testable import WebDAVProvider

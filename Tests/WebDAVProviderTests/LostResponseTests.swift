@@ -1,8 +1,8 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import HTTPTransport
-import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport

@@ -1,10 +1,10 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
-@testable import HTTPTransport
-import PathAddressing
 import TestSupport
 import Testing
+@testable import HTTPTransport
 
 @testable import WebDAVProvider
 

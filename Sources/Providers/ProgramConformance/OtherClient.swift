@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import PathAddressing
 import SystemPackage
 
 /// A second process of a program, which changes its remote as another client would.

@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 // The messages of the level paths of Docs/Protocol.md.
 

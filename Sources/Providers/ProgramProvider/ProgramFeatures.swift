@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// What a program can do. A missing field is false.
 struct ProgramFeatures: Codable, Hashable, Sendable {

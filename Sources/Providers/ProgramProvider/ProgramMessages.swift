@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// The messages of Docs/Protocol.md, without those of one level.
 struct ProgramRequest<Parameters: Encodable & Sendable>: Encodable, Sendable {

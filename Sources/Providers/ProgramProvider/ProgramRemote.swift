@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// The items that a program serves.
 final class ProgramRemote: PathRemote {
@@ -42,10 +42,6 @@ final class ProgramRemote: PathRemote {
             report("'/\(path.text)' has items whose names Linux does not allow; they are not shown")
         }
         return listing
-    }
-
-    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
-        throw FileProviderError(.featureUnsupported, "the protocol has no trees")
     }
 
     func read(

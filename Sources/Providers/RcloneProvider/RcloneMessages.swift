@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
 import HTTPTransport
-import PathAddressing
 
 /// An item of `operations/list` and `operations/stat`.
 struct RcloneItem: Decodable, Sendable {

@@ -1,4 +1,4 @@
-import PathAddressing
+import FileProviderPaths
 
 /// Names as rclone's API has them: control characters are represented by their symbols, and a symbol that stands for itself has a
 /// quote in front (rclone's `lib/encoder`, standard encoding).

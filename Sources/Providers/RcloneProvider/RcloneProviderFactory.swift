@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 import ProgramProvider
 import ProviderDescriptors
 import SystemPackage

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 import ProgramProvider
 import Synchronization
 import Syscalls
@@ -142,12 +142,6 @@ extension RcloneRemote {
         try await files.with { [self] empty, _ in
             try await copyFile(empty, to: path.appending(Self.marker), session)
         }
-    }
-
-    func makeSymbolicLink(
-        at path: RemotePath, to target: String, attributes: RemoteAttributes
-    ) async throws -> RemoteEntry {
-        throw FileProviderError(.featureUnsupported, "rclone has no symbolic links")
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {

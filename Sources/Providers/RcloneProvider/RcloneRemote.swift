@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 import ProgramProvider
 import Synchronization
 
@@ -186,10 +186,6 @@ final class RcloneRemote: PathRemote {
         }
         part.next = Array(String(number).utf8)
         return part
-    }
-
-    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
-        throw FileProviderError(.featureUnsupported)
     }
 
     func quota() async throws -> RemoteQuota? {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// A source as the user names it: `rclone:REMOTE:PATH`. What follows `rclone:` is a remote as rclone's own commands take it.
 struct RcloneSource: Hashable, Sendable {

@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// A directory on a server that is reached through the user's own `ssh`.
 package enum SFTPProvider {

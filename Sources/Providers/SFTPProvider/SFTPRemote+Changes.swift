@@ -1,6 +1,6 @@
 import FileNames
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 extension SFTPRemote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {

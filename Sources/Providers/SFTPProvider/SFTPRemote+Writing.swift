@@ -1,6 +1,6 @@
 import FileNames
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 import Synchronization
 
 extension SFTPRemote {

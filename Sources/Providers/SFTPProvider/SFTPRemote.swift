@@ -1,7 +1,7 @@
 import FileNames
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 import Synchronization
 
 /// A directory on an SFTP server.
@@ -225,10 +225,6 @@ final class SFTPRemote: PathRemote {
         }
         if let oldest { oldest.session.closeHandle(oldest.handle) }
         return Array(String(number).utf8)
-    }
-
-    func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
-        throw FileProviderError(.featureUnsupported)
     }
 
     func quota() async throws -> RemoteQuota? {

@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Logging
-import PathAddressing
 import SystemPackage
 
 /// The provider for collections on WebDAV servers.

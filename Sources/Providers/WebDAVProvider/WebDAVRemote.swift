@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import SystemPackage
 
 /// A collection on a WebDAV server (RFC 4918), as a remote that knows its items by path.
@@ -70,10 +70,6 @@ package final class WebDAVRemote: PathRemote {
 
     package func endListing(_ token: [UInt8]) { listings.end(token) }
 
-    package func tree(below path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteTreeListing {
-        throw FileProviderError(.featureUnsupported, "many servers list no trees, and some only a part of them")
-    }
-
     package func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
@@ -92,12 +88,6 @@ package final class WebDAVRemote: PathRemote {
 
     package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try await items.makeDirectory(at: path, attributes)
-    }
-
-    package func makeSymbolicLink(
-        at path: RemotePath, to target: String, attributes: RemoteAttributes
-    ) async throws -> RemoteEntry {
-        throw FileProviderError(.featureUnsupported, "WebDAV has no symbolic links")
     }
 
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {

@@ -1,5 +1,5 @@
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// Deletes objects, one or a thousand at a time.

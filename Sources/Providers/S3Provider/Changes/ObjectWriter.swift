@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Writes the content and the metadata of objects. A PUT is visible as a whole or not at all, and so is a multipart upload.
 struct ObjectWriter: Sendable {

@@ -1,4 +1,4 @@
-import PathAddressing
+import FileProviderPaths
 
 /// Which preconditions a server honours. Each was seen to accept the right ETag and to refuse a wrong one: a server that
 /// refuses the right one turns every overwrite into a conflict, and with one that accepts any, writes of other clients are

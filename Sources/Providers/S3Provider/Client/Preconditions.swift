@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Logging
-import PathAddressing
 import Synchronization
 
 /// Finds out which preconditions a server honours, and sends them where it does.

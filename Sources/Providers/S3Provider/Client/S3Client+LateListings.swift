@@ -1,5 +1,5 @@
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Listings that are older than requests that were sent, as a busy OpenStack Swift gives them. The object itself decides.
 extension S3Client {

@@ -1,8 +1,8 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
 import HTTPTransport
 import Logging
-import PathAddressing
 import Synchronization
 
 /// Signed requests to one bucket.

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// The keys below a prefix of a bucket as files, directories and symbolic links.

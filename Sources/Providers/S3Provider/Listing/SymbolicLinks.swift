@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// Symbolic links: objects whose key says what they are, so that a listing shows it.

@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// Makes a tree of keys that come in order.
 struct TreeWalker {

@@ -1,8 +1,8 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
 import HTTPTransport
 import Logging
-import PathAddressing
 
 /// A bucket, or the keys with a prefix in it.
 package enum S3Provider {

@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// The objects below a prefix of a bucket, as files.
@@ -57,8 +57,6 @@ final class S3Remote: PathRemote {
         await client.transport.close()
         client.ledger.close()
     }
-
-    func quota() async throws -> RemoteQuota? { nil }
 
     // MARK: - Before every call
 

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// Small facts about single objects that cost one request each to find out again.

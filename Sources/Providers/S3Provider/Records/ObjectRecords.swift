@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// What is known of objects beside what listings show: dates, other ETags of the same content, and uploads without a response.

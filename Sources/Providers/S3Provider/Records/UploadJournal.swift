@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// A multipart upload in progress.
 struct UploadRecord: Codable, Hashable, Sendable {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Date and mode in an object's metadata, as rclone and s3fs write them.
 enum ObjectMetadata {

@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// Stores the dates and modes of items on the server; see ``StoredAttributes``.
 struct AttributeStorage: Sendable {

@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Logging
-import PathAddressing
 import Synchronization
 
 /// Detects how a server treats preconditions, ETags and odd names, with hidden files that are removed again.

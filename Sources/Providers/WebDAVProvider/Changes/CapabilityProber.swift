@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 import Synchronization
 
 /// Probes the capabilities of the server when they are first needed, once for all callers.

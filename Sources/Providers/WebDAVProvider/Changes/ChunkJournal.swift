@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 
 /// A chunked upload in progress.
 struct ChunkRecord: Codable, Hashable, Sendable {

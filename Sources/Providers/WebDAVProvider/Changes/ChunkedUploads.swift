@@ -1,7 +1,7 @@
 import Crypto
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 import SystemPackage
 

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// Asks the server what has changed, where it supports sync-collection reports (RFC 6578).

@@ -1,7 +1,7 @@
 import Crypto
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// The upload of a file to a hidden name while the file is being written.

@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Logging
-import PathAddressing
 
 /// Starts the uploads of files that are being written, and completes them.
 struct EarlyUploads: Sendable {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Writes files. A file appears complete or not at all: it is sent under a hidden name beside its path, and moved there.
 struct FileWriter: Sendable {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Creates directories, moves and deletes items.
 struct ItemChanges: Sendable {

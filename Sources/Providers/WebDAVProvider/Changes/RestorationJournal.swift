@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 
 /// The items that are being restored from a trash bin whose server chooses the destination. Until an item has been moved to
 /// the requested place, it may be at its former one, also after a restart.

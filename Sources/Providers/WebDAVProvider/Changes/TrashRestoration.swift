@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Restores items from the trash bin. Nextcloud restores an item to its former path, under another name if that is taken, or
 /// among the user's files if its directory is gone. From there it is moved to the requested path.

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// One sync-collection report (RFC 6578): what has changed in a collection since a token.

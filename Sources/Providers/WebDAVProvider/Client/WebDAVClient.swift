@@ -1,7 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// Sends requests to one server, with credentials where it requires them, and maps failures to ``FileProviderError``.

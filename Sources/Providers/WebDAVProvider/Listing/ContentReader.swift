@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Reads the content of files, each time of one version.
 struct ContentReader: Sendable {

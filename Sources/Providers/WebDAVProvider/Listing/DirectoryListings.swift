@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import SystemPackage
 
 /// Lists directories, part by part.

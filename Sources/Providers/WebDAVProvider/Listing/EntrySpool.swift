@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import Foundation
-import PathAddressing
 import SystemPackage
 
 /// The entries of a listing that were not consumed yet, in order. The first ones are in memory, further ones in a file without

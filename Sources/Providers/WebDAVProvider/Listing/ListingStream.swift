@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 import SystemPackage
 

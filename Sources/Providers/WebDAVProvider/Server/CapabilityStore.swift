@@ -1,5 +1,5 @@
 import FileProvider
-import PathAddressing
+import FileProviderPaths
 
 /// Stores the capabilities of the server, so that it is probed once.
 struct CapabilityStore: Sendable {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// The requests that change one item, with their responses mapped to errors.
 struct ChangeRequests: Sendable {

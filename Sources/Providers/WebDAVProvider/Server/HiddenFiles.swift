@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// The files and directories with hidden names that this domain has created on the server: uploads in progress and the files

@@ -1,7 +1,7 @@
 import Crypto
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Uploads that had no response, recognized by their bytes or dates where the tag is not known in advance.
 struct LostUploads: Sendable {

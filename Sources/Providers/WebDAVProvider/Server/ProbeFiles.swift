@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// The files of one capability probe: their names begin with one hidden name.
 struct ProbeFiles: Sendable {

@@ -1,4 +1,4 @@
-import PathAddressing
+import FileProviderPaths
 
 extension RemoteTraits {
     /// The traits of a server, as far as they are known.

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 import Synchronization
 
 /// The server of a domain: connects to it, remembers what its responses announce, and looks up items.

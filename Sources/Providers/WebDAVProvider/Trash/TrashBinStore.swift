@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Stores which trash bin the server has, because the domain's features are needed before the server can be asked.
 struct TrashBinStore: Sendable {

@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Reads and empties the trash bin of a Nextcloud or ownCloud server.
 struct TrashContents: Sendable {

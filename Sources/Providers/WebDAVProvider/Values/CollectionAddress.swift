@@ -1,5 +1,5 @@
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// The URL of a collection, and the mapping between paths below it and URLs.
 struct CollectionAddress: Hashable, Sendable {

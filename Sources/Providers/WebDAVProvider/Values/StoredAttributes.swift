@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// The date and mode of an item, stored in a dead property of Yonder's own (RFC 4918, 4.4), because WebDAV has no property
 /// for them that clients can set. They are valid for the content that the property names: another client that writes the

@@ -1,5 +1,5 @@
+import FileProviderPaths
 import HTTPTransport
-import PathAddressing
 
 /// Where a server keeps deleted items, by Nextcloud's documentation of its trash bin and by the behavior of ownCloud 10.
 struct TrashBin: Hashable, Sendable {

@@ -6,7 +6,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import PathAddressing
+@testable import FileProviderPaths
 
 /// What was sent to remotes that know only paths, and had no answer, also after the daemon was killed.
 @Suite struct LostAnswerTests {

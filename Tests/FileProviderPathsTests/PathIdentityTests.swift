@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
-import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport

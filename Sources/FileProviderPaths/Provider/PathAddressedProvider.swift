@@ -1,10 +1,15 @@
 import FileProvider
 
-/// A provider over a remote that knows its items by path alone.
+/// A provider of a remote that knows its items only by path.
 ///
-/// It keeps no table of the remote: the system knows where an item lies, and a ``PathMap`` knows what the system does not know
-/// yet.
-package final class PathAddressedProvider: FileProviderReplicatedExtension {
+///     struct MyRemote: PathRemote { ... }
+///
+///     let provider = PathAddressedProvider(remote: MyRemote(manager.domain.source), manager: manager)
+///
+/// It assigns identifiers to the remote's items, recognizes items that were renamed on the remote by what they have in common
+/// with missing ones, makes changes on the condition of their base version, and finds out whether a call whose response was
+/// lost was carried out. Its state is kept by the system, so it has no files of its own.
+public final class PathAddressedProvider: FileProviderReplicatedExtension {
     package let remote: any PathRemote
     let tree: PathTree
     private let writer: PathWriter
@@ -12,13 +17,20 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
     private let leftoverAge: Int64
     private let trashOfRemote: (contents: RemoteTrash, writer: TrashWriter)?
 
+    /// The provider of a remote.
+    ///
     /// - Parameters:
-    ///   - ledger: of the operations on the remote, where it has one itself.
-    ///   - leftoverAge: the age, in seconds, at which an item with a hidden name that an interrupted change left behind is
+    ///   - remote: is closed by ``invalidate()``.
+    ///   - manager: what the system gave for the domain.
+    ///   - leftoverAge: the age, in seconds, at which an item with a `HiddenName` that an interrupted change left behind is
     ///     removed.
+    public convenience init(remote: any PathRemote, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) {
+        self.init(remote: remote, manager: manager, ledger: nil, leftoverAge: leftoverAge)
+    }
+
+    /// - Parameter ledger: of the operations on the remote, where it has one itself.
     package init(
-        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger? = nil,
-        leftoverAge: Int64 = 86_400
+        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger?, leftoverAge: Int64 = 86_400
     ) {
         self.remote = remote
         self.leftoverAge = leftoverAge
@@ -34,7 +46,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         trashOfRemote.flatMap { $0.contents.isOn ? $0 : nil }
     }
 
-    package var features: ProviderFeatures {
+    public var features: ProviderFeatures {
         let traits = remote.traits
         return ProviderFeatures(
             partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable,
@@ -42,19 +54,18 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
             directoryVersionsCoverTrees: traits.directoryTagsCoverTrees, concurrentCalls: traits.concurrentCalls)
     }
 
-    /// What the user should know of the remote, a sentence each.
-    package var remarks: [String] { remote.traits.peculiarities }
+    public var remarks: [String] { remote.traits.peculiarities }
 
-    package func invalidate() async {
+    public func invalidate() async {
         trees.stop()
         await remote.close()
     }
 
-    package func quota() async throws -> RemoteQuota? { try await remote.quota() }
+    public func quota() async throws -> RemoteQuota? { try await remote.quota() }
 
     // MARK: - Reading
 
-    package func item(
+    public func item(
         for identifier: ItemIdentifier, request: FileProviderRequest
     ) async throws -> FileProviderItem {
         try await orInTrash(identifier) { [self] in
@@ -69,7 +80,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         }
     }
 
-    package func enumerator(
+    public func enumerator(
         for container: ItemIdentifier, request: FileProviderRequest
     ) throws -> any FileProviderEnumerator {
         switch container {
@@ -89,7 +100,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         }
     }
 
-    package func fetchContents(
+    public func fetchContents(
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink
     ) async throws -> FileProviderItem {
@@ -167,7 +178,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     // MARK: - Writing
 
-    package func createItem(
+    public func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
         request: FileProviderRequest
     ) async throws -> ItemChange {
@@ -179,7 +190,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         return try await trash.writer.create(template, fields, contents, options)
     }
 
-    package func modifyItem(
+    public func modifyItem(
         _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
         options: ModifyItemOptions, request: FileProviderRequest
     ) async throws -> ItemChange {
@@ -203,7 +214,7 @@ package final class PathAddressedProvider: FileProviderReplicatedExtension {
         }
     }
 
-    package func deleteItem(
+    public func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws {
         guard identifier != .rootContainer else {

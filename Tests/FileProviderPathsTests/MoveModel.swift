@@ -1,4 +1,4 @@
-import PathAddressing
+import FileProviderPaths
 
 /// The items of a simulated server that are moved while responses get lost, and what a client and the system behind it know of
 /// them.

@@ -1,5 +1,5 @@
+import FileProviderPaths
 import FileProviderTesting
-import PathAddressing
 import Synchronization
 import TestSupport
 import Testing

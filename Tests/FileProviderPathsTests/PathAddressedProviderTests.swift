@@ -1,13 +1,13 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
-import PathAddressing
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
 
 @Suite("remotes that know only paths")
-struct PathAddressingTests {
+struct PathAddressedProviderTests {
     /// What the remotes of the conformance suite are like.
     enum Remote: String, CaseIterable {
         case strong, weak, complete, identified, inParts, flat

@@ -2,7 +2,7 @@ import FileProvider
 import TestSupport
 import Testing
 
-@testable import PathAddressing
+@testable import FileProviderPaths
 
 @Suite("records of a remote's trash", .tags(.timing)) struct TrashRecordsTests {
     private func entry(_ identifier: String, _ name: String = "name", tag: String = "tag") -> RemoteEntry {

@@ -1,4 +1,4 @@
-import PathAddressing
+import FileProviderPaths
 
 /// A simulated server that applies requests late, a client that keeps a ``LedgerState``, and the properties that the ledger
 /// promises. Each step does one random thing; a violated property is recorded and ends the run.

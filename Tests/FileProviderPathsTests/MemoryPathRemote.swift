@@ -1,6 +1,6 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
-import PathAddressing
 import Synchronization
 import SystemPackage
 
@@ -131,8 +131,6 @@ final class MemoryPathRemote: PathRemote {
     }
 
     // MARK: - The remote
-
-    func close() async {}
 
     private func call<Value>(_ name: String, _ path: RemotePath, _ body: (inout State) throws -> Value) rethrows
         -> Value
@@ -301,8 +299,6 @@ final class MemoryPathRemote: PathRemote {
             state.nodes = contents.nodes
         }
     }
-
-    func quota() async throws -> RemoteQuota? { nil }
 }
 
 extension RemoteAttributes {

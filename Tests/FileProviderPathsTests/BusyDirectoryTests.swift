@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import PathAddressing
+@testable import FileProviderPaths
 
 /// A directory in which one file after the other is written.
 @Suite struct BusyDirectoryTests {

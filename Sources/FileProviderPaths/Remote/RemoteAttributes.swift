@@ -1,0 +1,59 @@
+import FileProvider
+
+/// The attributes of an item. One that is nil is unknown, or is not to be changed.
+public struct RemoteAttributes: Hashable, Sendable {
+    /// When the content was changed last.
+    public var contentModificationDate: FileTimestamp?
+    /// When the item was made.
+    public var creationDate: FileTimestamp?
+    /// The lower twelve bits of a POSIX mode.
+    public var permissions: UInt16?
+    /// Where a symbolic link leads to.
+    public var symbolicLinkTarget: String?
+    /// The extended attributes in the `user.` namespace, by their names without it.
+    public var extendedAttributes: [String: [UInt8]]?
+
+    /// Attributes, of which none is known unless given.
+    public init(
+        contentModificationDate: FileTimestamp? = nil, creationDate: FileTimestamp? = nil, permissions: UInt16? = nil,
+        symbolicLinkTarget: String? = nil, extendedAttributes: [String: [UInt8]]? = nil
+    ) {
+        self.contentModificationDate = contentModificationDate
+        self.creationDate = creationDate
+        self.permissions = permissions
+        self.symbolicLinkTarget = symbolicLinkTarget
+        self.extendedAttributes = extendedAttributes
+    }
+
+    /// The fields of an item that these attributes set.
+    public var fields: ItemFields {
+        var fields: ItemFields = []
+        if contentModificationDate != nil { fields.insert(.contentModificationDate) }
+        if creationDate != nil { fields.insert(.creationDate) }
+        if permissions != nil { fields.insert(.permissions) }
+        if extendedAttributes != nil { fields.insert(.extendedAttributes) }
+        return fields
+    }
+}
+
+extension RemoteAttributes {
+    /// The attributes among some fields of an item.
+    init(_ item: FileProviderItem, _ fields: ItemFields) {
+        self.init(
+            contentModificationDate: fields.contains(.contentModificationDate) ? item.contentModificationDate : nil,
+            permissions: fields.contains(.permissions) ? item.permissions : nil,
+            extendedAttributes: fields.contains(.extendedAttributes) ? item.extendedAttributes ?? [:] : nil)
+    }
+
+    /// Whether no attribute is to be changed.
+    var isNothing: Bool { self == RemoteAttributes() }
+
+    /// The fields of an item that a remote can store at all.
+    static func storable(by traits: RemoteTraits) -> ItemFields {
+        var fields: ItemFields = [.contents, .filename, .parentItemIdentifier]
+        if traits.storesModificationDates { fields.insert(.contentModificationDate) }
+        if traits.storesPermissions { fields.insert(.permissions) }
+        if traits.storesExtendedAttributes { fields.insert(.extendedAttributes) }
+        return fields
+    }
+}
