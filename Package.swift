@@ -83,7 +83,8 @@ let targets: [Target] = [
     .target(
         name: "S3Provider",
         dependencies: [
-            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", crypto, logging, system,
+            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", "Syscalls", crypto, logging,
+            system,
         ],
         path: "Sources/Providers/S3Provider"),
 
@@ -200,8 +201,8 @@ let targets: [Target] = [
     .testTarget(
         name: "S3ProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "S3Provider", "TestSupport",
-            logging, system,
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "S3Provider", "Syscalls",
+            "TestSupport", logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(

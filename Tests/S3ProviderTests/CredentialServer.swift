@@ -34,7 +34,7 @@ struct CredentialServer {
     func environment(_ more: [String: String] = [:]) -> [String: String] {
         [
             "HOME": scratch.path.string, "PATH": "/usr/bin:/bin", "AWS_ENDPOINT_URL_STS": address,
-            "AWS_ENDPOINT_URL_SSO": address, "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL_SSO": address, "AWS_ENDPOINT_URL_SSO_OIDC": address, "AWS_EC2_METADATA_DISABLED": "true",
         ].merging(more) { $1 }
     }
 

@@ -1,6 +1,8 @@
 import FileProvider
 import Foundation
+import HTTPTransport
 import Logging
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -119,6 +121,57 @@ import Testing
                 #expect(await server.refusal(server.environment(), profile: profile).contains("aws sso login"))
             }
             #expect(await server.refusal(server.environment(), profile: "half").contains("aws configure sso"))
+        }
+    }
+
+    @Test("S3-20: a token of a session that expires soon is renewed and stored for its owner alone")
+    func tokenRenewal() async throws {
+        try await CredentialServer.run { server in
+            try server.configure(
+                """
+                [profile new]
+                sso_session = company
+                sso_account_id = 123456789012
+                sso_role_name = the role
+                [sso-session company]
+                sso_region = us-east-1
+                sso_start_url = https://example.org/start
+                """)
+            let sum = try await Command.shell("printf company | sha1sum | cut -c1-40").line
+            let path = ".aws/sso/cache/\(sum).json"
+            func store(_ token: String, endsIn seconds: Int64, refresh: String, clientEndsIn: Int64 = 3600) throws {
+                try server.write(
+                    """
+                    {"accessToken": "\(token)", "expiresAt": "\(HTTPDate.iso8601(S3Client.now + seconds))",
+                     "clientId": "client", "clientSecret": "client secret", "refreshToken": "\(refresh)",
+                     "registrationExpiresAt": "\(HTTPDate.iso8601(S3Client.now + clientEndsIn))", "startUrl": "kept"}
+                    """, to: path)
+            }
+            func find() async throws -> S3Credentials { try await server.find(server.environment(), profile: "new") }
+
+            // The token is wrong, so that the credentials can only be those of the renewed one.
+            for seconds: Int64 in [600, -60] {
+                try store("wrong", endsIn: seconds, refresh: "refresh")
+                #expect(CredentialServer.isSession(try await find()))
+            }
+            #expect(server.log.filter { $0 == "POST /token" }.count == 2)
+            let stored = try #require(SingleSignOnToken(at: server.scratch[path]))
+            #expect(stored.accessToken == "bearer" && stored.expiration > S3Client.now + 3000)
+            let text = try String(contentsOfFile: server.scratch[path].string, encoding: .utf8)
+            #expect(text.contains("refresh 2") && text.contains("kept") && text.contains("client secret"))
+            #expect(try FileStatus(at: server.scratch[path]).permissions == 0o600)
+            // It is valid for long.
+            #expect(CredentialServer.isSession(try await find()))
+            #expect(server.log.filter { $0 == "POST /token" }.count == 2)
+
+            // A refused renewal does no harm to a valid token, and an expired one needs the user.
+            try store("bearer", endsIn: 600, refresh: "wrong")
+            #expect(CredentialServer.isSession(try await find()))
+            try store("bearer", endsIn: -60, refresh: "wrong")
+            #expect(await server.refusal(server.environment(), profile: "new").contains("has expired"))
+            try store("bearer", endsIn: -60, refresh: "refresh", clientEndsIn: -60)
+            #expect(await server.refusal(server.environment(), profile: "new").contains("has expired"))
+            #expect(server.log.filter { $0 == "POST /token" }.count == 4)
         }
     }
 

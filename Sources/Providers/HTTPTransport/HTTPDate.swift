@@ -72,12 +72,18 @@ package enum HTTPDate {
         return (sign == UInt8(ascii: "+") ? whole - offset : whole + offset, nanoseconds)
     }
 
-    /// A time as `YYYYMMDDThhmmssZ`, the short form of ISO 8601.
-    package static func compact(_ seconds: Int64) -> String {
+    /// A time as `YYYY-MM-DDThh:mm:ssZ`.
+    package static func iso8601(_ seconds: Int64) -> String {
         let (days, rest) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = civil(days)
-        return padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(rest / 3600, 2)
-            + padded(rest / 60 % 60, 2) + padded(rest % 60, 2) + "Z"
+        let date = [padded(year, 4), padded(month, 2), padded(day, 2)].joined(separator: "-")
+        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        return "\(date)T\(time)Z"
+    }
+
+    /// A time as `YYYYMMDDThhmmssZ`, the short form of ISO 8601.
+    package static func compact(_ seconds: Int64) -> String {
+        iso8601(seconds).filter { $0 != "-" && $0 != ":" }
     }
 
     /// A time in the preferred form of RFC 9110.

@@ -94,6 +94,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/token":
+            self.note("POST /token")
+            wanted = {"clientId": "client", "clientSecret": "client secret", "grantType": "refresh_token",
+                      "refreshToken": "refresh"}
+            if json.loads(body) != wanted:
+                return self.answer(400, {"error": "invalid_grant"})
+            return self.answer(200, {"accessToken": "bearer", "expiresIn": 3600, "refreshToken": "refresh 2",
+                                     "tokenType": "Bearer"})
         form = dict(urllib.parse.parse_qsl(body.decode()))
         action = form.get("Action", "")
         self.note("%s %s %s" % (action, form.get("RoleArn"), form.get("RoleSessionName")))

@@ -2,6 +2,7 @@ import Crypto
 import FileProvider
 import Foundation
 import HTTPTransport
+import SystemPackage
 
 /// The role of a profile in the IAM Identity Center, with the token that `aws sso login` has stored.
 struct SingleSignOn {
@@ -9,12 +10,9 @@ struct SingleSignOn {
     private let account: String
     private let role: String
     private let endpoint: HTTPURL
-    private let tokenPath: String
-
-    private struct Token: Decodable {
-        var accessToken: String
-        var expiresAt: String
-    }
+    /// Where tokens are renewed.
+    private let tokenEndpoint: HTTPURL
+    private let tokenPath: FilePath
 
     private struct Answer: Decodable {
         struct Credentials: Decodable {
@@ -46,21 +44,20 @@ struct SingleSignOn {
         endpoint =
             try profile.endpoint(of: "sso", environment: environment)
             ?? HTTPURL(isSecure: true, host: "portal.sso.\(region).\(domain)")
+        tokenEndpoint =
+            try profile.endpoint(of: "sso_oidc", environment: environment)
+            ?? HTTPURL(isSecure: true, host: "oidc.\(region).\(domain)")
         let name = Signature.hexadecimal(Insecure.SHA1.hash(data: Data((session ?? start).utf8)))
-        tokenPath = "\(environment["HOME"] ?? NSHomeDirectory())/.aws/sso/cache/\(name).json"
+        tokenPath = FilePath("\(environment["HOME"] ?? NSHomeDirectory())/.aws/sso/cache/\(name).json")
     }
 
     /// GetRoleCredentials.
     ///
     /// - Throws: `notAuthenticated` if the user has to sign in.
     func credentials(over transport: CredentialTransport, now: Int64) async throws -> S3Credentials {
-        guard let data = FileManager.default.contents(atPath: tokenPath),
-            let token = try? JSONDecoder().decode(Token.self, from: data),
-            !token.accessToken.contains(where: \.isNewline),
-            // Version 1 of the AWS command line writes UTC for Z.
-            let end = HTTPDate.timestamp(iso8601: token.expiresAt.replacing("UTC", with: "Z"))?.seconds
-        else { throw signIn("there is no valid SSO token") }
-        guard end > now else { throw signIn("the SSO token has expired") }
+        guard var token = SingleSignOnToken(at: tokenPath) else { throw signIn("there is no valid SSO token") }
+        try await token.renewIfNeeded(at: tokenEndpoint, over: transport, now: now)
+        guard token.expiration > now else { throw signIn("the SSO token has expired") }
         var url = endpoint
         url.path += (url.path.hasSuffix("/") ? "" : "/") + "federation/credentials"
         url.query = "role_name=\(PercentEncoding.encode(role))&account_id=\(PercentEncoding.encode(account))"
