@@ -8,7 +8,8 @@ final class PathIdentities: Sendable {
     /// A known item that is not at its path.
     private struct Missing {
         var known: KnownItem
-        var path: RemotePath
+        /// Nil until it is needed: looking it up takes several queries.
+        var path: RemotePath?
         /// The known children of a directory; nil for those that the system knows now.
         var children: Set<[UInt8]>?
         /// When a listing showed that it was removed; nil for an item that may still be there.
@@ -154,12 +155,9 @@ final class PathIdentities: Sendable {
         for candidate in gone.values {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
-        for known in remembered where gone[known.itemIdentifier] == nil {
-            guard !paths.isMoving(known.itemIdentifier), let old = paths.path(of: known.itemIdentifier) else {
-                continue
-            }
+        for known in remembered where gone[known.itemIdentifier] == nil && !paths.isMoving(known.itemIdentifier) {
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
-                known: known, path: old, children: nil,
+                known: known, path: nil, children: nil,
                 // This listing shows it.
                 noticedAt: isAll && known.parentItemIdentifier == parent ? .now : nil)
         }
@@ -171,13 +169,12 @@ final class PathIdentities: Sendable {
             }
             let found = try await match(
                 entry, path.appending(entry.name), among: Array(all.values), present, search)
-            if let found {
-                search.take(found.known.itemIdentifier)
-                missing.withLock { $0[found.known.itemIdentifier] = nil }
-                paths.noteSeen(
-                    found.known.itemIdentifier, from: found.path, at: Place(directory: parent, name: entry.name))
+            if let (identifier, old) = found {
+                search.take(identifier)
+                missing.withLock { $0[identifier] = nil }
+                paths.noteSeen(identifier, from: old, at: Place(directory: parent, name: entry.name))
             }
-            result.append(found?.known.itemIdentifier)
+            result.append(found?.identifier)
         }
         return result
     }
@@ -233,10 +230,11 @@ final class PathIdentities: Sendable {
         return Search(parent: parent, isFirst: isFirst)
     }
 
+    /// - Returns: the item that an entry is, and its old path.
     private func match(
         _ entry: RemoteEntry, _ path: RemotePath, among candidates: [Missing], _ present: Set<[UInt8]>,
         _ search: Search
-    ) async throws -> Missing? {
+    ) async throws -> (identifier: ItemIdentifier, path: RemotePath)? {
         let (taken, parent, isFirst) = (search.taken, search.parent, search.isFirst)
         let fitting = candidates.filter { candidate in
             let known = candidate.known
@@ -247,40 +245,46 @@ final class PathIdentities: Sendable {
                 && (entry.size != 0 || !remote.traits.tagsAreOfContent
                     || known.filename.utf8.elementsEqual(entry.name.utf8))
                 && !(known.parentItemIdentifier == parent && present.contains(Array(known.filename.utf8)))
-                && candidate.path != path && !path.isBelow(candidate.path)
                 && (entry.kind != .file || entry.isTagStrong || !isFirst
                     || known.filename.utf8.elementsEqual(entry.name.utf8))
         }
         // A weak tag that several items share does not identify one that was not noticed to be missing.
         let mayBeAnywhere = entry.isTagStrong || fitting.count == 1
-        var gone: [Missing] = []
+        var gone: [(missing: Missing, path: RemotePath)] = []
         for candidate in fitting {
-            if let noticed = candidate.noticedAt, ContinuousClock.now - noticed < Self.trust {
-                gone.append(candidate)
-            } else if mayBeAnywhere,
-                entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8)
-                    || entry.kind == .file && !isFirst,
-                try await isGone(candidate.path, search), try await isNotMoved(candidate)
-            {
-                gone.append(candidate)
+            let isNoticed = candidate.noticedAt.map { ContinuousClock.now - $0 < Self.trust } ?? false
+            guard
+                isNoticed
+                    || mayBeAnywhere
+                        && (entry.isTagStrong || candidate.known.filename.utf8.elementsEqual(entry.name.utf8)
+                            || entry.kind == .file && !isFirst),
+                let old = candidate.path ?? paths.path(of: candidate.known.itemIdentifier),
+                old != path, !path.isBelow(old)
+            else { continue }
+            if !isNoticed {
+                guard try await isGone(old, search), try await isNotMoved(candidate.known.itemIdentifier, from: old)
+                else {
+                    continue
+                }
             }
+            gone.append((candidate, old))
         }
         if entry.kind == .directory, !gone.isEmpty {
             let names = try await names(in: path)
-            let held = gone.map { ($0, $0.children ?? children(of: $0.known.itemIdentifier)) }
+            let held = gone.map { ($0, $0.missing.children ?? children(of: $0.missing.known.itemIdentifier)) }
             let same = held.filter { !$0.1.isEmpty && $0.1 == names }
             // A directory without a tag and without known children is recognized by its name only.
             let empty = held.filter {
-                $0.1.isEmpty && (!entry.tag.isEmpty || $0.0.known.filename.utf8.elementsEqual(entry.name.utf8))
+                $0.1.isEmpty && (!entry.tag.isEmpty || $0.0.missing.known.filename.utf8.elementsEqual(entry.name.utf8))
             }
             gone = (same.isEmpty ? empty : same).map { $0.0 }
         }
         if gone.count > 1 {
             // Of several equal items, the one with the same name has been moved.
-            gone = gone.filter { $0.known.filename.utf8.elementsEqual(entry.name.utf8) }
+            gone = gone.filter { $0.missing.known.filename.utf8.elementsEqual(entry.name.utf8) }
             if gone.count > 1, !entry.isTagStrong { return nil }
         }
-        return gone.first
+        return gone.first.map { ($0.missing.known.itemIdentifier, $0.path) }
     }
 
     /// Whether an old name is not in use any more. Lists at most a few directories: a copy of a tree has many.
@@ -304,10 +308,10 @@ final class PathIdentities: Sendable {
     }
 
     /// Whether an old path is not merely free because this provider has just moved the item, or a directory above it.
-    private func isNotMoved(_ candidate: Missing) async throws -> Bool {
-        try await paths.waitForMoves(over: candidate.path)
-        let path = paths.path(of: candidate.known.itemIdentifier) ?? candidate.path
-        return path == candidate.path && paths.unknownMoves(near: path).isEmpty
+    private func isNotMoved(_ identifier: ItemIdentifier, from old: RemotePath) async throws -> Bool {
+        try await paths.waitForMoves(over: old)
+        let path = paths.path(of: identifier) ?? old
+        return path == old && paths.unknownMoves(near: path).isEmpty
     }
 
     private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {
