@@ -52,6 +52,11 @@ package struct SSHServer: Sendable {
     /// - Parameter subsystem: the command line of OpenSSH's SFTP server.
     package static func start(_ kind: Kind = .openSSH, subsystem: String = "internal-sftp") async throws -> SSHServer {
         guard let path = kind.program else { throw DidNotStart(description: "\(kind) is not installed") }
+        if FUSEAvailability.isRoot {
+            // Debian's init script makes it; without it sshd does not start as root.
+            try FileManager.default.createDirectory(
+                atPath: "/run/sshd", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        }
         let directory = try TemporaryDirectory()
         do {
             let root = try directory.makeDirectory("a folder")

@@ -78,6 +78,9 @@ class Server:
             MaxStartups 100
             Subsystem sftp internal-sftp
             """)
+        if os.geteuid() == 0:
+            # Debian's init script makes it; without it sshd does not start as root.
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         self._process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", config, "-E", self._folder / "log"])
         remote.wait_for(self.port, self._process, "OpenSSH's server")
         return self
