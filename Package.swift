@@ -90,7 +90,7 @@ let targets: [Target] = [
 
     .target(
         name: "SFTPProvider",
-        dependencies: ["FileNames", "FileProvider", "FileProviderPaths", "ProviderDescriptors", system],
+        dependencies: ["FileNames", "FileProvider", "FileProviderPaths", "ProviderDescriptors", crypto, system],
         path: "Sources/Providers/SFTPProvider"),
 
     .target(

@@ -112,6 +112,121 @@ import Testing
         }
     }
 
+    @Test("SFTP-5: a file stays open between its ranges, on each connection, and is closed a second later")
+    func openFiles() async throws {
+        try await withRemote { remote, folder, log in
+            let bytes = [UInt8](megabytes: 33)
+            let made = try await write(bytes, to: "file", remote, folder)
+            let before = try log("open \"").count
+            func read(_ range: Range<Int64>) async throws {
+                let sink = CollectingSink()
+                _ = try await remote.read(RemotePath(["file"]), tag: made.tag, range: range, into: sink)
+                #expect(try sink.bytes(in: range) == Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+            }
+            for start: Int64 in [0, 16 << 20] { try await read(start..<start + 16 << 20) }
+            // The second range may have begun before each of the other connections had opened the file for the first.
+            #expect(try (1...4).contains(log("open \"").count - before))
+            try await read(0..<1000)
+            #expect(try log("open \"").count - before <= 4)
+            let opened = try log("open \"").count
+            #expect(await eventually(within: .seconds(10)) { (try? log("close \"").count == opened) ?? false })
+            // A file that is read whole is closed at once.
+            try await read(0..<1000)
+            try await folder.write([1, 2, 3], to: "small")
+            let small = try await remote.entry(at: RemotePath(["small"]))
+            _ = try await remote.read(RemotePath(["small"]), tag: small.tag, range: nil, into: CollectingSink())
+            #expect(
+                await eventually(within: .milliseconds(800)) {
+                    (try? log("close \"").contains { $0.contains("small") }) ?? false
+                })
+        }
+    }
+
+    @Test("SFTP-5: a file that is written in place while it is open here is another version")
+    func openFilesChange() async throws {
+        try await withRemote { remote, folder, _ in
+            try await folder.write([UInt8](megabytes: 2), to: "file")
+            let path = RemotePath(["file"])
+            let entry = try await remote.entry(at: path)
+            _ = try await remote.read(path, tag: entry.tag, range: 0..<1000, into: CollectingSink())
+            try await folder.write([1, 2, 3], to: "file")
+            let error = await #expect(throws: FileProviderError.self) {
+                _ = try await remote.read(path, tag: entry.tag, range: 1000..<2000, into: CollectingSink())
+            }
+            #expect(error?.code == .versionNoLongerAvailable)
+            let present = try await remote.read(path, tag: nil, range: nil, into: CollectingSink())
+            #expect(present.size == 3)
+        }
+    }
+
+    @Test(
+        "SFTP-6: a file is sent while it is written, for its owner alone, and appears as a whole",
+        arguments: [false, true])
+    func earlyUpload(isOverwritten: Bool) async throws {
+        try await withRemote { remote, folder, log in
+            let file = try GrowingFile()
+            var bytes = GrowingFile.bytes(3 << 20)
+            try file.write(Array(bytes[..<(2 << 20)]), at: 0)
+            let sending = Task { await remote.receive(file.growing, in: .root) }
+            defer { file.growing.giveUp() }
+            let hasBegun = await eventually {
+                (file.growing.upload as? EarlyUpload).map { $0.sent > 1 << 20 } ?? false
+            }
+            try #require(hasBegun)
+            let names = { (try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) ?? [] }
+            let hidden = try #require(names().first)
+            #expect(names().count == 1 && HiddenName.isOne(hidden))
+            let status = try FileManager.default.attributesOfItem(atPath: folder[hidden])
+            #expect(status[.posixPermissions] as? Int == 0o600)
+            try file.write(Array(bytes[(2 << 20)...]), at: 2 << 20)
+            if isOverwritten {
+                bytes[5] ^= 1
+                try file.write(Array(bytes[..<10]), at: 0)
+            }
+            let made = try await remote.write(
+                file.content(size: bytes.count), to: RemotePath(["file"]),
+                attributes: RemoteAttributes(
+                    contentModificationDate: FileTimestamp(seconds: 1_500_000_000), permissions: 0o640), if: .absent)
+            await sending.value
+            #expect(made.size == 3 << 20 && made.attributes.permissions == 0o640)
+            #expect(made.attributes.contentModificationDate?.seconds == 1_500_000_000)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
+            #expect((file.growing.upload as? EarlyUpload)?.isSent == !isOverwritten)
+            #expect(await eventually { names() == ["file"] })
+            // The whole content was sent again only when its beginning had changed.
+            #expect(try log("flags WRITE,CREATE,EXCL").count == (isOverwritten ? 2 : 1))
+        }
+    }
+
+    @Test("SFTP-6: nothing stays of a file that is never whole, or whose name was taken")
+    func abandonedEarlyUploads() async throws {
+        try await withRemote { remote, folder, _ in
+            let names = { (try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) ?? [] }
+            for isTaken in [false, true] {
+                let file = try GrowingFile()
+                let bytes = GrowingFile.bytes(1 << 20)
+                try file.write(bytes, at: 0)
+                let sending = Task { await remote.receive(file.growing, in: .root) }
+                let hasBegun = await eventually {
+                    (file.growing.upload as? EarlyUpload).map { $0.sent > 1 << 19 } ?? false
+                }
+                try #require(hasBegun)
+                if isTaken {
+                    try await folder.write([1], to: "file")
+                    await #expect(throws: RemoteConditionFailure.self) {
+                        _ = try await remote.write(
+                            file.content(size: bytes.count), to: RemotePath(["file"]),
+                            attributes: RemoteAttributes(permissions: 0o640), if: .absent)
+                    }
+                } else {
+                    file.growing.giveUp()
+                }
+                await sending.value
+                #expect(await eventually { names() == (isTaken ? ["file"] : []) })
+            }
+        }
+    }
+
     @Test("SFTP-5: large files use several connections where the server lets", arguments: [false, true])
     func severalConnections(isAlone: Bool) async throws {
         try await withRemote(isAlone: isAlone) { remote, folder, log in

@@ -10,72 +10,32 @@ import Testing
 
 @Suite("Files that are sent while they are written", .tags(.server), .serialized)
 struct EarlyUploadTests {
-    /// A file that grows, and what sends it.
-    private final class Writing: Sendable {
-        let growing: GrowingContent
-        private let descriptor: FileDescriptor
-
-        init() throws {
-            let path = FileManager.default.temporaryDirectory.appendingPathComponent("growing-\(UUID().uuidString)")
-                .path
-            defer { try? FileManager.default.removeItem(atPath: path) }
-            let file = try FileDescriptor.open(
-                FilePath(path), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-            descriptor = file
-            growing = GrowingContent { offset, count in
-                try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                    filled = try file.read(fromAbsoluteOffset: offset, into: .init(buffer))
-                }
-            }
-        }
-
-        deinit {
-            try? descriptor.close()
-        }
-
-        func write(_ bytes: [UInt8], at offset: Int64) throws {
-            try bytes.withUnsafeBytes { _ = try descriptor.writeAll(toAbsoluteOffset: offset, $0) }
-        }
-
-        /// The whole file, when it is no longer written.
-        func content(size: Int, confirm: @escaping @Sendable () throws -> Void = {}) -> ContentSource {
-            ContentSource(
-                descriptor: descriptor, size: Int64(size), growing: growing, confirm: confirm, progress: { _ in })
-        }
-
-        /// Waits until so much has gone.
-        func hasSent(_ count: Int64) async -> Bool {
-            await eventually { (self.growing.upload as? EarlyUpload)?.sent ?? 0 >= count }
-        }
-    }
-
-    private static func bytes(_ count: Int) -> [UInt8] {
-        var state: UInt64 = 1
-        return (0..<count).map { _ in
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return UInt8(truncatingIfNeeded: state >> 33)
-        }
-    }
 
     /// Runs a test with a file whose first pieces have gone to a server.
     private func run(
         on kind: DAVServer.Kind,
-        _ test: (ServedFolder, WebDAVRemote, Writing, _ bytes: [UInt8], _ sending: Task<Void, Never>) async throws ->
+        _ test: (ServedFolder, WebDAVRemote, GrowingFile, _ bytes: [UInt8], _ sending: Task<Void, Never>) async throws
+            ->
             Void
     ) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in
             let provider = try #require(session.provider as? PathAddressedProvider)
             let remote = try #require(provider.remote as? WebDAVRemote)
-            let writing = try Writing()
-            let bytes = Self.bytes(3 << 18 + 12345)
+            let writing = try GrowingFile()
+            let bytes = GrowingFile.bytes(3 << 18 + 12345)
             try writing.write(Array(bytes[..<(2 << 18)]), at: 0)
             let sending = Task { await provider.receive(writing.growing, in: .rootContainer) }
             defer { writing.growing.giveUp() }
-            try #require(await writing.hasSent(2 << 18))
+            try #require(await hasSent(2 << 18, of: writing))
             #expect(!folder.names.contains("file"))
             try await test(folder, remote, writing, bytes, sending)
             await sending.value
         }
+    }
+
+    /// Waits until so much has gone.
+    private func hasSent(_ count: Int64, of file: GrowingFile) async -> Bool {
+        await eventually { (file.growing.upload as? EarlyUpload)?.sent ?? 0 >= count }
     }
 
     private func isClean(_ folder: ServedFolder, _ names: [String]) async {
@@ -109,7 +69,7 @@ struct EarlyUploadTests {
             let content = writing.content(size: size)
             let upload = try #require(writing.growing.upload as? EarlyUpload)
             upload.offer(content)
-            try #require(await writing.hasSent(Int64((size - 1) / (1 << 18) * (1 << 18))))
+            try #require(await hasSent(Int64((size - 1) / (1 << 18) * (1 << 18)), of: writing))
             guard isTaken else {
                 writing.growing.giveUp()
                 await sending.value

@@ -5,6 +5,9 @@ import Synchronization
 struct SFTPLane: Sendable {
     let session: SFTPSession
     let handle: [UInt8]
+
+    /// Does not wait for the response.
+    func close() { session.closeHandle(handle) }
 }
 
 /// The lanes of one transfer. The first is the caller's; more join when they are open, and leave when they fail.
@@ -86,22 +89,24 @@ actor SFTPBulkConnections {
     }
 
     /// Runs a transfer, and opens its file in more sessions meanwhile. A lane that cannot be opened is left out.
+    ///
+    /// - Parameter closeLane: called with each opened lane after the transfer.
     nonisolated func widen<Value: Sendable>(
-        _ lanes: SFTPLanes, openFile: @escaping @Sendable (SFTPSession) async throws -> [UInt8],
-        _ transfer: () async throws -> Value
+        _ lanes: SFTPLanes, openLane: @escaping @Sendable (SFTPSession) async throws -> SFTPLane,
+        closeLane: @escaping @Sendable (SFTPLane) -> Void, _ transfer: () async throws -> Value
     ) async throws -> Value {
         let sessions = await begin()
         let joining = sessions.map { session in
             Task {
                 guard let session = try? await session.value, !Task.isCancelled else { return }
-                guard let handle = try? await openFile(session) else { return }
-                if !lanes.add(SFTPLane(session: session, handle: handle)) { session.closeHandle(handle) }
+                guard let lane = try? await openLane(session) else { return }
+                if !lanes.add(lane) { closeLane(lane) }
             }
         }
         let result: Result<Value, any Error>
         do { result = .success(try await transfer()) } catch { result = .failure(error) }
         for task in joining { task.cancel() }
-        for lane in lanes.finish() { lane.session.closeHandle(lane.handle) }
+        for lane in lanes.finish() { closeLane(lane) }
         if !sessions.isEmpty { await end() }
         return try result.get()
     }

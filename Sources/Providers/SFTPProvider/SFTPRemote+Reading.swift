@@ -6,37 +6,70 @@ extension SFTPRemote {
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
         try await connection.reading { session in
+            if let file = readFiles.file(path, tag: tag) {
+                return try await readRange(range, of: file, file.first.fstat(), into: sink)
+            }
             let look = lookup(path, session)
-            let handle = try await open(path, session)
-            defer { session.closeHandle(handle) }
+            let lane = SFTPLane(session: session, handle: try await open(path, session))
             // The bytes follow the attributes without a round trip; a small file is whole with them.
-            let start = range?.lowerBound ?? 0
-            let count = min(session.pieceLength, range.map { $0.upperBound - start } ?? .max)
-            let before = session.send(SFTPMessage.fstat) { $0.append(handle) }
-            let first = SFTPLane(session: session, handle: handle).read(start, count)
-            var after = session.send(SFTPMessage.fstat) { $0.append(handle) }
-            let entry = try opened(try await before.reply(), path)
-            // Opening follows a symbolic link.
-            guard try await present(path, look, session).kind == .file, entry.kind == .file else {
-                throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file")
-            }
-            guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-            let size = entry.size ?? 0
-            let wanted = (range ?? 0..<size).clamped(to: 0..<size)
-            if !wanted.isEmpty {
-                let bytes = try await first.data(atMost: count).prefix(wanted.count)
-                try await BlockingWork.run { [bytes = Array(bytes)] in try sink.write(bytes, at: wanted.lowerBound) }
-                let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
-                if !rest.isEmpty {
-                    try await download(rest, of: path, entry, SFTPLane(session: session, handle: handle), into: sink)
-                    after = session.send(SFTPMessage.fstat) { $0.append(handle) }
+            let attributes = lane.fstat()
+            let first = lane.read(range?.lowerBound ?? 0, firstCount(range, session))
+            let last = lane.fstat()
+            let entry: RemoteEntry
+            do {
+                entry = try opened(try await attributes.reply(), path)
+                // Opening follows a symbolic link.
+                guard try await present(path, look, session).kind == .file, entry.kind == .file else {
+                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file")
                 }
+                guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+            } catch {
+                lane.close()
+                throw error
             }
-            guard try opened(try await after.reply(), path).tag == entry.tag else {
-                throw FileProviderError(.versionNoLongerAvailable)
-            }
-            return entry
+            return try await readRange(
+                range, of: SFTPReadFile(path, tag: entry.tag, lane), attributes, (first, last), into: sink)
         }
+    }
+
+    /// How many bytes the first request of a range is for.
+    private func firstCount(_ range: Range<Int64>?, _ session: SFTPSession) -> Int64 {
+        min(session.pieceLength, range.map { $0.upperBound - $0.lowerBound } ?? .max)
+    }
+
+    /// Reads a range of an open file.
+    ///
+    /// - Parameters:
+    ///   - attributes: the file's, requested before its bytes.
+    ///   - sent: the request for the first bytes, and for the attributes after them, if they were sent already.
+    private func readRange(
+        _ range: Range<Int64>?, of file: SFTPReadFile, _ attributes: SFTPRequest,
+        _ sent: (bytes: SFTPRequest, attributes: SFTPRequest)? = nil, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        var isKept = false
+        defer { readFiles.end(file, isKept: isKept) }
+        let (lane, path) = (file.first, file.path)
+        let count = firstCount(range, lane.session)
+        let first = sent?.bytes ?? lane.read(range?.lowerBound ?? 0, count)
+        var after = sent?.attributes ?? lane.fstat()
+        let entry = try opened(try await attributes.reply(), path)
+        guard entry.tag == file.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+        let size = entry.size ?? 0
+        let wanted = (range ?? 0..<size).clamped(to: 0..<size)
+        if !wanted.isEmpty {
+            let bytes = try await first.data(atMost: count).prefix(wanted.count)
+            try await BlockingWork.run { [bytes = Array(bytes)] in try sink.write(bytes, at: wanted.lowerBound) }
+            let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
+            if !rest.isEmpty {
+                try await download(rest, of: file, into: sink)
+                after = lane.fstat()
+            }
+        }
+        guard try opened(try await after.reply(), path).tag == entry.tag else {
+            throw FileProviderError(.versionNoLongerAvailable)
+        }
+        isKept = wanted.count < size
+        return entry
     }
 
     private func open(_ path: RemotePath, _ session: SFTPSession) async throws -> [UInt8] {
@@ -52,21 +85,25 @@ extension SFTPRemote {
         return entry
     }
 
-    private func download(
-        _ range: Range<Int64>, of path: RemotePath, _ entry: RemoteEntry, _ lane: SFTPLane, into sink: any ContentSink
-    ) async throws {
-        let lanes = SFTPLanes(lane)
+    private func download(_ range: Range<Int64>, of file: SFTPReadFile, into sink: any ContentSink) async throws {
+        let lanes = SFTPLanes(file.first)
         guard range.upperBound - range.lowerBound >= SFTPBulkConnections.largeSize else {
             return try await download(range, lanes, into: sink)
         }
         try await bulk.widen(lanes) { [self] session in
-            let handle = try await open(path, session)
-            let reply = try await session.request(SFTPMessage.fstat) { $0.append(handle) }
-            guard try opened(reply, path).tag == entry.tag else {
-                session.closeHandle(handle)
-                throw FileProviderError(.versionNoLongerAvailable)
+            if let handle = file.handle(in: session) { return SFTPLane(session: session, handle: handle) }
+            let lane = SFTPLane(session: session, handle: try await open(file.path, session))
+            do {
+                guard try opened(try await lane.fstat().reply(), file.path).tag == file.tag, file.keep(lane) else {
+                    throw FileProviderError(.versionNoLongerAvailable)
+                }
+            } catch {
+                lane.close()
+                throw error
             }
-            return handle
+            return lane
+        } closeLane: { _ in
+            // With the file.
         } _: {
             try await download(range, lanes, into: sink)
         }
@@ -103,6 +140,8 @@ extension SFTPRemote {
 }
 
 extension SFTPLane {
+    func fstat() -> SFTPRequest { session.send(SFTPMessage.fstat) { $0.append(handle) } }
+
     func read(_ start: Int64, _ count: Int64) -> SFTPRequest {
         session.send(SFTPMessage.read) {
             $0.append(handle)

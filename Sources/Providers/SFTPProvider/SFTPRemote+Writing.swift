@@ -11,10 +11,17 @@ extension SFTPRemote {
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         try await connection.changing { session in
-            let hidden = path.parent.appending(HiddenName.make())
+            let stored = SFTPAttributes(attributes)
+            // A file that was sent early has a mode already, and is found only while its directory has the same path.
+            let early = try await contents.finishEarlyUpload {
+                stored.permissions != nil && $0.hidden.parent == path.parent
+            }
+            let hidden = early ?? path.parent.appending(HiddenName.make())
             do {
-                let (entry, last) = try await upload(
-                    contents, to: hidden, named: path, SFTPAttributes(attributes), if: condition, session)
+                let (entry, last) =
+                    early != nil
+                    ? try await complete(hidden, named: path, contents.size, stored, session)
+                    : try await upload(contents, to: hidden, named: path, stored, if: condition, session)
                 try await place(hidden, at: path, if: condition, last, session)
                 return entry
             } catch {
@@ -70,49 +77,66 @@ extension SFTPRemote {
             try await check(condition, path, look, session)
             let lanes = SFTPLanes(SFTPLane(session: session, handle: handle))
             var writes: ArraySlice<SFTPRequest> = []
+            var position: Int64 = 0
+            let next: () async throws -> [UInt8]? = {
+                guard position < contents.size else { return nil }
+                let (start, count) = (position, min(session.pieceLength, contents.size - position))
+                position += count
+                return try await BlockingWork.run { try contents.read(at: start, count: Int(count)) }
+            }
             if contents.size < SFTPBulkConnections.largeSize {
-                writes = try await send(contents, on: lanes)
+                writes = try await send(next, on: lanes)
             } else {
-                try await bulk.widen(lanes) { [self] in
-                    try await open(hidden, 0x02, nil, $0)
-                } _: {
-                    for request in try await send(contents, on: lanes) { try await request.reply().checkStatus() }
-                }
+                try await sendWide(next, to: hidden, on: lanes)
             }
             try contents.confirm()
-            var flushed: SFTPRequest?
-            if session.has("fsync@openssh.com") {
-                flushed = session.send(SFTPMessage.extended) {
-                    $0.append(Array("fsync@openssh.com".utf8))
-                    $0.append(handle)
-                }
-            }
+            let flushed = flush(lanes.first)
             // Servers that write in parallel finish before they close. Attributes come after that: a write sets the time.
             let closed = session.send(SFTPMessage.close) { $0.append(handle) }
             isClosed = true
-            var attributes = storeAndLook(stored, hidden, session)
+            let attributes = storeAndLook(stored, hidden, session)
             let last = lookup(path, session)
             for request in writes { try await request.reply().checkStatus() }
             try await flushed?.reply().checkStatus()
             try await closed.reply().checkStatus()
-            var entry = try await entry(hidden, attributes, path)
-            let seconds = entry.attributes.contentModificationDate?.seconds
-            if entry.size != contents.size || stored.modified != nil && stored.modified.map(Int64.init) != seconds {
-                // A server that did not keep the order has finished by now.
-                attributes = storeAndLook(stored, hidden, session)
-                entry = try await self.entry(hidden, attributes, path)
-            }
-            guard entry.size == contents.size else {
-                throw FileProviderError(.malformedResponse, "what arrived is not what was sent")
-            }
-            return (entry, last)
+            return (try await entry(hidden, named: path, contents.size, stored, attributes, session), last)
         } catch {
             if !isClosed { session.closeHandle(handle) }
             throw error
         }
     }
 
-    private func open(
+    /// Stores the attributes of a hidden file that was sent early.
+    ///
+    /// - Returns: as ``upload(_:to:named:_:if:_:)``.
+    private func complete(
+        _ hidden: RemotePath, named path: RemotePath, _ size: Int64, _ stored: SFTPAttributes, _ session: SFTPSession
+    ) async throws -> (entry: RemoteEntry, last: SFTPRequest) {
+        let attributes = storeAndLook(stored, hidden, session)
+        let last = lookup(path, session)
+        return (try await entry(hidden, named: path, size, stored, attributes, session), last)
+    }
+
+    /// The entry of a hidden file whose content has arrived.
+    ///
+    /// - Parameter attributes: the requests that store and look up its attributes.
+    private func entry(
+        _ hidden: RemotePath, named path: RemotePath, _ size: Int64, _ stored: SFTPAttributes,
+        _ attributes: (stored: SFTPRequest?, look: SFTPRequest), _ session: SFTPSession
+    ) async throws -> RemoteEntry {
+        var entry = try await entry(attributes, path)
+        let seconds = entry.attributes.contentModificationDate?.seconds
+        if entry.size != size || stored.modified != nil && stored.modified.map(Int64.init) != seconds {
+            // A server that did not keep the order has finished by now.
+            entry = try await self.entry(storeAndLook(stored, hidden, session), path)
+        }
+        guard entry.size == size else {
+            throw FileProviderError(.malformedResponse, "what arrived is not what was sent")
+        }
+        return entry
+    }
+
+    func open(
         _ path: RemotePath, _ flags: UInt32, _ permissions: UInt32?, _ session: SFTPSession
     ) async throws -> [UInt8] {
         try await session.request(SFTPMessage.open) {
@@ -122,11 +146,35 @@ extension SFTPRemote {
         }.handle()
     }
 
-    /// Sends a file's content, on the lane with the most place.
+    /// Asks the server to write a file to its disk, if it can.
+    func flush(_ lane: SFTPLane) -> SFTPRequest? {
+        guard lane.session.has("fsync@openssh.com") else { return nil }
+        return lane.session.send(SFTPMessage.extended) {
+            $0.append(Array("fsync@openssh.com".utf8))
+            $0.append(lane.handle)
+        }
+    }
+
+    /// Sends a file's content over several connections, and waits for the responses.
+    func sendWide(
+        _ next: () async throws -> [UInt8]?, to hidden: RemotePath, on lanes: SFTPLanes
+    ) async throws {
+        try await bulk.widen(lanes) { [self] session in
+            SFTPLane(session: session, handle: try await open(hidden, 0x02, nil, session))
+        } closeLane: {
+            $0.close()
+        } _: {
+            for request in try await send(next, on: lanes) { try await request.reply().checkStatus() }
+        }
+    }
+
+    /// Sends a file's content, each piece on the lane with the most place.
     ///
+    /// - Parameter next: the pieces, in order; nil at the end.
     /// - Returns: the requests that are still in flight. They are all on the first lane if there is no other.
-    private func send(_ contents: ContentSource, on lanes: SFTPLanes) async throws -> ArraySlice<SFTPRequest> {
-        let length = lanes.first.session.pieceLength
+    private func send(
+        _ next: () async throws -> [UInt8]?, on lanes: SFTPLanes
+    ) async throws -> ArraySlice<SFTPRequest> {
         var inFlight: ArraySlice<(count: Int64, lane: Int, request: SFTPRequest)> = []
         func finishOne() async throws {
             guard let piece = inFlight.popFirst() else { return }
@@ -139,11 +187,10 @@ extension SFTPRemote {
             }
             lanes.give(back: piece.count, to: piece.lane)
         }
-        var next: Int64 = 0
-        while next < contents.size {
+        var start: Int64 = 0
+        while let bytes = try await next() {
             try Task.checkCancellation()
-            let (start, count) = (next, min(length, contents.size - next))
-            let bytes = try await BlockingWork.run { try contents.read(at: start, count: Int(count)) }
+            let count = Int64(bytes.count)
             var place = lanes.take(count)
             while place == nil {
                 try await finishOne()
@@ -151,14 +198,14 @@ extension SFTPRemote {
             }
             guard let (index, lane) = place else { continue }
             inFlight.append((count, index, lane.write(bytes, start)))
-            next += count
+            start += count
         }
         while inFlight.contains(where: { $0.lane > 0 }) { try await finishOne() }
         return ArraySlice(inFlight.map(\.request))
     }
 
     private func entry(
-        _ hidden: RemotePath, _ attributes: (stored: SFTPRequest?, look: SFTPRequest), _ path: RemotePath
+        _ attributes: (stored: SFTPRequest?, look: SFTPRequest), _ path: RemotePath
     ) async throws -> RemoteEntry {
         try await attributes.stored?.reply().checkStatus()
         let found = try await attributes.look.reply().attributes()

@@ -15,6 +15,7 @@ final class SFTPRemote: PathRemote {
 
     let connection: SFTPConnection
     let bulk: SFTPBulkConnections
+    let readFiles = SFTPReadFiles()
     /// Whether the server's file system has made every hard link so far.
     let hasHardLinks = Atomic(true)
     /// Whether the server takes several READDIR of one directory at once. The draft lets it; not all programs may.

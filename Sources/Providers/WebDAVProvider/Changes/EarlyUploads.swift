@@ -1,3 +1,4 @@
+import Crypto
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
@@ -18,7 +19,7 @@ struct EarlyUploads: Sendable {
         else { return }
         // Concurrently, because probing a server takes as long as sending much of a file.
         async let probe: Void = giveUpUnlessSupported(content, in: directory)
-        let upload = EarlyUpload(content, hidden: hidden)
+        let upload = EarlyUpload(content, hidden: hidden) { Array(SHA256.hash(data: $0)) }
         content.upload = upload
         do {
             let response = try await client.send(
@@ -55,14 +56,6 @@ struct EarlyUploads: Sendable {
     ///
     /// - Returns: the hidden path of the content; nil when it has to be sent.
     func finish(_ contents: ContentSource, _ capabilities: ServerCapabilities) async throws -> RemotePath? {
-        guard let upload = contents.growing?.upload as? EarlyUpload, !upload.isTaken, capabilities.takesAnyLength else {
-            contents.growing?.giveUp()
-            return nil
-        }
-        if await upload.finish(with: contents) { return upload.hidden }
-        try Task.checkCancellation()
-        // Content that was written meanwhile is not sent at all.
-        try contents.confirm()
-        return nil
+        try await contents.finishEarlyUpload { _ in capabilities.takesAnyLength }
     }
 }

@@ -1,7 +1,4 @@
-import Crypto
 import FileProvider
-import FileProviderPaths
-import HTTPTransport
 import Synchronization
 
 /// The upload of a file to a hidden name while the file is being written.
@@ -9,10 +6,10 @@ import Synchronization
 /// A digest of each piece that was sent is kept. When the whole content is available as a ``ContentSource``, the rest is sent
 /// from it, and the last piece only after every earlier piece was compared with it. The server then has one generation of
 /// the content, or the upload is discarded.
-final class EarlyUpload: Sendable {
+package final class EarlyUpload: Sendable {
     private struct State {
         /// Of the pieces that were sent before the whole content was available, in order.
-        var digests: [SHA256.Digest] = []
+        var digests: [[UInt8]] = []
         var position: Int64 = 0
         /// The whole content, before ``finish(with:)``.
         var offered: ContentSource?
@@ -27,24 +24,35 @@ final class EarlyUpload: Sendable {
     /// The file was overwritten after its beginning was sent, or its upload was cancelled.
     private struct GivenUp: Error {}
 
-    let hidden: RemotePath
+    package let hidden: RemotePath
     private let content: GrowingContent
+    /// In bytes.
+    private let piece: Int
+    private let digest: @Sendable ([UInt8]) -> [UInt8]
     private let state = Mutex(State())
-    private static let piece = 256 << 10
     /// The upload is aborted when there is no new content for this time.
     private static let patience = Duration.seconds(10)
     /// How often a file is read that has no complete piece yet. The kernel writes it without a message to the daemon.
     private static let pause = Duration.milliseconds(5)
 
-    init(_ content: GrowingContent, hidden: RemotePath) {
+    /// - Parameters:
+    ///   - hidden: the path to which the content is sent.
+    ///   - piece: the length of each piece but the last, in bytes.
+    ///   - digest: a cryptographic hash.
+    package init(
+        _ content: GrowingContent, hidden: RemotePath, piece: Int = 256 << 10,
+        digest: @escaping @Sendable ([UInt8]) -> [UInt8]
+    ) {
         self.content = content
         self.hidden = hidden
+        self.piece = piece
+        self.digest = digest
     }
 
     // MARK: - Sending
 
     /// The next piece to send; nil at the end. Calls must not overlap.
-    func next() async throws -> [UInt8]? {
+    package func next() async throws -> [UInt8]? {
         let deadline = ContinuousClock.now + Self.patience
         while true {
             try Task.checkCancellation()
@@ -54,18 +62,18 @@ final class EarlyUpload: Sendable {
             guard !content.isGivenUp, ContinuousClock.now < deadline else { throw GivenUp() }
             if let offered {
                 // Not the last piece: the file must not be complete before finish(with:).
-                if position + Int64(Self.piece) < offered.size { return try await next(of: offered, at: position) }
+                if position + Int64(piece) < offered.size { return try await next(of: offered, at: position) }
                 _ = try await content.changes.wait(after: seen, until: deadline)
                 continue
             }
-            let bytes = try await BlockingWork.run { [content] in
-                try content.read(at: position, count: Self.piece)
+            let bytes = try await BlockingWork.run { [content, piece] in
+                try content.read(at: position, count: piece)
             }
-            guard bytes.count == Self.piece else {
+            guard bytes.count == piece else {
                 _ = try await content.changes.wait(after: seen, until: min(deadline, .now + Self.pause))
                 continue
             }
-            let digest = SHA256.hash(data: bytes)
+            let digest = digest(bytes)
             state.withLock { state in
                 state.digests.append(digest)
                 state.position += Int64(bytes.count)
@@ -76,7 +84,7 @@ final class EarlyUpload: Sendable {
 
     private func next(of source: ContentSource, at position: Int64) async throws -> [UInt8]? {
         guard !content.isGivenUp, position <= source.size else { throw GivenUp() }
-        let count = min(Int64(Self.piece), source.size - position)
+        let count = min(Int64(piece), source.size - position)
         if position + count == source.size { try await compareAll(with: source) }
         guard count > 0 else {
             try source.confirm()
@@ -89,7 +97,7 @@ final class EarlyUpload: Sendable {
     }
 
     /// Records the server's response.
-    func end(isSent: Bool) {
+    package func end(isSent: Bool) {
         let waiting = state.withLock { state in
             state.isSent = isSent
             defer { state.waiting = nil }
@@ -99,19 +107,19 @@ final class EarlyUpload: Sendable {
     }
 
     /// Whether ``finish(with:)`` was called.
-    var isTaken: Bool { state.withLock { $0.source != nil } }
+    package var isTaken: Bool { state.withLock { $0.source != nil } }
 
     /// The number of bytes that were sent.
-    var sent: Int64 { state.withLock { $0.position } }
+    package var sent: Int64 { state.withLock { $0.position } }
 
     /// Whether the server has accepted the upload; nil before its response.
-    var isSent: Bool? { state.withLock { $0.isSent } }
+    package var isSent: Bool? { state.withLock { $0.isSent } }
 
     // MARK: - The whole content
 
     /// Announces the whole content before ``finish(with:)``, so that the sent pieces are compared with it while the server is
     /// probed. A caller that does not call ``finish(with:)`` gives up the ``GrowingContent``.
-    func offer(_ source: ContentSource) {
+    package func offer(_ source: ContentSource) {
         state.withLock { state in
             guard state.isSent == nil, state.offered == nil, state.source == nil else { return }
             state.compared = Task { try await self.compare(from: 0, with: source) }
@@ -123,7 +131,7 @@ final class EarlyUpload: Sendable {
     /// Sends the rest.
     ///
     /// - Returns: whether the server has the whole content; false when it has to be sent again.
-    func finish(with source: ContentSource) async -> Bool {
+    package func finish(with source: ContentSource) async -> Bool {
         let isOver = state.withLock { state in
             if state.isSent != nil { return true }
             if state.offered == nil { state.compared = Task { try await self.compare(from: 0, with: source) } }
@@ -155,12 +163,12 @@ final class EarlyUpload: Sendable {
     /// - Returns: the number of the piece after the last one that was compared.
     private func compare(from first: Int, with source: ContentSource) async throws -> Int {
         var number = first
-        while let digest = state.withLock({ $0.digests.indices.contains(number) ? $0.digests[number] : nil }) {
+        while let sent = state.withLock({ $0.digests.indices.contains(number) ? $0.digests[number] : nil }) {
             guard !content.isGivenUp else { throw GivenUp() }
-            let position = Int64(number) * Int64(Self.piece)
-            let isSame = try await BlockingWork.run {
-                let bytes = try source.read(at: position, count: Self.piece)
-                return bytes.count == Self.piece && SHA256.hash(data: bytes) == digest
+            let position = Int64(number) * Int64(piece)
+            let isSame = try await BlockingWork.run { [digest, piece] in
+                let bytes = try source.read(at: position, count: piece)
+                return bytes.count == piece && digest(bytes) == sent
             }
             guard isSame else {
                 content.giveUp()
@@ -169,5 +177,23 @@ final class EarlyUpload: Sendable {
             number += 1
         }
         return number
+    }
+}
+
+extension ContentSource {
+    /// Completes the upload of content that was sent while it was written.
+    ///
+    /// - Parameter isUsable: whether the hidden file can become the item.
+    /// - Returns: the hidden path of the whole content; nil when all of it has to be sent.
+    package func finishEarlyUpload(if isUsable: (EarlyUpload) -> Bool) async throws -> RemotePath? {
+        guard let upload = growing?.upload as? EarlyUpload, !upload.isTaken, isUsable(upload) else {
+            growing?.giveUp()
+            return nil
+        }
+        if await upload.finish(with: self) { return upload.hidden }
+        try Task.checkCancellation()
+        // Content that was written meanwhile is not sent at all.
+        try confirm()
+        return nil
     }
 }
