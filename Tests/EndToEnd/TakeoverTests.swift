@@ -94,7 +94,9 @@ extension RealMount {
             let program = Task {
                 try await Command(
                     user + ["python3", script, yonder.mount.string, String(seconds)] + exceptions.map { "-" + $0 },
-                    environment: yonder.environment.merging(["YONDER": Installation.program]) { $1 },
+                    environment: yonder.environment.merging([
+                        "YONDER": Installation.program, "FILES": hasTimeForLongTests ? "5000" : "200",
+                    ]) { $1 },
                     seconds: seconds + 300
                 ).run()
             }

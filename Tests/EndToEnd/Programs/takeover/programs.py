@@ -10,14 +10,14 @@ from helpers import evict, require, run
 
 
 def copied(place, ends):
-    """Copies a tree in, archives it through two pipes, and copies it out."""
+    """Copies a tree in, archives it through two pipes, and copies it out. FILES is how many files it has."""
     turn = 0
     with tempfile.TemporaryDirectory() as scratch:
-        for number in range(200):
+        for number in range(int(os.environ.get("FILES", "200"))):
             directory = f"{scratch}/tree/{number % 10}"
             os.makedirs(directory, exist_ok=True)
             with open(f"{directory}/{number}", "wb") as file:
-                file.write(os.urandom(number * 97))
+                file.write(os.urandom(number % 200 * 97))
         while turn == 0 or time.monotonic() < ends:
             turn += 1
             run("cp", "-a", f"{scratch}/tree", f"{place}/in")
