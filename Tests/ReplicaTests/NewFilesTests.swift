@@ -314,7 +314,7 @@ import Testing
         let (made, _) = try await replica.ingest(open: fixture.open, changingNames: false) { ingestion in
             let made = try make("after", in: replica, directory: directory)
             try ingestion.answers.acknowledge(
-                sent, as: sent.item, stillPending: [], shouldFetchContent: false, contentStamp: nil)
+                sent, as: sent.item, stillPending: [], shouldFetchContent: false)
             return made
         }
         let item = try #require(try replica.database.item(ofInode: directory))

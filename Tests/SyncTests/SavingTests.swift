@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderTesting
+import Foundation
 import Replica
 import Testing
 
@@ -26,6 +27,31 @@ extension EngineTests {
                 let remote = try #require(machine.provider.tree.entries()["a"])
                 #expect(remote.content == "new")
                 #expect(machine.provider.tree["a"]?.extendedAttributes == [:])
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
+        @Test("SEND-1: a file that is changed just before the answer to its upload is recorded is sent again")
+        func changedBeforeTheAnswerIsRecorded() async throws {
+            try await Machine.run { machine in
+                try await machine.write("first", to: "file")
+                try await machine.drain()
+                try await machine.write("second", to: "file")
+                let item = try await machine.item("file")
+                let (number, identifier) = (item.inode.number, try #require(item.identifier))
+                let gate = machine.provider.faults.hold(.modify, of: identifier)
+                async let sent: Void = machine.send(passes: 1)
+                #expect(await machine.provider.log.waits(.modify, identifier))
+                try await machine.change { changes in
+                    // The answer arrives now and waits for this transaction, in which the file is truncated and closed.
+                    gate.open()
+                    usleep(300_000)
+                    try changes.contents.beginWriting(number, truncating: true, caller: Machine.caller)
+                    try changes.contents.endWriting(number)
+                }
+                try await sent
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["file"]?.content == "")
                 #expect(try await machine.complaints() == [])
             }
         }

@@ -12,10 +12,8 @@ package struct OfferAnswers: RemotePart {
     ///
     /// - Parameters:
     ///   - isSameContent: whether the remote's content is known to be what was sent.
-    ///   - present: the content file's stamp now; nil when it has none.
     package func acknowledgeOffer(
-        _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool,
-        contentStamp present: Int64?
+        _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool
     ) throws {
         noteAnswer(of: item.itemIdentifier)
         guard let current = try db.item(id: sent.row) else {
@@ -29,7 +27,7 @@ package struct OfferAnswers: RemotePart {
         }
         try db.forgetUnanswered(ofItem: sent.row)
         let wasUnwritten =
-            current.inode.number == sent.inode && sent.contentStamp != nil && sent.contentStamp == present
+            current.inode.number == sent.inode && UploadAnswers(transaction: transaction).isUnwritten(sent)
             && !stillPending.contains(.contents)
         let isContentThere = isSameContent && sent.fields.contains(.contents) && wasUnwritten
         let held = stillPending.intersection(sent.fields).intersection(.attributes).subtracting(current.heldFields)
@@ -87,8 +85,7 @@ package struct OfferAnswers: RemotePart {
         }
         switch try verdict(on: item, sent, against: remote) {
         case .theirs, .ours:
-            try acknowledgeOffer(
-                sent, offer, as: remote, stillPending: [], isSameContent: false, contentStamp: sent.contentStamp)
+            try acknowledgeOffer(sent, offer, as: remote, stillPending: [], isSameContent: false)
         case .both: try keepBoth(item, and: remote, label: label)
         }
     }

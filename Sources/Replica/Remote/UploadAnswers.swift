@@ -51,12 +51,11 @@ package struct UploadAnswers: RemotePart {
     /// The provider has a change. What was changed again since it was sent stays pending.
     ///
     /// - Parameters:
-    ///   - present: the content file's stamp now; nil when it has none.
     ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
     ///   - datesMakeVersions: as the provider's features say.
     package func acknowledge(
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
-        contentStamp present: Int64?, datesMakeVersions: Bool = false
+        datesMakeVersions: Bool = false
     ) throws {
         noteAnswer(of: item.itemIdentifier)
         guard var current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
@@ -78,7 +77,7 @@ package struct UploadAnswers: RemotePart {
         }
         let isSameContent =
             current.inode.number == sent.inode
-            && (!sent.fields.contains(.contents) || (sent.contentStamp != nil && sent.contentStamp == present))
+            && (!sent.fields.contains(.contents) || isUnwritten(sent))
         var changed = current.changedFields.subtracting(sent.fields)
         if sent.fields.contains(.contents), !isSameContent || stillPending.contains(.contents) {
             changed.insert(.contents)
@@ -134,6 +133,16 @@ package struct UploadAnswers: RemotePart {
         }
         try db.restartPending(current.id, sent: sent.fields, at: now)
         try ShownNames(transaction: transaction).restoreNames()
+    }
+
+    /// Whether the content of a file is still what was sent.
+    ///
+    /// The stamp is looked up in this transaction. A write that an earlier transaction has recorded has given the file another
+    /// stamp; one that is recorded later marks the file again. A stamp from before the transaction would take back the mark of a
+    /// write that was recorded in between.
+    func isUnwritten(_ sent: SentChange) -> Bool {
+        guard let stamp = sent.contentStamp else { return false }
+        return (try? contents.status(of: sent.inode).stamp) == stamp
     }
 
     /// Whether an answer leaves all names and directories as they are: the most usual one, about a file.

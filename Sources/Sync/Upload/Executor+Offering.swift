@@ -102,11 +102,9 @@ extension Executor {
                 try await postpone(sent, failure)
                 return true
             }
-            let present = try? replica.contentStatus(of: sent.inode).stamp
             try await commits.commit { ingestion in
                 try ingestion.offers.acknowledgeOffer(
-                    sent, offer, as: item, stillPending: stillPending, isSameContent: !shouldFetchContent,
-                    contentStamp: present)
+                    sent, offer, as: item, stillPending: stillPending, isSameContent: !shouldFetchContent)
             }
             events.tell(.reimported, of: sent.inode, named: item.filename)
         case .collision(let there):

@@ -137,7 +137,6 @@ struct Executor: SyncPart {
             try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
         case .applied(let item, let stillPending, let shouldFetchContent):
             if let failure = Self.malformed(item) { return try await postpone(sent, failure) }
-            let present = try? replica.contentStatus(of: sent.inode).stamp
             // Created by a call whose response was lost, and since then written by another client: that must not be
             // overwritten.
             let isForeign =
@@ -149,7 +148,7 @@ struct Executor: SyncPart {
             try await commits.commit(changingNames: isForeign) { ingestion in
                 try ingestion.answers.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
-                    contentStamp: present, datesMakeVersions: datesMakeVersions)
+                    datesMakeVersions: datesMakeVersions)
                 if isForeign { try ingestion.conflicts.splitConflict(of: sent.row, with: item, label: label) }
             }
             events.tell(

@@ -22,7 +22,7 @@ final class Machine: Sendable {
     let kernel = KernelRecorder()
     let request = FileProviderRequest(reason: .reading, processIdentifier: 1)
     private let folder: FilePath
-    private static let caller = LocalCaller(user: 0, group: 0)
+    static let caller = LocalCaller(user: 0, group: 0)
 
     /// Opens what is in a folder, or makes it anew.
     init(
