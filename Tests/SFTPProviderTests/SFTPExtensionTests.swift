@@ -144,7 +144,7 @@ import Testing
 
     @Test("SFTP-5: a file that is written in place while it is open here is another version")
     func openFilesChange() async throws {
-        try await withRemote { remote, folder, _ in
+        try await withRemote { remote, folder, log in
             try await folder.write([UInt8](megabytes: 2), to: "file")
             let path = RemotePath(["file"])
             let entry = try await remote.entry(at: path)
@@ -156,6 +156,11 @@ import Testing
             #expect(error?.code == .versionNoLongerAvailable)
             let present = try await remote.read(path, tag: nil, range: nil, into: CollectingSink())
             #expect(present.size == 3)
+            // An open file would keep a server's file system from removing its directory.
+            _ = try await remote.read(path, tag: present.tag, range: 0..<1, into: CollectingSink())
+            let closed = try log("close \"").count
+            try await remote.delete(path, kind: .file, if: .always)
+            #expect(try log("close \"").count == closed + 1)
         }
     }
 

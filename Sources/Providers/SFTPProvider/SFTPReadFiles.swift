@@ -56,10 +56,12 @@ final class SFTPReadFile: Sendable {
         }
     }
 
-    /// Closes all handles, unless it was read since ``endReading()`` returned this number, or is being read.
-    func close(ifUnusedSince number: Int) {
+    /// Closes all handles, unless it is being read.
+    ///
+    /// - Parameter number: what ``endReading()`` has returned; it is not closed when it was read since. Nil for any time.
+    func close(ifUnusedSince number: Int? = nil) {
         let lanes: [SFTPLane] = state.withLock { state in
-            guard state.uses == number, state.readers == 0, !state.isClosed else { return [] }
+            guard number == nil || number == state.uses, state.readers == 0, !state.isClosed else { return [] }
             state.isClosed = true
             return [first] + state.more
         }
@@ -83,6 +85,17 @@ final class SFTPReadFiles: Sendable {
     func file(_ path: RemotePath, tag: [UInt8]?) -> SFTPReadFile? {
         guard let tag, let file = files.withLock({ $0[path] }), file.tag == tag else { return nil }
         return file.beginReading() ? file : nil
+    }
+
+    /// Closes what is open at a path and below it, because it is about to be removed or replaced: a server on NFS cannot
+    /// remove a directory with an open file.
+    func close(at path: RemotePath) {
+        let closing = files.withLock { files in
+            let closing = files.filter { $0.key == path || $0.key.isBelow(path) }
+            for path in closing.keys { files[path] = nil }
+            return closing.values
+        }
+        for file in closing { file.close() }
     }
 
     /// A range was read.

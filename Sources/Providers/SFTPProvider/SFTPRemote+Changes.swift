@@ -57,7 +57,8 @@ extension SFTPRemote {
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await connection.changing { session in
+        readFiles.close(at: path)
+        return try await connection.changing { session in
             try await check(.absent, newPath, session)
             do {
                 let renamed = rename(path, to: newPath, session)
@@ -100,6 +101,7 @@ extension SFTPRemote {
     }
 
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        readFiles.close(at: path)
         try await connection.changing { session in
             do {
                 try await delete(path, kind, if: condition, session)

@@ -22,6 +22,7 @@ extension SFTPRemote {
                     early != nil
                     ? try await complete(hidden, named: path, contents.size, stored, session)
                     : try await upload(contents, to: hidden, named: path, stored, if: condition, session)
+                readFiles.close(at: path)
                 try await place(hidden, at: path, if: condition, last, session)
                 return entry
             } catch {
