@@ -15,10 +15,18 @@ import time
 from .stage import Report, Unavailable
 
 FIND, READ, UPLOAD, LINE = 10.0, 5.0, 8.0, 0.9
+# With rclone's own backend between Yonder and the server.
+THROUGH = 5.0
 LARGE = 256 << 20
 
 
 def add_options(parser):
+    add_line_options(parser)
+    parser.add_argument(
+        "--through", choices=["rclone"], help="mount a remote of rclone's configuration with both, instead of WebDAV")
+
+
+def add_line_options(parser):
     parser.add_argument("--round-trip", metavar="MS", type=float, default=50, help="in milliseconds (50)")
     parser.add_argument("--megabits", metavar="N", type=float, default=1000, help="a second, each way (1000)")
     parser.add_argument("--only", metavar="STEP", choices=["find", "read", "upload", "large"], help="one step alone")
@@ -26,20 +34,30 @@ def add_options(parser):
 
 def run(stage, options):
     contenders = ["yonder"] + (["rclone"] if stage.has_rclone else [])
+    if options.through and not stage.has_rclone:
+        raise Unavailable("rclone is not installed")
+    kind = "WebDAV through rclone" if options.through else "WebDAV"
     report = Report(
-        f"WebDAV at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
+        f"{kind} at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
     with Server(stage.scratch) as server, Line(server.port, options.round_trip, options.megabits) as line:
         fill(server.root)
         for _ in range(options.repeat or 1):
             for contender in contenders:
-                measure(report, contender, server, options.only, lambda: _mount(stage, contender, line), stage.unmount)
+                measure(
+                    report, contender, server, options.only,
+                    lambda: _mount(stage, contender, line, options.through), stage.unmount)
     if "rclone" in contenders:
-        require_ratios(report, "rclone", FIND, READ, UPLOAD)
-    require_line(report, options.megabits, LINE)
+        require_ratios(report, "rclone", *([THROUGH] * 3 if options.through else [FIND, READ, UPLOAD]))
+    if not options.through:
+        require_line(report, options.megabits, LINE)
     return report
 
 
-def _mount(stage, contender, line):
+def _mount(stage, contender, line, through):
+    if contender == "yonder" and through:
+        configuration = stage.scratch / "through.conf"
+        configuration.write_text(f"[far]\ntype = webdav\nurl = http://127.0.0.1:{line.port}/\nvendor = other\n")
+        return stage.mount_yonder("rclone:far:", {"RCLONE_CONFIG": str(configuration)}).path
     if contender == "yonder":
         return stage.mount_yonder(f"webdav://127.0.0.1:{line.port}/").path
     return stage.mount_rclone(

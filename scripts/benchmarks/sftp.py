@@ -17,7 +17,7 @@ FIND, READ, UPLOAD, LINE = 10.0, 10.0, 8.0, 0.9
 
 
 def add_options(parser):
-    remote.add_options(parser)
+    remote.add_line_options(parser)
 
 
 def run(stage, options):
