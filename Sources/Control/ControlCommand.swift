@@ -25,6 +25,9 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case retry(DomainReference?)
     case pause(DomainReference)
     case resume(DomainReference)
+    case show(DomainReference)
+    /// Changes options of a domain, mounted or not. The arguments have neither a source nor a directory.
+    case set(DomainReference, MountArguments)
     case conflicts(DomainReference?)
     /// Raises the fetch budget of a process by a number of bytes, or by the default budget.
     case allow(process: Int32, bytes: Int64?)
@@ -53,8 +56,8 @@ extension ControlCommand {
     package var isRepeatable: Bool {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
-            .signal, .pending, .wait, .retry, .pause, .resume, .conflicts, .events, .tellKernel,
-            .restart:
+            .signal, .pending, .wait, .retry, .pause, .resume, .show, .set, .conflicts, .events,
+            .tellKernel, .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
         case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown:
@@ -77,6 +80,7 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case changed(ItemsReport<ItemInformation>)
     case allowed(ReaderStatus)
     case pending([PendingItem])
+    case options(OptionsReport)
     case conflicts([ConflictCopy])
     case trash(ItemsReport<TrashedItem>)
     case checked([CheckReport])

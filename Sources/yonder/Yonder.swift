@@ -19,6 +19,7 @@ struct Yonder: AsyncParsableCommand {
             Evict.self, MakeDirectory.self, Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self,
             Used.self,
             Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
+            ShowOptions.self, SetOptions.self,
             Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
             Run.self,
             Daemon.self, Shutdown.self,

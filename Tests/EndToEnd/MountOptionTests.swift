@@ -72,6 +72,87 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-5: options are shown, and set on a mounted domain and on one that is not")
+        func shownAndSet() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource("--ignore", "*.part", "--ignore", "a b=c")
+                func options() async throws -> [String: String] {
+                    let lines = try await yonder.yonder("show", "mount").output.split(separator: "\n")
+                    return Dictionary(
+                        lines.compactMap { line in
+                            line.firstIndex(of: "=").map {
+                                (String(line[..<$0]), String(line[line.index(after: $0)...]))
+                            }
+                        }, uniquingKeysWith: { "\($0),\($1)" })
+                }
+                #expect(
+                    try await options() == [
+                        "cache-limit": "none", "cache-time": "none", "poll": "none", "fsync": "local",
+                        "read-only": "no", "allow-other": "no", "dev": "no", "suid": "no", "ignore": "*.part,a b=c",
+                    ])
+                let set = try await yonder.yonder("set", "mount", "cache-limit=300K", "poll=60", "ignore=")
+                #expect(set.status == 0 && set.output.contains("cache-limit=307200\n"), "\(set.errors)")
+                #expect(try await yonder.status().bytes.limit == 300 << 10)
+                #expect(try await options()["ignore"] == nil)
+                // All or none.
+                let refused = try await yonder.yonder("set", "mount", "cache-limit=1M", "read-only=yes")
+                #expect(refused.status == 1 && refused.errors.contains("yonder unmount mount"), "\(refused.errors)")
+                #expect(try await yonder.status().bytes.limit == 300 << 10)
+
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("set", "mount", "read-only=yes", "cache-limit=none").status == 0)
+                let report = try await yonder.json(OptionsReport.self, "show", "mount")
+                #expect(!report.isMounted && report.source == yonder.source.string)
+                #expect(report.options.contains(OptionsReport.Option(name: "read-only", value: "yes")))
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.shell("echo y > \"$1\"", yonder["other"]).errors.contains("Read-only"))
+                #expect(try await yonder.status().bytes.limit == nil)
+
+                for (words, message) in [
+                    (["much=1"], "much"), (["cache-limit=much"], "cache-limit"), (["read-only=perhaps"], "yes or no"),
+                    (["poll"], "OPTION=VALUE"), (["password=secret"], "--password-stdin"), (["poll=0"], "poll"),
+                ] {
+                    let outcome = try await Command(
+                        [Installation.program, "set", "mount"] + words, environment: yonder.environment
+                    ).run()
+                    #expect([1, 64].contains(outcome.status) && outcome.errors.contains(message), "\(outcome.errors)")
+                    #expect(!outcome.errors.contains("=secret"))
+                }
+                #expect(try await yonder.yonder("show", "nowhere").status == 69)
+            }
+        }
+
+        @Test("CMD-6: --all mounts and unmounts every known domain, also when one of them cannot be")
+        func allDomains() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let other = try yonder.directory.makeDirectory("another source")
+                let place = yonder.directory["another mount"].string
+                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                let unmounted = try await yonder.yonder("unmount", "--all")
+                #expect(unmounted.status == 0 && unmounted.output.split(separator: "\n").count == 2)
+                #expect(try await yonder.yonder("unmount", "--all").output == "")
+                // A directory that is not empty is no place for a mount.
+                try Data().write(to: URL(fileURLWithPath: place + "/in the way"))
+                let some = try await yonder.yonder("mount", "--all")
+                #expect(some.status == 1 && some.errors.contains("another mount"), "\(some.errors)")
+                #expect(some.output.contains("'mount' is mounted on \(yonder.mount)"))
+                #expect(try await Command.shell("cat \"$1\"", yonder["file"]).output == "x")
+                try FileManager.default.removeItem(atPath: place + "/in the way")
+                let rest = try await yonder.yonder("mount", "--all", "--json")
+                let summaries = try JSONDecoder().decode([DomainSummary].self, from: Data(rest.outputBytes))
+                #expect(summaries.map(\.name) == ["other"])
+                for wrong in [["mount"], ["mount", "--all", "--poll", "60"], ["mount", "x", "--all"], ["unmount"]] {
+                    let outcome = try await Command(
+                        [Installation.program] + wrong, environment: yonder.environment
+                    ).run()
+                    #expect(outcome.status == 64, "\(wrong)")
+                }
+            }
+        }
+
         @Test("CMD-3: what only a new mount can change is refused, says how, and changes nothing")
         func refused() async throws {
             try await Installation.run { yonder in

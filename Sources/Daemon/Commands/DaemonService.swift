@@ -118,6 +118,10 @@ struct DaemonService: ControlService {
         case .resume(let reference):
             try await domains.pause(false, reference)
             return .done
+        case .show(let reference):
+            return .options(try await domains.options(of: reference))
+        case .set(let reference, let arguments):
+            return .options(try await domains.setOptions(of: reference, arguments))
         case .events(let reference):
             try await EventReporter.follow(domains.hosts(reference), progress)
             return .done

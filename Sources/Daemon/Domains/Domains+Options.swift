@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Logging
 import Sync
+import SystemPackage
 
 /// Changes of options of a mounted domain.
 extension Domains {
@@ -40,23 +41,82 @@ extension Domains {
     /// Pauses or resumes a domain, also for later mounts. For a domain that is not mounted it takes effect at the
     /// next mount.
     func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
-        guard let name = name(of: reference) else {
-            _ = try host(reference)
-            return
-        }
+        let name = try knownName(of: reference)
         await acquire(name)
         defer { release(name) }
         if let host = hosts[name] { return try await host.pause(isPaused) }
-        guard var known = try store.domain(named: name) else {
+        var known = try unmountedDomain(name)
+        known.options.isPaused = isPaused ? true : nil
+        try await keepOptions(of: known)
+    }
+
+    /// The options of a domain, mounted or not.
+    func options(of reference: DomainReference) throws -> OptionsReport {
+        let name = try knownName(of: reference)
+        if let host = hosts[name] { return report(host) }
+        return report(try unmountedDomain(name))
+    }
+
+    /// Changes options of a domain, all or none.
+    ///
+    /// - Throws: `failed` for options that do not apply to the source, or that a mounted domain cannot change.
+    func setOptions(of reference: DomainReference, _ arguments: MountArguments) async throws -> OptionsReport {
+        let name = try knownName(of: reference)
+        await acquire(name)
+        defer { release(name) }
+        if let host = hosts[name] {
+            let request = MountRequest(
+                name: name, source: host.source, mountpoint: host.mountpoint.string,
+                options: host.options.merging(arguments))
+            try check(request.options, of: name, request.source)
+            try await change(host, to: request, nil)
+            return report(host)
+        }
+        var known = try unmountedDomain(name)
+        known.options = known.options.merging(arguments)
+        try check(known.options, of: name, known.source)
+        try await keepOptions(of: known)
+        return report(known)
+    }
+
+    private func check(_ options: DomainOptions, of name: String, _ source: String) throws {
+        try options.checkRights(of: name)
+        try ProviderCatalog.check(options, of: source)
+    }
+
+    private func report(_ host: DomainHost) -> OptionsReport {
+        OptionsReport(
+            name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true,
+            options: host.options.report(for: host.source))
+    }
+
+    private func report(_ known: DomainStore.Known) -> OptionsReport {
+        OptionsReport(
+            name: known.name, source: known.source, mountpoint: known.mountpoint, isMounted: false,
+            options: known.options.report(for: known.source))
+    }
+
+    /// - Throws: `unavailable` if no domain is known by the reference.
+    private func knownName(of reference: DomainReference) throws(ControlError) -> String {
+        guard let name = name(of: reference) else { return try host(reference).name }
+        return name
+    }
+
+    /// - Throws: `failed` for a domain that is not known, or whose database is damaged.
+    private func unmountedDomain(_ name: String) throws -> DomainStore.Known {
+        guard let known = try store.domain(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
         guard known.damage == nil else {
             throw ControlError(
                 .failed, "its database is damaged; 'yonder check \(name) --repair' makes a new one", path: name)
         }
-        known.options.isPaused = isPaused ? true : nil
+        return known
+    }
+
+    private func keepOptions(of known: DomainStore.Known) async throws {
         let (store, logger) = (store, logger)
-        try await Task.detached { [known] in try store.keepOptions(of: known, logger: logger) }.value
+        try await Task.detached { try store.keepOptions(of: known, logger: logger) }.value
     }
 
     private static func needsMount(_ what: String, _ name: String) -> ControlError {

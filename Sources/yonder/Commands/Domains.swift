@@ -7,22 +7,47 @@ extension Yonder {
             abstract: "Unmount a domain. Its replica and pending changes stay for the next mount.")
 
         @Argument(help: "The domain's name, or a path in its mount.")
-        var name: DomainReference
+        var name: DomainReference?
+
+        @Flag(help: "Unmount all domains.")
+        var all = false
 
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            guard all != (name != nil) else {
+                throw ValidationError(all ? "--all takes no name" : "Missing expected argument '<name>'")
+            }
+        }
+
         func run() async throws {
             let daemon = DaemonConnection()
+            guard let name else { return try await unmountAll(daemon) }
             // A new daemon can detach the mounts of a killed one.
             if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
+            let report = try await unmount(name, daemon)
+            try Output(output).print(report) { [Self.line(for: report)] }
+        }
+
+        private func unmount(_ name: DomainReference, _ daemon: DaemonConnection) async throws -> UnmountReport {
             let result = try await daemon.perform(.unmount(name))
             guard case .unmounted(let report) = result else { throw unexpected(result) }
-            try Output(output).print(report) {
-                let rest =
-                    report.pending == 0
-                    ? "nothing is pending" : "\(Output.count(report.pending, "change is", "changes are")) pending"
-                return ["'\(Output.shown(report.name))' is unmounted; \(rest)"]
+            return report
+        }
+
+        private static func line(for report: UnmountReport) -> String {
+            let rest =
+                report.pending == 0
+                ? "nothing is pending" : "\(Output.count(report.pending, "change is", "changes are")) pending"
+            return "'\(Output.shown(report.name))' is unmounted; \(rest)"
+        }
+
+        private func unmountAll(_ daemon: DaemonConnection) async throws {
+            let (reports, isComplete) = try await AllDomains(daemon: daemon).perform(where: \.isMounted) { domain in
+                try await unmount(DomainReference(text: domain.name, path: "/"), daemon)
             }
+            try Output(output).print(reports) { reports.map(Self.line) }
+            if !isComplete { throw ExitCode(1) }
         }
     }
 

@@ -10,6 +10,7 @@ extension Yonder {
             usage: """
                 yonder mount SOURCE DIR [--name NAME] [options]
                 yonder mount NAME [options]
+                yonder mount --all
                 """,
             discussion: """
                 SOURCE is \(ProviderDescriptor.allForms). 'yonder providers NAME' lists the options of a kind of source, \
@@ -27,10 +28,13 @@ extension Yonder {
         @Argument(
             help: ArgumentHelp("The source to mount; without DIR, the name of a known domain.", valueName: "source"),
             completion: .directory)
-        var source: String
+        var source: String?
 
         @Argument(help: "The directory to mount on.", completion: .directory)
         var dir: AbsolutePath?
+
+        @Flag(help: "Mount all known domains that are not mounted, each where it was.")
+        var all = false
 
         @Option(help: "The domain's name; derived from the directory by default.")
         var name: String?
@@ -99,16 +103,23 @@ extension Yonder {
             if case .value(let seconds) = poll, !(seconds >= 1 && seconds <= 86_400) {
                 throw ValidationError("--poll takes a number of seconds from 1 to 86400, or 'none'")
             }
+            guard all || source != nil else { throw ValidationError("Missing expected argument '<source>'") }
+            if all {
+                guard source == nil, try arguments() == MountArguments(source: nil, directory: nil, name: nil),
+                    !foreground
+                else { throw ValidationError("--all takes no other options") }
+            }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
-            if dir != nil { try remote.check(for: source) }
+            if dir != nil, let source { try remote.check(for: source) }
             if let name = ignore.first(where: { $0.contains("/") }) {
                 throw ValidationError("--ignore takes a name, and '\(name)' is a path")
             }
         }
 
-        func run() async throws {
+        /// The message of this command, without credentials from a terminal.
+        func arguments() throws -> MountArguments {
             var arguments = MountArguments(
-                source: dir == nil ? nil : try SourcePath.resolving(source), directory: dir?.text,
+                source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: dir?.text,
                 name: dir == nil ? source : name)
             arguments.cacheLimit = cacheLimit?.given(\.bytes)
             arguments.pollSeconds = poll?.given { $0 }
@@ -119,7 +130,13 @@ extension Yonder {
             arguments.allowsOthers = allowOther
             arguments.allowsDevices = dev
             arguments.allowsSetID = suid
-            try remote.add(to: &arguments, for: source)
+            try remote.add(to: &arguments, for: source ?? "")
+            return arguments
+        }
+
+        func run() async throws {
+            guard !all else { return try await mountAll() }
+            let arguments = try arguments()
             let daemon = DaemonConnection()
             // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
@@ -128,11 +145,29 @@ extension Yonder {
                 .mount(arguments),
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
-            try Output(output).print(domain) {
-                ["'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"]
-            }
+            try Output(output).print(domain) { [Self.line(for: domain)] }
             guard let interruptions else { return }
             await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
+        }
+
+        private static func line(for domain: DomainSummary) -> String {
+            "'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"
+        }
+
+        private func mountAll() async throws {
+            let daemon = DaemonConnection()
+            _ = try await daemon.start()
+            // One that was never mounted has no place.
+            let (mounted, isComplete) = try await AllDomains(daemon: daemon).perform {
+                !$0.isMounted && $0.mountpoint != nil
+            } _: { domain in
+                let result = try await daemon.perform(
+                    .mount(MountArguments(source: nil, directory: nil, name: domain.name)))
+                guard case .mounted(let domain) = result else { throw unexpected(result) }
+                return domain
+            }
+            try Output(output).print(mounted) { mounted.map(Self.line) }
+            if !isComplete { throw ExitCode(1) }
         }
 
         /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.

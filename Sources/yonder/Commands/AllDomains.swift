@@ -1,0 +1,28 @@
+import ArgumentParser
+import Control
+
+/// A command for all known domains (`--all`).
+struct AllDomains {
+    let daemon: DaemonConnection
+
+    /// Performs a command for domains one after the other. A failure is printed, and the others follow.
+    ///
+    /// - Returns: the results, and whether none has failed.
+    func perform<Value>(
+        where isWanted: (DomainSummary) -> Bool, _ body: (DomainSummary) async throws -> Value
+    ) async throws -> (values: [Value], isComplete: Bool) {
+        let result = try await daemon.perform(.domains)
+        guard case .domains(let domains) = result else { throw unexpected(result) }
+        var values: [Value] = []
+        var isComplete = true
+        for domain in domains where isWanted(domain) {
+            do {
+                values.append(try await body(domain))
+            } catch is ExitCode {
+                // The message was printed.
+                isComplete = false
+            }
+        }
+        return (values, isComplete)
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Control
+import ProviderDescriptors
+
+extension Yonder {
+    struct ShowOptions: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show all options of a domain.",
+            discussion: """
+                Prints a line OPTION=VALUE each, as 'yonder set' takes them. An option of the source that is not set \
+                has no value. Passwords and keys are not shown.
+                """)
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: DomainReference
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let result = try await DaemonConnection().perform(.show(name))
+            guard case .options(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report) { Yonder.lines(of: report) }
+        }
+    }
+
+    struct SetOptions: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "set", abstract: "Change options of a domain.",
+            usage: "yonder set NAME OPTION=VALUE... [--json]",
+            discussion: """
+                'yonder show NAME' shows the options with their values, and 'yonder mount --help' explains them. An \
+                empty value removes an option of the source; ignore= removes the stored patterns. All of the changes \
+                are made, or none. They take effect at once, except that read-only, allow-other, dev, suid and the \
+                options of the source are refused while the domain is mounted.
+                """)
+
+        @Argument(help: "The domain's name, or a path in its mount.")
+        var name: DomainReference
+
+        @Argument(help: ArgumentHelp("Options with their new values.", valueName: "option=value"))
+        var options: [String]
+
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            let flags = try options.flatMap(Self.flag)
+            let arguments: MountArguments
+            do {
+                arguments = try Mount.parse([name.text] + flags).arguments()
+            } catch {
+                // In the words of this command.
+                Output.complain(Mount.message(for: error).replacing("--", with: ""))
+                throw ExitCode(64)
+            }
+            let result = try await DaemonConnection().perform(.set(name, arguments))
+            guard case .options(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report) { Yonder.lines(of: report) }
+        }
+
+        private static let switches: Swift.Set = ["read-only", "allow-other", "dev", "suid"]
+        private static let values: Swift.Set = ["cache-limit", "cache-time", "poll", "fsync", "ignore"]
+
+        /// The flag of `yonder mount` for an option.
+        ///
+        /// - Throws: `ValidationError` for a text that is no option.
+        private static func flag(for text: String) throws -> [String] {
+            guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+                throw ValidationError("'\(text)' is not OPTION=VALUE; 'yonder show' shows the options")
+            }
+            let (option, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+            if switches.contains(option) {
+                switch value {
+                case "yes", "true", "on": return ["--\(option)"]
+                case "no", "false", "off": return ["--no-\(option)"]
+                default: throw ValidationError("\(option) takes yes or no, and '\(value)' is neither")
+                }
+            }
+            // In one word a value may begin with a dash; an empty one needs a word of its own.
+            if values.contains(option) { return value.isEmpty ? ["--\(option)", ""] : ["--\(option)=\(value)"] }
+            let secret = ProviderDescriptor.all.lazy.flatMap(\.options)
+                .first { $0.isSecret && ($0.name == option || $0.flag == option) }
+            if let secret {
+                throw ValidationError(
+                    "other users can see a command line: 'yonder mount NAME --\(secret.flag)' reads the \(secret.name)")
+            }
+            return ["--option=\(text)"]
+        }
+    }
+
+    fileprivate static func lines(of report: OptionsReport) -> [String] {
+        report.options.map { "\($0.name)=\(Output.shown($0.value ?? ""))" }
+    }
+}
